@@ -1,0 +1,41 @@
+"""Data for neural feature selection: load, check, split and scale a table. NumPy only."""
+
+from fsjax.data.checks import (
+    TASKS,
+    check_features,
+    check_num_features,
+    check_task,
+    constant_columns,
+)
+from fsjax.data.dataset import Dataset
+from fsjax.data.generate import madelon_like
+from fsjax.data.impute import impute
+from fsjax.data.registry import available, load
+from fsjax.data.scaling import KINDS, Scaler, apply, fit_scaler, paper_scaling
+from fsjax.data.splits import PROTOCOLS, Split, make_split
+from fsjax.data.tables import load_table
+from fsjax.data.torch_random import torch_random_split, torch_randperm
+
+__all__ = [
+    "KINDS",
+    "PROTOCOLS",
+    "TASKS",
+    "Dataset",
+    "Scaler",
+    "Split",
+    "apply",
+    "available",
+    "check_features",
+    "check_num_features",
+    "check_task",
+    "constant_columns",
+    "fit_scaler",
+    "impute",
+    "load",
+    "load_table",
+    "madelon_like",
+    "make_split",
+    "paper_scaling",
+    "torch_random_split",
+    "torch_randperm",
+]

@@ -1,0 +1,106 @@
+"""The value that every loader returns: one table with what is known about it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsjax.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A table of samples by features, and what is known about it.
+
+    Attributes:
+        name: the registered name, or the file name of the user's own table.
+        X: (N, D) float32, or a compact integer type (cast before arithmetic). Never NaN or
+            infinite when it comes from :func:`fsjax.data.load`.
+        y: (N,) int32 classes numbered from 0, or (N,) float32 targets, or None.
+        feature_names: D names, or None.
+        class_names: one name per class, in the order of the class numbers, or None.
+        official_split: (N,) uint8, 0 for training rows and 1 for test rows, or None.
+        image_shape: ``(H, W)`` or ``(H, W, C)`` where a row is an image, or None.
+        image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
+        informative: for generated data, the columns that carry the signal (informative and
+            redundant ones), ascending; None where it is not known.
+        source: where the data came from, one line.
+
+    Raises:
+        DataError: if the lengths of the parts do not agree.
+    """
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray | None
+    feature_names: tuple[str, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+    official_split: np.ndarray | None = None
+    image_shape: tuple[int, ...] | None = None
+    image_order: str = "C"
+    informative: tuple[int, ...] | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.X.ndim != 2:
+            raise DataError(
+                f"{self.name}: X has shape {self.X.shape}; give a table of (rows, columns)"
+            )
+        rows, columns = self.X.shape
+        for label, part in (("y", self.y), ("official_split", self.official_split)):
+            if part is not None and part.shape != (rows,):
+                raise DataError(
+                    f"{self.name}: {label} has shape {part.shape}, expected ({rows},), "
+                    f"one value per row of X {self.X.shape}"
+                )
+        if self.feature_names is not None and len(self.feature_names) != columns:
+            raise DataError(
+                f"{self.name}: {len(self.feature_names)} feature names for {columns} columns; "
+                "give one name per column"
+            )
+        if self.image_shape is not None and int(np.prod(self.image_shape)) != columns:
+            raise DataError(
+                f"{self.name}: image_shape={self.image_shape} does not hold {columns} columns"
+            )
+
+    def __repr__(self) -> str:
+        target = "no target"
+        if self.y is not None:
+            target = f"{self.num_classes} classes" if self.num_classes else "a numeric target"
+        return (
+            f"Dataset({self.name!r}, {self.num_samples} rows, {self.num_features} columns, "
+            f"{target}, source={self.source!r})"
+        )
+
+    @property
+    def num_samples(self) -> int:
+        """Number of rows, N."""
+        return int(self.X.shape[0])
+
+    @property
+    def num_features(self) -> int:
+        """Number of columns, D."""
+        return int(self.X.shape[1])
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes; 0 without a target or with a numeric (regression) one."""
+        if self.y is None or not np.issubdtype(self.y.dtype, np.integer):
+            return 0
+        return int(self.y.max()) + 1
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """D names: ``feature_names``, or ``x0``, ``x1``, ... where the data has none."""
+        if self.feature_names is not None:
+            return self.feature_names
+        return tuple(f"x{index}" for index in range(self.num_features))
+
+    def as_image(self, values: np.ndarray) -> np.ndarray:
+        """Put one value per column, shape (D,), on the pixel grid ``image_shape``.
+
+        Raises:
+            DataError: if the data set has no pixel grid.
+        """
+        if self.image_shape is None:
+            raise DataError(f"{self.name} is not an image data set: its columns have no grid")
+        return np.asarray(values).reshape(self.image_shape, order=self.image_order)

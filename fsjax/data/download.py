@@ -1,0 +1,123 @@
+"""Fetch a file from its public source: checked, and in place only when it is complete."""
+
+import hashlib
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from fsjax.data.sniff import sniff
+from fsjax.errors import DataError
+
+_TIMEOUT_SECONDS = 30.0
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file and where it is published.
+
+    Attributes:
+        file: the name it gets on disk.
+        urls: its addresses, tried in order.
+        sha256: its checksum in hexadecimal where that is known; otherwise the checksum of the
+            first download is recorded beside the file.
+    """
+
+    file: str
+    urls: tuple[str, ...]
+    sha256: str | None = None
+
+
+def fetch(remote: Remote, folder: Path) -> Path:
+    """Download one file into a folder; a file that is there already is kept.
+
+    Args:
+        remote: what to fetch.
+        folder: where to put it; created if needed.
+
+    Returns:
+        The path of the file. Beside it lies ``<file>.sha256``.
+
+    Raises:
+        DataError: if no address can be reached or what comes is not the file; says each reason.
+    """
+    target = folder / remote.file
+    if target.exists():
+        return target
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot create {folder} for the download of {remote.file}: {error.strerror}; "
+            "set data.dir to a folder you may write to"
+        ) from None
+    reasons = []
+    for url in remote.urls:
+        try:
+            return _fetch_one(url, remote, target)
+        except (OSError, urllib.error.URLError, DataError, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            reasons.append(f"{url} ({reason})")
+    raise DataError("; ".join(reasons))
+
+
+def check_recorded(path: Path) -> None:
+    """Compare a file with the checksum recorded beside it when it was downloaded, if any.
+
+    Raises:
+        DataError: if the file has changed since.
+    """
+    record = path.with_name(path.name + ".sha256")
+    if not record.is_file():
+        return
+    expected = record.read_text(encoding="utf-8").split()
+    given = _sha256(path)
+    if expected and expected[0] != given:
+        raise DataError(
+            f"{path} has changed since it was downloaded: sha256 {given}, recorded "
+            f"{expected[0]}; delete the file to download it again, or delete {record.name} if the "
+            "change is yours"
+        )
+
+
+def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
+    request = urllib.request.Request(url, headers={"User-Agent": "fsjax"})
+    handle, temporary = tempfile.mkstemp(prefix=f".{remote.file}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            digest, start = _stream(request, file)
+        kind = sniff(start)
+        if kind == "empty" or kind.startswith(("a web page", "a Git LFS")):
+            raise DataError(f"what came is {kind}, not {remote.file}")
+        if remote.sha256 is not None and digest != remote.sha256:
+            raise DataError(f"sha256 {digest}, expected {remote.sha256}")
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    record = target.with_name(target.name + ".sha256")
+    record.write_text(f"{digest}  {target.name}\n", encoding="utf-8")
+    return target
+
+
+def _stream(request: urllib.request.Request, file: object) -> tuple[str, bytes]:
+    """Copy the answer to the file; returns its sha256 and its first bytes."""
+    digest, start, received = hashlib.sha256(), b"", 0
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+        announced = answer.headers.get("Content-Length")
+        while chunk := answer.read(_CHUNK_BYTES):
+            start = start or chunk[:512]
+            received += len(chunk)
+            digest.update(chunk)
+            file.write(chunk)
+    if announced is not None and received != int(announced):
+        raise DataError(f"the download stopped after {received} of {announced} bytes")
+    return digest.hexdigest(), start
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

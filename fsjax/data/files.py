@@ -1,0 +1,172 @@
+"""Find the files of a registered data set, loose or inside an archive, in a list of places."""
+
+import io
+import os
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from fsjax.data.parsers import Table
+
+_PACKED = ("", ".gz", ".Z")
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form in which people have a data set.
+
+    Attributes:
+        kind: what it is called in messages, such as ``'NumPy archive'``.
+        read: turns the contents of ``members``, in their order, into a table.
+        members: the files that are needed; for each, the names it may go by (any letter case,
+            also with ``.gz`` or ``.Z`` behind it).
+        folders: folders and archives (zip, tar) that may hold them, relative to a place or to
+            ``place/<name of the data set>``; the places themselves are always looked at.
+        shape: (rows, columns), where this form differs from the whole data set.
+        note: added to the source line of what is loaded.
+        fallback: used only when no other form is found in any place.
+    """
+
+    kind: str
+    read: Callable[[Sequence[bytes]], Table]
+    members: tuple[tuple[str, ...], ...]
+    folders: tuple[str, ...] = ()
+    shape: tuple[int, int] | None = None
+    note: str = ""
+    fallback: bool = False
+
+
+class Found(NamedTuple):
+    """The files of one form: where they are on disk, and their contents."""
+
+    form: Form
+    paths: tuple[Path, ...]
+    contents: tuple[bytes, ...]
+
+
+def cache_dir() -> Path:
+    """Where downloads go without a data directory: ``~/.cache/fsjax``."""
+    return Path.home() / ".cache" / "fsjax"
+
+
+def places(data_dir: str | Path | None) -> dict[str, Path]:
+    """The folders that are searched, in order, each under the name a user knows it by."""
+    found: dict[str, Path] = {}
+    if data_dir:
+        found["data.dir"] = Path(data_dir).expanduser()
+    if os.environ.get("FSJAX_DATA"):
+        found["FSJAX_DATA"] = Path(os.environ["FSJAX_DATA"]).expanduser()
+    found["cache"] = cache_dir()
+    return found
+
+
+def find(name: str, forms: Sequence[Form], where: Sequence[Path]) -> Found | None:
+    """The first form of a data set that is complete in one of the places.
+
+    Args:
+        name: the registered name.
+        forms: in the order of preference.
+        where: the places, in order.
+
+    Raises:
+        Exception: whatever an unreadable file or archive raises, with the path added to it as
+            ``found_in``.
+    """
+    for fallback in (False, True):
+        for place in where:
+            for form in forms:
+                if form.fallback != fallback:
+                    continue
+                for container in _containers(name, form, place):
+                    found = _gather(container, form)
+                    if found is not None:
+                        return found
+    return None
+
+
+def describe(forms: Sequence[Form]) -> str:
+    """The file names that would do, for messages."""
+    return "; ".join(" + ".join(alternatives[0] for alternatives in form.members) for form in forms)
+
+
+def _containers(name: str, form: Form, place: Path) -> Iterator[Path]:
+    for base in (place, place / name):
+        yield base
+        for folder in form.folders:
+            yield base / folder
+
+
+def _gather(container: Path, form: Form) -> Found | None:
+    try:
+        if container.is_dir():
+            return _from_folder(container, form)
+        if container.is_file():
+            open_archive = _from_zip if container.suffix == ".zip" else _from_tar
+            contents = open_archive(container, form.members)
+            return Found(form, (container,), contents) if contents else None
+    except Exception as error:
+        error.found_in = container
+        raise
+    return None
+
+
+def _from_folder(folder: Path, form: Form) -> Found | None:
+    paths = [_file_in(folder, alternatives) for alternatives in form.members]
+    if any(path is None for path in paths):
+        return None
+    return Found(form, tuple(paths), tuple(path.read_bytes() for path in paths))
+
+
+def _file_in(folder: Path, alternatives: Sequence[str]) -> Path | None:
+    for member in alternatives:
+        parent = (folder / member).parent
+        if not parent.is_dir():
+            continue
+        wanted = {Path(member).name.lower() + ending.lower() for ending in _PACKED}
+        for path in sorted(parent.iterdir()):
+            if path.name.lower() in wanted and path.is_file():
+                return path
+    return None
+
+
+def _matches(inside: str, alternatives: Sequence[str]) -> bool:
+    full = "/" + inside.lower()
+    return any(
+        full.endswith("/" + (member + ending).lower())
+        for member in alternatives
+        for ending in _PACKED
+    )
+
+
+def _from_zip(
+    source: Path | io.BytesIO, members: Sequence[Sequence[str]]
+) -> tuple[bytes, ...] | None:
+    with zipfile.ZipFile(source) as archive:
+        names = archive.namelist()
+        chosen = [
+            next((name for name in names if _matches(name, alternatives)), None)
+            for alternatives in members
+        ]
+        if all(chosen):
+            return tuple(archive.read(name) for name in chosen)
+        for name in names:
+            if name.lower().endswith(".zip"):
+                contents = _from_zip(io.BytesIO(archive.read(name)), members)
+                if contents:
+                    return contents
+    return None
+
+
+def _from_tar(source: Path, members: Sequence[Sequence[str]]) -> tuple[bytes, ...] | None:
+    contents: dict[int, bytes] = {}
+    with tarfile.open(source) as archive:
+        for item in archive:
+            for index, alternatives in enumerate(members):
+                if item.isfile() and _matches(item.name, alternatives):
+                    contents[index] = archive.extractfile(item).read()
+    return (
+        tuple(contents[i] for i in range(len(members))) if len(contents) == len(members) else None
+    )

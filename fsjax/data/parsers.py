@@ -1,0 +1,272 @@
+"""Readers of the forms in which the public data sets are distributed: bytes in, one table out.
+
+Each reader takes the contents of its files, in the order in which the catalog lists them, and
+may fail with any exception on a broken file; the caller turns that into a message.
+"""
+
+import gzip
+import io
+import pickle
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.io
+import scipy.sparse
+
+from fsjax.data.unlzw import unlzw
+from fsjax.errors import DataError
+
+
+class Table(NamedTuple):
+    """What a reader found: X (N, D), labels as distributed, and what else the files tell."""
+
+    X: np.ndarray
+    y: np.ndarray | None
+    split: np.ndarray | None = None
+    feature_names: tuple[str, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+
+
+def compact(X: np.ndarray) -> np.ndarray:
+    """Keep 8- and 16-bit integers, turn all other numbers into float32 (row-major)."""
+    X = np.asarray(X)
+    if X.dtype == bool:
+        return np.ascontiguousarray(X, dtype=np.uint8)
+    if X.dtype.kind in "iu" and X.dtype.itemsize <= 2:
+        return np.ascontiguousarray(X)
+    if X.dtype.kind not in "iuf":
+        raise DataError(f"X holds {X.dtype}, not real numbers; save a numeric array")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def read_npz(files: Sequence[bytes], target: str | None = None) -> Table:
+    """A NumPy archive with ``X``, and optionally ``y``, ``split`` and names.
+
+    The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are
+    understood too. Nothing is ever unpickled.
+
+    Args:
+        files: the archive.
+        target: the array to use as target instead of ``y``.
+    """
+    loaded = np.load(io.BytesIO(files[0]), allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
+    with loaded as archive:
+        if {"x_train", "x_test"} <= set(archive.files):
+            return _read_keras(archive)
+        X = _pick(archive, archive.files, ("X", "x"))
+        y = _pick(archive, archive.files, (target,) if target else ("y", "Y"), needed=bool(target))
+        return Table(
+            X.reshape(len(X), -1) if X.ndim > 2 else X,
+            None if y is None else y.ravel(),
+            archive["split"].astype(np.uint8) if "split" in archive.files else None,
+            _names(archive, "feature_names"),
+            _names(archive, "class_names"),
+        )
+
+
+def read_mat(files: Sequence[bytes], target: str | None = None) -> Table:
+    """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``."""
+    content = scipy.io.loadmat(io.BytesIO(files[0]))
+    keys = [key for key in content if not key.startswith("__")]
+    X = _pick(content, keys, ("X", "x", "fea"))
+    y = _pick(content, keys, (target,) if target else ("Y", "y", "gnd"), needed=bool(target))
+    if scipy.sparse.issparse(X):
+        X = X.toarray()
+    return Table(X, None if y is None else _mat_labels(y))
+
+
+def read_idx(files: Sequence[bytes]) -> Table:
+    """The four files of MNIST and Fashion-MNIST: train images, labels, test images, labels."""
+    arrays = [_idx_array(plain(data)) for data in files]
+    images = np.concatenate([arrays[0], arrays[2]])
+    return Table(
+        images.reshape(len(images), -1),
+        np.concatenate([arrays[1], arrays[3]]),
+        _marks(len(arrays[0]), len(arrays[2])),
+    )
+
+
+def read_isolet(files: Sequence[bytes]) -> Table:
+    """ISOLET of the UCI archive: ``isolet1+2+3+4.data`` for training, ``isolet5.data`` to test."""
+    train, test = (_numbers(data, ",") for data in files)
+    rows = np.concatenate([train, test])
+    return Table(rows[:, :-1], rows[:, -1], _marks(len(train), len(test)))
+
+
+def read_har(files: Sequence[bytes]) -> Table:
+    """The UCI HAR Dataset: X and y of train and test, ``features.txt``, ``activity_labels.txt``."""
+    X_train, y_train, X_test, y_test = (_numbers(data, r"\s+") for data in files[:4])
+    names = [line.split(maxsplit=1)[1] for line in plain(files[4]).decode().splitlines() if line]
+    classes = [line.split()[1] for line in plain(files[5]).decode().splitlines() if line.strip()]
+    return Table(
+        np.concatenate([X_train, X_test]),
+        np.concatenate([y_train, y_test]).ravel(),
+        _marks(len(X_train), len(X_test)),
+        _unique(names),
+        tuple(classes),
+    )
+
+
+def read_mice(files: Sequence[bytes]) -> Table:
+    """Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
+    import pandas as pd
+
+    data = files[0]
+    if data.startswith((b"\xd0\xcf\x11\xe0", b"PK")):
+        frame = pd.read_excel(io.BytesIO(data))
+    else:
+        frame = pd.read_csv(io.BytesIO(plain(data)))
+    proteins = [name for name in frame.columns if str(name).endswith("_N")]
+    return Table(
+        frame[proteins].to_numpy(np.float32),
+        frame["class"].to_numpy(dtype=str),
+        feature_names=tuple(str(name) for name in proteins),
+    )
+
+
+def read_nips_dense(files: Sequence[bytes]) -> Table:
+    """A dense set of the NIPS 2003 challenge: train and validation data with their labels."""
+    X_train, y_train, X_valid, y_valid = (_numbers(data, r"\s+") for data in files)
+    X = np.concatenate([X_train, X_valid])
+    y = np.concatenate([y_train, y_valid]).ravel()
+    return Table(X, y, _marks(len(X_train), len(X_valid)))
+
+
+def read_dexter(files: Sequence[bytes]) -> Table:
+    """Dexter of the NIPS 2003 challenge: rows of ``column:value`` pairs, columns from 1."""
+    X_train, X_valid = (_sparse_rows(data, 20000) for data in (files[0], files[2]))
+    y = np.concatenate([_numbers(files[1], r"\s+"), _numbers(files[3], r"\s+")]).ravel()
+    return Table(np.concatenate([X_train, X_valid]), y, _marks(len(X_train), len(X_valid)))
+
+
+def read_cifar10(files: Sequence[bytes]) -> Table:
+    """CIFAR-10, Python version: five training batches, the test batch and ``batches.meta``."""
+    batches = [_unpickle(data) for data in files]
+    return _cifar(batches[:5], batches[5], b"labels", batches[6][b"label_names"])
+
+
+def read_cifar100(files: Sequence[bytes]) -> Table:
+    """CIFAR-100, Python version: ``train``, ``test`` and ``meta``; the 100 fine classes."""
+    train, test, meta = (_unpickle(data) for data in files)
+    return _cifar([train], test, b"fine_labels", meta[b"fine_label_names"])
+
+
+def plain(data: bytes) -> bytes:
+    """Undo gzip or compress where a file is packed."""
+    if data.startswith(b"\x1f\x8b"):
+        return gzip.decompress(data)
+    if data.startswith(b"\x1f\x9d"):
+        return unlzw(data)
+    return data
+
+
+def _pick(content: Any, keys: Sequence[str], wanted: Sequence[str], needed: bool = True) -> Any:
+    for key in wanted:
+        if key in keys:
+            return content[key]
+    if not needed:
+        return None
+    raise DataError(f"it has no array named {wanted[0]!r}; it holds {', '.join(keys) or 'none'}")
+
+
+def _names(archive: Any, key: str) -> tuple[str, ...] | None:
+    return tuple(str(name) for name in archive[key]) if key in archive.files else None
+
+
+def _read_keras(archive: Any) -> Table:
+    X = np.concatenate([archive["x_train"], archive["x_test"]])
+    return Table(
+        X.reshape(len(X), -1),
+        np.concatenate([archive["y_train"].ravel(), archive["y_test"].ravel()]),
+        _marks(len(archive["x_train"]), len(archive["x_test"])),
+    )
+
+
+def _mat_labels(y: np.ndarray) -> np.ndarray:
+    y = y.toarray() if scipy.sparse.issparse(y) else y
+    if y.dtype == object:
+        return np.array([str(np.asarray(cell).ravel()[0]) for cell in y.ravel()])
+    return y.ravel()
+
+
+def _idx_array(data: bytes) -> np.ndarray:
+    if data[:3] != b"\0\0\x08" or len(data) < 4:
+        raise DataError("it is no IDX file of bytes")
+    dimensions = data[3]
+    start = 4 + 4 * dimensions
+    shape = tuple(int(size) for size in np.frombuffer(data[4:start], ">u4"))
+    if len(data) != start + int(np.prod(shape)):
+        raise DataError(f"it is cut short: {len(data) - start} values for the shape {shape}")
+    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
+
+
+def _numbers(data: bytes, separator: str) -> np.ndarray:
+    """A text matrix as float32; ragged lines are an error."""
+    import pandas as pd
+
+    frame = pd.read_csv(
+        io.BytesIO(plain(data)), sep=separator, header=None, skipinitialspace=True, dtype="float32"
+    )
+    return frame.to_numpy()
+
+
+def _sparse_rows(data: bytes, columns: int) -> np.ndarray:
+    lines = plain(data).decode("ascii").splitlines()
+    rows = np.zeros((len(lines), columns), np.uint16)
+    for row, line in enumerate(lines):
+        for pair in line.split():
+            column, value = pair.split(":")
+            rows[row, int(column) - 1] = int(value)
+    return rows
+
+
+def _marks(train: int, test: int) -> np.ndarray:
+    return np.repeat(np.array([0, 1], np.uint8), [train, test])
+
+
+def _unique(names: Sequence[str]) -> tuple[str, ...]:
+    """Number the repeats of a name (HAR has 84 of them), so that every name is one column."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return tuple(result)
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Unpickles NumPy arrays and plain values, and refuses everything that could run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in {
+            ("numpy.core.multiarray", "_reconstruct"),
+            ("numpy._core.multiarray", "_reconstruct"),
+        }:
+            return np._core.multiarray._reconstruct
+        if module == "numpy" and name in ("ndarray", "dtype"):
+            return getattr(np, name)
+        if (module, name) == ("_codecs", "encode"):
+            return lambda text, encoding="latin1": text.encode("latin1")
+        raise DataError(f"it asks for {module}.{name}, which a data file has no need of")
+
+
+def _unpickle(data: bytes) -> dict[bytes, Any]:
+    return _ArraysOnly(io.BytesIO(data), encoding="bytes").load()
+
+
+def _cifar(
+    train: Sequence[dict[bytes, Any]], test: dict[bytes, Any], key: bytes, names: Sequence[bytes]
+) -> Table:
+    planes = np.concatenate([batch[b"data"] for batch in (*train, test)])
+    pixels = planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).reshape(len(planes), -1)
+    labels = np.concatenate([np.asarray(batch[key]) for batch in (*train, test)])
+    return Table(
+        np.ascontiguousarray(pixels),
+        labels,
+        _marks(len(planes) - len(test[b"data"]), len(test[b"data"])),
+        class_names=tuple(name.decode() for name in names),
+    )

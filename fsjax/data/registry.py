@@ -1,0 +1,240 @@
+"""Load a data set by its registered name or from the user's own file: the only entry point."""
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fsjax.data.catalog import ENTRIES, Entry
+from fsjax.data.checks import check_features
+from fsjax.data.dataset import Dataset
+from fsjax.data.download import check_recorded, fetch
+from fsjax.data.files import Found, cache_dir, describe, find, places
+from fsjax.data.generate import madelon_like
+from fsjax.data.impute import impute
+from fsjax.data.parsers import Table, compact
+from fsjax.data.sniff import sniff
+from fsjax.data.tables import KINDS, is_table, load_table
+from fsjax.data.targets import number_classes
+from fsjax.errors import ConfigError, DataError, nearest
+
+
+def available() -> tuple[str, ...]:
+    """The registered names, in alphabetical order."""
+    return tuple(sorted(ENTRIES))
+
+
+def load(
+    name: str,
+    data_dir: str | Path | None = None,
+    target: str | int | None = None,
+    download: bool = True,
+    **options: Any,
+) -> Dataset:
+    """Load a data set.
+
+    A registered name is looked for in ``data_dir``, then in ``$FSJAX_DATA``, then in
+    ``~/.cache/fsjax`` (also in a folder of its name inside these), as ``.npz``, as the ``.mat``
+    file of scikit-feature, or as the files of the original archive; otherwise it is downloaded
+    from its public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits`` and ``madelon_like``
+    need no file. Any other name is the path of the user's own table (see
+    :func:`fsjax.data.load_table`).
+
+    Args:
+        name: one of :func:`available`, or a path.
+        data_dir: the first folder to look in, and where downloads go.
+        target: for the user's own table, the column to predict, by name or number.
+        download: whether to download what is not found.
+        **options: ``impute`` (``'mean'`` or ``'median'``, for tables and sets with missing
+            values). ``mice_protein`` has missing values; its default ``'class_mean'`` (IP-CAE
+            paper, appendix A.4) fills them with the mean of the same class over the whole set
+            before the split, so **the class of test rows leaks into their features**; ``'mean'``
+            (of the column) does not use classes. For ``madelon_like``, the arguments of
+            :func:`fsjax.data.madelon_like`.
+
+    Returns:
+        The data set; ``y`` numbers the classes from 0 in sorted order (-1 becomes 0, +1 becomes 1).
+
+    Raises:
+        DataError: if the name is unknown, or the data is missing, broken or not usable.
+        ConfigError: for an option that the data set does not have.
+    """
+    name, target = str(name), None if target == "" else target
+    if name not in ENTRIES:
+        if not is_table(name):
+            raise DataError(
+                f"unknown data set {name!r}; {nearest(name, available())}; or give the path of "
+                f"your own table ({', '.join(KINDS)})"
+            )
+        _check_options(options, ("impute",), name)
+        return load_table(name, tuple(places(data_dir).values()), target, options.get("impute"))
+    if target is not None:
+        raise ConfigError(
+            f"target={target!r} is for your own tables; {name!r} has its own target, leave it out"
+        )
+    if name == "madelon_like":
+        _check_options(options, (*inspect.signature(madelon_like).parameters, "impute"), name)
+        options.pop("impute", None)
+        return madelon_like(**options)
+    _check_options(options, ("impute",), name)
+    if name == "digits":
+        return _digits()
+    return _load_files(name, ENTRIES[name], data_dir, download, options.get("impute"))
+
+
+def _check_options(options: dict[str, Any], allowed: Sequence[str], name: str) -> None:
+    for option in options:
+        if option not in allowed:
+            raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
+
+
+def _digits() -> Dataset:
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    return Dataset(
+        name="digits",
+        X=bunch.data.astype(np.uint8),
+        y=bunch.target.astype(np.int32),
+        feature_names=tuple(str(name) for name in bunch.feature_names),
+        class_names=tuple(str(name) for name in bunch.target_names),
+        image_shape=(8, 8),
+        source="scikit-learn",
+    )
+
+
+def _load_files(
+    name: str, entry: Entry, data_dir: str | Path | None, download: bool, rule: str | None
+) -> Dataset:
+    where = places(data_dir)
+    found = _find(name, entry, tuple(where.values()))
+    if found is None:
+        reason = "download=False"
+        if download:
+            folder = (where.get("data.dir") or cache_dir()) / name
+            try:
+                for remote in entry.remotes:
+                    fetch(remote, folder)
+            except DataError as error:
+                reason = str(error)
+            else:
+                found = _find(name, entry, tuple(where.values()))
+                reason = f"what came into {folder} does not hold the files"
+    if found is None:
+        raise DataError(_not_found(name, entry, where, reason))
+    return _dataset(name, entry, found, rule)
+
+
+def _find(name: str, entry: Entry, where: Sequence[Path]) -> Found | None:
+    try:
+        found = find(name, entry.forms, where)
+    except Exception as error:
+        path = getattr(error, "found_in", None)
+        if path is None:
+            raise
+        raise DataError(
+            f"{path} cannot be read ({error}); it may be cut short or damaged: delete it and get "
+            f"it again from {_source(entry)}"
+        ) from None
+    if found is not None:
+        for path in found.paths:
+            check_recorded(path)
+    return found
+
+
+def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset:
+    table, where = _parse(name, entry, found), _show(found.paths)
+    X, y = compact(table.X), number_classes(table.y)
+    _check_expected(name, entry, found, X, y)
+    if entry.impute or rule:
+        X = impute(X, y, rule or entry.impute, where)
+    check_features(X, table.feature_names, where)
+    split = table.split
+    if split is None and entry.train_rows and not found.paths[0].name.endswith(".npz"):
+        split = (np.arange(len(X)) >= entry.train_rows).astype(np.uint8)
+    return Dataset(
+        name=name,
+        X=X,
+        y=y,
+        feature_names=table.feature_names,
+        class_names=table.class_names or entry.class_names,
+        official_split=split,
+        image_shape=entry.image_shape,
+        image_order=entry.image_order,
+        source=where + (f" ({found.form.note})" if found.form.note else ""),
+    )
+
+
+def _parse(name: str, entry: Entry, found: Found) -> Table:
+    where = _show(found.paths)
+    try:
+        table = found.form.read(found.contents)
+    except ImportError as error:
+        raise DataError(
+            f"{where} needs one more Python package to be read: {error} Or save it as .csv beside"
+        ) from None
+    except Exception as error:  # whatever a reader trips over, the file is at fault
+        kinds = {sniff(content[:512]) for content in found.contents}
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise DataError(
+            f"{where} cannot be read as {found.form.kind} of {name!r}: {reason[0]} (the file is "
+            f"{' and '.join(sorted(kinds))}); delete it and get it again from {_source(entry)}"
+        ) from None
+    if table.y is None:
+        raise DataError(f"{where} has no labels; {name!r} needs the array y beside X")
+    if len(table.y) != len(table.X):
+        raise DataError(
+            f"{where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, get it "
+            f"again from {_source(entry)}"
+        )
+    return table
+
+
+def _check_expected(name: str, entry: Entry, found: Found, X: np.ndarray, y: np.ndarray) -> None:
+    where, expected = _show(found.paths), found.form.shape or entry.shape
+    advice = (
+        "is it another data set, or cut short? Rename it (your own tables are loaded by their "
+        f"path), or get {name!r} from {_source(entry)}"
+    )
+    if X.shape != expected:
+        raise DataError(f"{where}: X is {X.shape}, expected {expected} for {name!r}; {advice}")
+    classes = int(y.max()) + 1
+    if classes != entry.num_classes:
+        raise DataError(
+            f"{where}: y has {classes} classes, expected {entry.num_classes} for {name!r}; {advice}"
+        )
+    first = entry.first_labels
+    if first and found.form.kind == "IDX file" and tuple(y[: len(first)].tolist()) != first:
+        raise DataError(
+            f"{where}: the first labels are {y[: len(first)].tolist()}, expected {list(first)} "
+            f"for {name!r}; {advice}"
+        )
+
+
+def _not_found(name: str, entry: Entry, where: dict[str, Path], reason: str) -> str:
+    looked = "; ".join(
+        f"{label} {folder}" + ("" if folder.is_dir() else " (does not exist)")
+        for label, folder in where.items()
+    )
+    hint = f" {entry.hint}." if entry.hint else ""
+    return (
+        f"the data set {name!r} was not found and not downloaded.\n"
+        f"  looked for: {describe(entry.forms)}\n"
+        f"  looked in: {looked} (and in a folder {name!r} inside each)\n"
+        f"  source: {_source(entry)}\n"
+        f"  reason: {reason}\n"
+        "Put one of these files into one of these folders, or say where it is with data.dir or "
+        f"the environment variable FSJAX_DATA.{hint}"
+    )
+
+
+def _source(entry: Entry) -> str:
+    return ", ".join(remote.urls[0] for remote in entry.remotes)
+
+
+def _show(paths: Sequence[Path]) -> str:
+    if len(paths) == 1:
+        return str(paths[0])
+    return f"{paths[0]} and {len(paths) - 1} more"

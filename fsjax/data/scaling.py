@@ -1,0 +1,111 @@
+"""Scaling as a pair of arrays: fit on some rows, apply to any. Statistics in float64."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fsjax.data.catalog import ENTRIES
+from fsjax.errors import ConfigError, DataError, nearest
+
+_ROWS_AT_A_TIME = 4096
+_FIXED = {"mnist": (0.1306, 0.3080), "fashion_mnist": (0.2873, 0.3529), "unit255": (0.0, 1.0)}
+"""Mean and standard deviation of pixels in [0, 1] (IP-CAE's experiments)."""
+
+KINDS = ("none", "minmax", "standard", "scalar", "unit255", "mnist", "fashion_mnist")
+"""What :func:`fit_scaler` knows."""
+
+
+class Scaler(NamedTuple):
+    """``(X - shift) * scale``; both parts float32, broadcasting against (N, D)."""
+
+    shift: np.ndarray
+    scale: np.ndarray
+
+
+def apply(scaler: Scaler, X: np.ndarray) -> np.ndarray:
+    """Scale (N, D) rows of any numeric type; returns (N, D) float32."""
+    scaled = np.array(X, dtype=np.float32)
+    scaled -= scaler.shift
+    scaled *= scaler.scale
+    return scaled
+
+
+def fit_scaler(kind: str, X: np.ndarray) -> Scaler:
+    """Learn a scaling from the rows of ``X``, shape (N, D).
+
+    Args:
+        kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'standard'``, each column to
+            mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
+            deviation for the whole matrix (WAST's reference code); ``'unit255'``, divided by 255;
+            ``'mnist'`` and ``'fashion_mnist'``, divided by 255 and normalised with that set's
+            fixed pixel mean and standard deviation (IP-CAE's experiments).
+        X: finite values; the last three kinds want pixels from 0 to 255.
+
+    Returns:
+        The scaling. Columns that are constant in ``X`` become 0 in every row it is applied to.
+
+    Raises:
+        ConfigError: for an unknown kind.
+        DataError: if ``X`` has no rows, or is already in [0, 1] where 0..255 is needed.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"unknown scaling {kind!r}; {nearest(kind, KINDS)}")
+    if X.shape[0] == 0:
+        raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
+    if kind == "none":
+        return _scaler(0.0, 1.0)
+    if kind == "minmax":
+        low, high = X.min(axis=0), X.max(axis=0)
+        low, high = low.astype(np.float64), high.astype(np.float64)
+        return _scaler(low, _inverse(high - low))
+    if kind == "standard":
+        mean, std = _moments(X)
+        constant = X.min(axis=0) == X.max(axis=0)
+        return _scaler(mean, np.where(constant, 0.0, _inverse(std)))
+    if kind == "scalar":
+        mean, std = _moments(X.reshape(-1, 1))
+        return _scaler(mean[0], 0.0 if X.min() == X.max() else _inverse(std)[0])
+    return _fixed_scaler(kind, X)
+
+
+def paper_scaling(name: str) -> tuple[str, str]:
+    """The scaling that the papers used on a data set, and the rows they fitted it on.
+
+    Args:
+        name: a registered name; any other name (a user's table) gets per-feature standardising.
+
+    Returns:
+        ``(kind, rows)`` with a kind of :data:`KINDS` and rows ``'train'`` or ``'train+valid'``.
+    """
+    entry = ENTRIES.get(name)
+    return entry.scaling if entry else ("standard", "train")
+
+
+def _fixed_scaler(kind: str, X: np.ndarray) -> Scaler:
+    if 0 < X.max() <= 1:
+        raise DataError(
+            f"scaling {kind!r} wants pixels from 0 to 255, but the largest value is {X.max()}; "
+            "choose scaling 'none' or 'standard' for values already in [0, 1]"
+        )
+    mean, std = _FIXED[kind]
+    return _scaler(255.0 * mean, 1.0 / (255.0 * std))
+
+
+def _scaler(shift: np.ndarray | float, scale: np.ndarray | float) -> Scaler:
+    return Scaler(np.asarray(shift, np.float32), np.asarray(scale, np.float32))
+
+
+def _inverse(spread: np.ndarray) -> np.ndarray:
+    """1 / spread; 0 where the column is constant or the inverse is no finite float32."""
+    usable = spread > 1.0 / float(np.finfo(np.float32).max)
+    return np.where(usable, 1.0 / np.where(usable, spread, 1.0), 0.0)
+
+
+def _moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Column means and population standard deviations, float64, without a float64 copy of X."""
+    mean = X.mean(axis=0, dtype=np.float64)
+    total = np.zeros_like(mean)
+    rows = max(_ROWS_AT_A_TIME, _ROWS_AT_A_TIME * 512 // X.shape[1])
+    for start in range(0, X.shape[0], rows):
+        total += np.square(X[start : start + rows] - mean).sum(axis=0)
+    return mean, np.sqrt(total / X.shape[0])

@@ -1,0 +1,42 @@
+"""Say what a file really is from its first bytes, for messages about renamed or broken files."""
+
+_SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"\x1f\x9d", "a compress (.Z) file"),
+    (b"BZh", "a bzip2 file"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel file (.xls)"),
+    (b"PAR1", "a Parquet file"),
+    (b"\x89HDF", "an HDF5 file (MATLAB v7.3 saves these)"),
+    (b"MATLAB 5.0", "a MATLAB file"),
+    (b"MATLAB 7.3", "a MATLAB v7.3 file"),
+    (b"\x93NUMPY", "a single NumPy array (.npy)"),
+    (b"version https://git-lfs", "a Git LFS pointer, not the data itself"),
+)
+
+
+def sniff(start: bytes) -> str:
+    """Name the kind of file that begins with ``start``.
+
+    Args:
+        start: the first bytes, 512 are enough.
+
+    Returns:
+        Such as ``'a PNG image'``, ``'a web page (HTML)'``, ``'empty'``, ``'text'`` or
+        ``'of an unknown kind'``.
+    """
+    if not start:
+        return "empty"
+    for signature, kind in _SIGNATURES:
+        if start.startswith(signature):
+            return kind
+    head = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if head.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
+        return "a web page (HTML)"
+    if b"\0" in start:
+        return "of an unknown kind"
+    return "text"

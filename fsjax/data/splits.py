@@ -1,0 +1,256 @@
+"""Which rows train, which validate, which test: the papers' protocols and the usual ones."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from fsjax.data.catalog import ENTRIES
+from fsjax.data.checks import TASKS
+from fsjax.data.dataset import Dataset
+from fsjax.data.torch_random import torch_random_split, torch_randperm
+from fsjax.errors import ConfigError, DataError, nearest
+
+__all__ = ["DEFAULT_SEED", "PROTOCOLS", "Split", "make_split", "torch_randperm"]
+
+DEFAULT_SEED = 42
+"""The seed of the papers' splits, shared by all training seeds."""
+
+
+class Split(NamedTuple):
+    """Row numbers (int32) of each part; disjoint. ``valid`` may be empty."""
+
+    train: np.ndarray
+    valid: np.ndarray
+    test: np.ndarray
+
+
+class _Request(NamedTuple):
+    dataset: Dataset
+    task: str
+    seed: int
+    fractions: tuple[float, float, float]
+    valid_fraction: float
+
+
+def make_split(
+    dataset: Dataset,
+    protocol: str = "paper",
+    task: str = "classification",
+    seed: int | None = None,
+    fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
+    valid_fraction: float = 0.2,
+) -> Split:
+    """Split the rows of a data set.
+
+    Args:
+        dataset: any data set.
+        protocol: one of
+
+            - ``'paper'``: the protocol registered for this data set, one of those below;
+              ``'stratified'`` for users' tables.
+            - ``'stratified'``: by ``fractions``, every class in the same proportion in each part;
+              plain random for other tasks than classification.
+            - ``'random'``: by ``fractions``, at random.
+            - ``'official'``: the official test rows; validation rows drawn from the rest.
+            - ``'ip_cae'``: as the IP-CAE experiments (torch splits, 60/20/20, or 80/20 of the
+              official training rows; MNIST and Fashion-MNIST reduced to 9,000 and 1,500 rows).
+            - ``'wast'``: as the WAST experiments (80/20 unstratified, or the official split),
+              validation rows drawn from the training rows. The papers' final SVM learns from
+              ``train`` and ``valid`` together.
+        task: ``'classification'``, ``'regression'`` or ``'reconstruction'``.
+        seed: None for the papers' fixed 42; a number draws another split (official test rows
+            stay as they are).
+        fractions: of train, validation and test rows, for ``'stratified'`` and ``'random'``;
+            they sum to 1, and the one for validation may be 0.
+        valid_fraction: share, from 0 (no validation rows) to below 1, of the training rows that
+            become validation rows, for ``'official'``, ``'wast'`` and ``'ip_cae'`` with official
+            test rows.
+
+    Returns:
+        The row numbers of each part, in the order in which they were drawn.
+
+    Raises:
+        ConfigError: for an unknown protocol or task, or fractions that do not fit.
+        DataError: if the data set has too few rows, or lacks an official split.
+    """
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"protocol={protocol!r} is unknown; {nearest(protocol, PROTOCOLS)}")
+    if task not in TASKS:
+        raise ConfigError(f"task={task!r} is unknown; {nearest(task, TASKS)}")
+    _check_fractions(fractions, valid_fraction)
+    if dataset.num_samples < 3:
+        raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
+    request = _Request(
+        dataset, task, DEFAULT_SEED if seed is None else int(seed), fractions, valid_fraction
+    )
+    parts = PROTOCOLS[protocol](request)
+    _check_not_empty(parts, request)
+    return Split(*(np.asarray(part, dtype=np.int32) for part in parts))
+
+
+def _paper(request: _Request) -> Split:
+    entry = ENTRIES.get(request.dataset.name)
+    return PROTOCOLS[entry.protocol if entry else "stratified"](request)
+
+
+def _stratified(request: _Request) -> Split:
+    if request.task != "classification":
+        return _random(request)
+    y = _classes(request)
+    return _by_fractions(request, y)
+
+
+def _random(request: _Request) -> Split:
+    return _by_fractions(request, None)
+
+
+def _official(request: _Request) -> Split:
+    rest, test = _official_rows(request)
+    train, valid = _carve(rest, _count(request.valid_fraction, len(rest)), request.seed)
+    return Split(train, valid, test)
+
+
+def _wast(request: _Request) -> Split:
+    entry = ENTRIES.get(request.dataset.name)
+    if entry is not None and entry.wast_official and request.dataset.official_split is not None:
+        return _official(request)
+    rows = np.arange(request.dataset.num_samples)
+    rest, test = train_test_split(rows, test_size=0.2, random_state=request.seed)
+    train, valid = _carve(rest, _count(request.valid_fraction, len(rest)), request.seed)
+    return Split(train, valid, test)
+
+
+def _ip_cae(request: _Request) -> Split:
+    dataset = request.dataset
+    if dataset.name == "mice_protein":
+        rows = np.arange(dataset.num_samples)
+        train, rest = train_test_split(rows, train_size=0.6, random_state=request.seed)
+        valid, test = train_test_split(rest, train_size=0.5, random_state=request.seed)
+        return Split(train, valid, test)
+    if dataset.name in ("mnist", "fashion_mnist"):
+        rest, test = (_torch_subset(part, 0.15, request.seed) for part in _official_rows(request))
+        return Split(*_torch_two(rest, 1 - request.valid_fraction, request.seed), test)
+    if dataset.official_split is not None:
+        rest, test = _official_rows(request)
+        return Split(*_torch_two(rest, 1 - request.valid_fraction, request.seed), test)
+    n = dataset.num_samples
+    train, valid = int(0.6 * n), int(0.2 * n)
+    return Split(*torch_random_split(n, (train, valid, n - train - valid), request.seed))
+
+
+PROTOCOLS: dict[str, Callable[[_Request], Split]] = {
+    "paper": _paper,
+    "stratified": _stratified,
+    "random": _random,
+    "official": _official,
+    "ip_cae": _ip_cae,
+    "wast": _wast,
+}
+"""Every protocol by its name."""
+
+
+def _torch_two(rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
+    first = int(round(share * len(rows), 6))
+    parts = torch_random_split(len(rows), (first, len(rows) - first), seed)
+    return [rows[part] for part in parts]
+
+
+def _torch_subset(rows: np.ndarray, share: float, seed: int) -> np.ndarray:
+    return _torch_two(rows, share, seed)[0]
+
+
+def _by_fractions(request: _Request, y: np.ndarray | None) -> Split:
+    rows = np.arange(request.dataset.num_samples)
+    _, valid_share, test_share = request.fractions
+    num_valid, num_test = _count(valid_share, len(rows)), _count(test_share, len(rows))
+    if num_valid + num_test >= len(rows):
+        raise DataError(
+            f"{request.dataset.name} has {len(rows)} rows, too few for fractions "
+            f"{request.fractions}; give more rows"
+        )
+    if y is not None:
+        _check_stratified(request, y, [count for count in (num_valid, num_test) if count])
+    rest, test = _carve(rows, num_test, request.seed, y)
+    train, valid = _carve(rest, num_valid, request.seed, None if y is None else y[rest])
+    return Split(train, valid, test)
+
+
+def _carve(
+    rows: np.ndarray, count: int, seed: int, y: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw ``count`` of the rows; returns (the rest, the drawn)."""
+    if count == 0:
+        return rows, rows[:0]
+    if count >= len(rows):
+        raise DataError(f"cannot draw {count} of {len(rows)} rows and keep some; give more rows")
+    rest, drawn = train_test_split(rows, test_size=count, random_state=seed, stratify=y)
+    return rest, drawn
+
+
+def _count(share: float, total: int) -> int:
+    """A share of the rows: none for 0, and otherwise at least one."""
+    return max(1, round(share * total)) if share > 0 else 0
+
+
+def _official_rows(request: _Request) -> tuple[np.ndarray, np.ndarray]:
+    mark = request.dataset.official_split
+    if mark is None:
+        raise DataError(
+            f"{request.dataset.name} has no official split; choose protocol=stratified or random"
+        )
+    return np.flatnonzero(mark == 0), np.flatnonzero(mark == 1)
+
+
+def _classes(request: _Request) -> np.ndarray:
+    y = request.dataset.y
+    if y is None or not np.issubdtype(y.dtype, np.integer):
+        raise DataError(
+            f"a stratified split needs classes, but {request.dataset.name} has "
+            f"{'no target' if y is None else 'a numeric target'}; choose protocol=random, or "
+            "another task"
+        )
+    return y
+
+
+def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> None:
+    dataset, parts = request.dataset, len(counts) + 1
+    labels, sizes = np.unique(y, return_counts=True)
+    smallest = int(sizes.argmin())
+    if sizes[smallest] < parts:
+        label = labels[smallest]
+        shown = repr(dataset.class_names[label]) if dataset.class_names else str(label)
+        raise DataError(
+            f"class {shown} of {dataset.name} has {sizes[smallest]} row(s), but a stratified "
+            f"split into {parts} parts needs at least {parts} of each class; drop or merge the "
+            "class, or choose protocol=random"
+        )
+    needed = len(labels)
+    if min(*counts, dataset.num_samples - sum(counts)) < needed:
+        raise DataError(
+            f"{dataset.name} has {needed} classes, but a part of the split would have only "
+            f"{min(counts)} rows; choose larger fractions than {request.fractions}, or "
+            "protocol=random"
+        )
+
+
+def _check_fractions(fractions: tuple[float, float, float], valid_fraction: float) -> None:
+    if len(fractions) != 3 or abs(sum(fractions) - 1) > 1e-6:
+        raise ConfigError(f"fractions={fractions} must be three numbers that sum to 1")
+    if fractions[0] <= 0 or fractions[1] < 0 or fractions[2] <= 0:
+        raise ConfigError(
+            f"fractions={fractions}: those of train and test must be above 0, that of validation "
+            "at least 0"
+        )
+    if not 0 <= valid_fraction < 1:
+        raise ConfigError(f"valid_fraction={valid_fraction} is outside 0 to below 1")
+
+
+def _check_not_empty(split: Split, request: _Request) -> None:
+    for name, part in (("training", split[0]), ("test", split[2])):
+        if len(part) == 0:
+            raise DataError(
+                f"{request.dataset.name} ({request.dataset.num_samples} rows) leaves no {name} "
+                "rows in this split; give more rows or other fractions"
+            )

@@ -1,0 +1,75 @@
+"""Turn a column of labels or numbers into the target of a data set."""
+
+import numpy as np
+
+from fsjax.errors import DataError
+
+_MANY_CLASSES = 50
+
+
+def encode_target(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Number the classes from 0, or keep numbers that are not class labels.
+
+    Text, true/false and whole numbers are class labels, numbered in sorted order. Numbers with
+    fractions, and whole numbers that differ in more than half of the rows (and in more than 50),
+    stay numbers for regression.
+
+    Args:
+        values: (N,) labels or numbers of any type.
+        where: what to call them in messages.
+
+    Returns:
+        (N,) int32 classes with the original labels as names, or (N,) float32 and None.
+
+    Raises:
+        DataError: if a value is missing or infinite, or all are the same.
+    """
+    values = _as_plain(np.asarray(values).ravel())
+    missing = _missing(values)
+    if missing.any():
+        raise DataError(
+            f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
+            f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
+        )
+    labels, classes = np.unique(values, return_inverse=True)
+    if len(labels) < 2:
+        shown = str(labels[0]) if len(labels) else "nothing"
+        raise DataError(
+            f"{where} has one value only ({shown!r}); choose another column, or leave the target "
+            "out for task=reconstruction"
+        )
+    if values.dtype.kind == "f":
+        whole = bool(np.all(labels == np.round(labels)))
+        if not whole or len(labels) > max(_MANY_CLASSES, len(values) / 2):
+            return values.astype(np.float32), None
+        labels = labels.astype(np.int64)
+    return classes.ravel().astype(np.int32), tuple(str(label) for label in labels)
+
+
+def number_classes(values: np.ndarray) -> np.ndarray:
+    """Number the labels of a public data set from 0 in sorted order; returns (N,) int32."""
+    return np.unique(values, return_inverse=True)[1].ravel().astype(np.int32)
+
+
+def _as_plain(values: np.ndarray) -> np.ndarray:
+    """Numbers as float64, everything else as text or None where missing."""
+    if values.dtype.kind in "iuf":
+        return values.astype(np.float64)
+    if values.dtype.kind == "b":
+        return values.astype(str)
+    if values.dtype.kind == "O":
+        import pandas as pd
+
+        gone = pd.isna(values)
+        text = np.array([str(value) for value in values], dtype=object)
+        text[gone] = None
+        return text
+    return values.astype(str)
+
+
+def _missing(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind == "f":
+        return ~np.isfinite(values)
+    if values.dtype == object:
+        return np.array([value is None for value in values], dtype=bool)
+    return np.char.str_len(values) == 0

@@ -1,0 +1,53 @@
+"""PyTorch's CPU permutation in NumPy, so that splits published from torch need no torch."""
+
+import numpy as np
+
+_LARGEST = (2**32 - 1) // 20
+"""Above this length torch switches to another algorithm."""
+
+
+def torch_randperm(n: int, seed: int) -> np.ndarray:
+    """The permutation ``torch.randperm(n, generator=torch.Generator().manual_seed(seed))``.
+
+    Fisher-Yates over the 32-bit words of a Mersenne twister, on the CPU, as PyTorch does it.
+
+    Args:
+        n: length, from 0 to 214,748,364.
+        seed: any integer; like torch, only its lowest 32 bits matter.
+
+    Returns:
+        (n,) int64 permutation of 0..n-1.
+
+    Raises:
+        ValueError: if ``n`` is negative or too long.
+    """
+    if not 0 <= n <= _LARGEST:
+        raise ValueError(f"n={n} is outside 0..{_LARGEST}")
+    order = list(range(n))
+    if n > 1:
+        words = np.random.RandomState(seed & 0xFFFFFFFF).randint(
+            0, 2**32, size=n - 1, dtype=np.uint32
+        )
+        jumps = words.astype(np.int64) % (n - np.arange(n - 1))
+        for i, jump in enumerate(jumps.tolist()):
+            order[i], order[i + jump] = order[i + jump], order[i]
+    return np.asarray(order, dtype=np.int64)
+
+
+def torch_random_split(n: int, lengths: tuple[int, ...], seed: int) -> list[np.ndarray]:
+    """The index lists of ``torch.utils.data.random_split`` with whole-number lengths.
+
+    Args:
+        n: number of rows.
+        lengths: rows of each part; they sum to ``n``.
+        seed: of the generator handed to torch.
+
+    Returns:
+        One int64 array per part, consecutive slices of one permutation.
+
+    Raises:
+        ValueError: if the lengths do not sum to ``n``.
+    """
+    if sum(lengths) != n:
+        raise ValueError(f"lengths {lengths} sum to {sum(lengths)}, not to {n}")
+    return np.split(torch_randperm(n, seed), np.cumsum(lengths)[:-1])

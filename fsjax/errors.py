@@ -1,0 +1,41 @@
+"""Errors whose message is meant for the user: what was given, what is allowed, what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class FsjaxError(ValueError):
+    """Base of every error that fsjax raises about what it was given."""
+
+
+class DataError(FsjaxError):
+    """The data cannot be used: a missing or broken file, wrong columns, missing values."""
+
+
+class ConfigError(FsjaxError):
+    """A setting cannot be used: an unknown name, a value out of its range."""
+
+
+class NonFiniteLossError(FsjaxError):
+    """The training loss became NaN or infinite."""
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str:
+    """Text that helps with a mistyped name.
+
+    Args:
+        name: what was given.
+        allowed: the names that exist.
+
+    Returns:
+        ``"did you mean 'isolet'?"`` when one name is close (letter case ignored), and otherwise
+        ``"allowed: 'arcene', 'coil20', ..."`` with every name in the given order.
+    """
+    names = [str(item) for item in allowed]
+    by_lower = {item.lower(): item for item in names}
+    close = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {by_lower[close[0]]!r}?"
+    if not names:
+        return "there is none to choose from"
+    return "allowed: " + ", ".join(repr(item) for item in names)

@@ -1,0 +1,108 @@
+"""Scaling: what each kind promises, constant columns, and the papers' choice per data set."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from fsjax import data
+from fsjax.errors import ConfigError, DataError
+
+tables = hnp.arrays(
+    np.float32,
+    st.tuples(st.integers(1, 12), st.integers(1, 6)),
+    elements=st.floats(-1e6, 1e6, width=32),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(X=tables, kind=st.sampled_from(["none", "minmax", "standard", "scalar", "unit255"]))
+def test_never_nan_and_constants_become_zero(X: np.ndarray, kind: str) -> None:
+    if kind == "unit255":
+        X = np.abs(X) + 2
+    X = np.concatenate([X, np.full((len(X), 1), 7.3, np.float32)], axis=1)
+    scaled = data.apply(data.fit_scaler(kind, X), X)
+    assert scaled.dtype == np.float32 and scaled.shape == X.shape
+    assert np.isfinite(scaled).all()
+    if kind in ("minmax", "standard"):
+        assert np.all(scaled[:, X.min(axis=0) == X.max(axis=0)] == 0)
+    if kind == "minmax":
+        assert scaled.min() >= 0 and scaled.max() <= 1 + 1e-5
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_standard_is_that_of_scikit_learn(dtype: type) -> None:
+    from sklearn.preprocessing import StandardScaler
+
+    X = np.random.default_rng(0).integers(0, 200, (5000, 7)).astype(dtype)
+    before = X.copy()
+    scaled = data.apply(data.fit_scaler("standard", X), X)
+    np.testing.assert_allclose(scaled, StandardScaler().fit_transform(X.astype(float)), atol=1e-5)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_scalar_is_one_mean_and_one_deviation() -> None:
+    X = np.random.default_rng(0).normal(3, 2, (50, 4)).astype(np.float32)
+    scaler = data.fit_scaler("scalar", X)
+    assert scaler.shift.shape == scaler.scale.shape == ()
+    np.testing.assert_allclose(
+        data.apply(scaler, X), (X - X.mean()) / X.std(), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean", "std"),
+    [("mnist", 0.1306, 0.3080), ("fashion_mnist", 0.2873, 0.3529), ("unit255", 0.0, 1.0)],
+)
+def test_fixed_pixel_scalings(kind: str, mean: float, std: float) -> None:
+    X = np.array([[0, 128, 255]], np.uint8)
+    expected = (X / 255 - mean) / std
+    np.testing.assert_allclose(data.apply(data.fit_scaler(kind, X), X), expected, rtol=1e-5)
+
+
+def test_a_column_constant_in_training_is_zero_in_test_rows() -> None:
+    scaler = data.fit_scaler("standard", np.array([[1, 5], [2, 5]], np.float32))
+    assert data.apply(scaler, np.array([[1, 9]], np.float32))[0, 1] == 0
+
+
+@pytest.mark.parametrize("kind", ["minmax", "standard", "scalar"])
+def test_spreads_too_small_for_float32_count_as_constant(kind: str) -> None:
+    X = np.array([[0.0], [1e-44]], np.float32)
+    assert np.isfinite(data.apply(data.fit_scaler(kind, X), X)).all()
+
+
+def test_bad_requests() -> None:
+    X = np.ones((2, 2), np.float32)
+    with pytest.raises(ConfigError, match="did you mean 'standard'"):
+        data.fit_scaler("standart", X)
+    with pytest.raises(DataError, match="0 rows"):
+        data.fit_scaler("minmax", X[:0])
+    with pytest.raises(DataError, match="0 to 255"):
+        data.fit_scaler("mnist", X)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("coil20", ("none", "train")),
+        ("mice_protein", ("minmax", "train")),
+        ("isolet", ("minmax", "train+valid")),
+        ("har", ("minmax", "train+valid")),
+        ("mnist", ("mnist", "train")),
+        ("fashion_mnist", ("fashion_mnist", "train")),
+        ("pcmac", ("standard", "train")),
+        ("digits", ("minmax", "train")),
+        ("my_table.csv", ("standard", "train")),
+    ],
+)
+def test_paper_scaling(name: str, expected: tuple[str, str]) -> None:
+    assert data.paper_scaling(name) == expected
+
+
+def test_every_registered_scaling_and_protocol_exists() -> None:
+    from fsjax.data.catalog import ENTRIES
+
+    for entry in ENTRIES.values():
+        assert entry.scaling[0] in data.KINDS and entry.scaling[1] in ("train", "train+valid")
+        assert entry.protocol in data.PROTOCOLS
