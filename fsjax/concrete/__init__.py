@@ -1,0 +1,19 @@
+"""Parts of the concrete (Gumbel-Softmax) feature selectors."""
+
+from fsjax.concrete.divergence import gjsd
+from fsjax.concrete.logits import Parametrisation, parametrisation
+from fsjax.concrete.random import gumbel_row, key_words
+from fsjax.concrete.sampling import gumbel_softmax, select, select_discrete
+from fsjax.concrete.temperature import exponential_temperature
+
+__all__ = [
+    "Parametrisation",
+    "exponential_temperature",
+    "gjsd",
+    "gumbel_row",
+    "gumbel_softmax",
+    "key_words",
+    "parametrisation",
+    "select",
+    "select_discrete",
+]

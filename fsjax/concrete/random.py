@@ -1,0 +1,74 @@
+"""Gumbel noise for one row of a large array at a time, equal to ``jax.random.gumbel`` of the whole.
+
+``jax.random`` draws a whole array before anything can be done with it. Here the same Threefry
+counter is computed from the element's index inside the loop that uses the noise, so XLA fuses
+bits, logarithms and exponential into one pass over registers, and no array of noise exists.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+Array = jax.Array
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+
+
+def threefry_2x32(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011), element by element.
+
+    Args:
+      key: ``(2,)`` uint32 words.
+      high: uint32 counters, the first word of each block.
+      low: uint32 counters, the second word; broadcasts against ``high``.
+
+    Returns:
+      The two uint32 words of each block.
+    """
+    schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
+    first, second = high + schedule[0], low + schedule[1]
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            first = first + second
+            second = (second << rotation) | (second >> (32 - rotation))
+            second = second ^ first
+        first = first + schedule[(group + 1) % 3]
+        second = second + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+    return first, second
+
+
+def key_words(key: Array) -> Array:
+    """The two uint32 words of a Threefry key; two drawn words for keys of other generators."""
+    if str(jax.random.key_impl(key)) == "threefry2x32":
+        return jax.random.key_data(key)
+    return jax.random.bits(key, (2,), jnp.uint32)
+
+
+def gumbel_row(words: Array, row: Array, shape: tuple[int, ...]) -> Array:
+    """Row ``row`` of ``jax.random.gumbel(key, (num_rows, *shape))``, float32.
+
+    Args:
+      words: ``(2,)`` uint32 key words, see :func:`key_words`.
+      row: scalar integer; ``num_rows * prod(shape)`` must stay below 2**32.
+      shape: shape of one row.
+
+    Returns:
+      Standard Gumbel noise of the given shape, ``-log(-log u)`` with 23-bit uniform ``u``.
+    """
+    size = math.prod(shape)
+    index = jax.lax.iota(jnp.uint32, size).reshape(shape) + row.astype(jnp.uint32) * jnp.uint32(
+        size
+    )
+    first, second = threefry_2x32(words, jnp.zeros((), jnp.uint32), index)
+    bits = first ^ second
+    one_to_two = jax.lax.bitcast_convert_type(
+        (bits >> 9) | jnp.uint32(0x3F800000),
+        jnp.float32,
+    )
+    tiny = jnp.finfo(jnp.float32).tiny
+    uniform = jnp.maximum(one_to_two - 1.0, tiny)
+    return -jnp.log(-jnp.log(uniform))

@@ -1,0 +1,147 @@
+"""The concrete selector layer: K relaxed one-hot choices among D columns (IP-CAE, eq. 1 and 2).
+
+The cost of a concrete selector is the noise: with one noise matrix per row, B x K x D Gumbel
+variables are drawn and exponentiated at each step. :func:`select_per_row` draws them row by row
+inside one fused loop and keeps a single B x K x D array for its gradient, or none where that
+array would be large.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from fsjax.concrete.random import gumbel_row, key_words
+
+Array = jax.Array
+
+NOISE = ("row", "batch")
+
+#: Elements of B x K x D up to which the gradient keeps the samples; above, it draws them again.
+KEEP_LIMIT = 2**26
+
+
+def gumbel_softmax(key: Array, logits: Array, temperature: Array) -> Array:
+    """One relaxed one-hot sample per row of the logits (IP-CAE, eq. 1).
+
+    Args:
+      key: PRNG key.
+      logits: ``(..., K, D)``, log alpha, unnormalised.
+      temperature: scalar, positive, unitless. Towards 0 the samples become one-hot.
+
+    Returns:
+      ``(..., K, D)`` float32 on the simplex along the last axis.
+    """
+    noise = jax.random.gumbel(key, logits.shape)
+    return jax.nn.softmax((logits + noise) / temperature, axis=-1)
+
+
+def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) -> Array:
+    """Relaxed selected features ``x_S = M x`` (IP-CAE, eq. 2).
+
+    Args:
+      key: PRNG key.
+      logits: ``(K, D)``.
+      x: ``(B, D)``.
+      temperature: scalar, positive; not differentiated.
+      noise: ``row`` draws an independent M for each row of x (the published IP-CAE tables),
+        ``batch`` one M for all rows (the original CAE; cheaper).
+
+    Returns:
+      ``(B, K)``.
+
+    Raises:
+      ValueError: for another ``noise``.
+    """
+    if noise == "batch":
+        return x @ gumbel_softmax(key, logits, temperature).T
+    if noise == "row":
+        return select_per_row(key_words(key), logits, x, temperature)
+    raise ValueError(f"noise={noise!r}; choose one of {', '.join(NOISE)}")
+
+
+def select_discrete(logits: Array, x: Array) -> Array:
+    """Features at test time: column ``argmax_d logits[k, d]`` of x for each k (IP-CAE, 2.1).
+
+    Args:
+      logits: ``(K, D)``.
+      x: ``(B, D)``.
+
+    Returns:
+      ``(B, K)``; a column that two rows of the logits choose appears twice.
+    """
+    return x[:, jnp.argmax(logits, axis=-1)]
+
+
+def _relax_row(
+    words: Array, logits: Array, temperature: Array, row: Array, x_row: Array
+) -> tuple[Array, Array, Array]:
+    """Unnormalised sample ``(K, D)``, one over its row sums ``(K,)`` and M x ``(K,)``."""
+    perturbed = (logits + gumbel_row(words, row, logits.shape)) / temperature
+    weights = jnp.exp(perturbed - jnp.max(perturbed, axis=-1, keepdims=True))
+    inverse_sum = 1.0 / jnp.sum(weights, axis=-1)
+    return weights, inverse_sum, (weights @ x_row) * inverse_sum
+
+
+def _over_rows(function, xs):
+    # On CPU a loop whose body stays in the cache; on accelerators all rows at once.
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(function, xs)
+    return jax.vmap(function)(xs)
+
+
+def _rows(x: Array) -> Array:
+    return jnp.arange(x.shape[0], dtype=jnp.uint32)
+
+
+@jax.custom_vjp
+def select_per_row(words: Array, logits: Array, x: Array, temperature: Array) -> Array:
+    """``z[b] = M_b x[b]`` with an independent Gumbel-Softmax sample ``M_b`` for each row.
+
+    Args:
+      words: ``(2,)`` uint32 key words, see :func:`fsjax.concrete.random.key_words`. The noise of
+        row b is row b of ``jax.random.gumbel(key, (B, K, D))``.
+      logits: ``(K, D)``.
+      x: ``(B, D)``.
+      temperature: scalar, positive; its gradient is defined as zero.
+
+    Returns:
+      ``(B, K)``.
+    """
+    row = partial(_relax_row, words, logits, temperature)
+    return _over_rows(lambda args: row(*args)[2], (_rows(x), x))
+
+
+def _select_forward(words, logits, x, temperature):
+    row = partial(_relax_row, words, logits, temperature)
+    if x.shape[0] * logits.size > KEEP_LIMIT:
+        z = _over_rows(lambda args: row(*args)[2], (_rows(x), x))
+        return z, (words, logits, x, temperature, z, None)
+    weights, inverse_sum, z = _over_rows(lambda args: row(*args), (_rows(x), x))
+    return z, (words, logits, x, temperature, z, (weights, inverse_sum))
+
+
+def _select_backward(residuals, grad_z):
+    # dz[b,k]/dlogits[k,d] = M_b[k,d] (x[b,d] - z[b,k]) / T, and dz[b,k]/dx[b,d] = M_b[k,d].
+    words, logits, x, temperature, z, kept = residuals
+
+    def body(total, row):
+        index, x_row, z_row, grad_row, sample = row
+        if sample is None:
+            sample = _relax_row(words, logits, temperature, index, x_row)[:2]
+        weights, inverse_sum = sample
+        scaled = (grad_row * inverse_sum)[:, None]
+        return total + weights * ((x_row - z_row[:, None]) * scaled), scaled[:, 0] @ weights
+
+    rows = (_rows(x), x, z, grad_z, kept)
+    if jax.default_backend() == "cpu" or kept is None:
+        total, grad_x = jax.lax.scan(body, jnp.zeros_like(logits), rows)
+    else:
+        totals, grad_x = jax.vmap(partial(body, 0.0))(rows)
+        total = totals.sum(axis=0)
+    return None, total / temperature, grad_x, jnp.zeros_like(temperature)
+
+
+select_per_row.defvjp(_select_forward, _select_backward)

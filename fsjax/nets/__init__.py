@@ -1,0 +1,5 @@
+"""Flax modules."""
+
+from fsjax.nets.mlp import MLP, FanInDense
+
+__all__ = ["MLP", "FanInDense"]
