@@ -1,0 +1,26 @@
+"""fsjax: neural feature selection and sparse training in JAX."""
+
+from fsjax import methods
+from fsjax.engine import FitResult, fit, use_compilation_cache, use_cpu_devices
+from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
+from fsjax.method import Batch, Method, Snapshot, Spec, TrainState, create_state
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "ConfigError",
+    "DataError",
+    "FitResult",
+    "FsjaxError",
+    "Method",
+    "NonFiniteLossError",
+    "Snapshot",
+    "Spec",
+    "TrainState",
+    "create_state",
+    "fit",
+    "methods",
+    "use_compilation_cache",
+    "use_cpu_devices",
+]

@@ -1,0 +1,157 @@
+"""From a data set to scaled arrays: split, scale, and find the columns that may be selected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fsjax.data.checks import (
+    check_features,
+    check_num_features,
+    check_task,
+    constant_columns,
+)
+from fsjax.data.dataset import Dataset
+from fsjax.data.scaling import Scaler, fit_scaler, paper_scaling
+from fsjax.data.scaling import apply as apply_scaler
+from fsjax.data.splits import Split, make_split
+from fsjax.engine.loop import Arrays
+from fsjax.errors import ConfigError, DataError
+
+
+class Prepared(NamedTuple):
+    """What the engine trains and tests on.
+
+    Attributes:
+      arrays: scaled training and validation rows as NumPy arrays; with a leading seed axis where
+        each seed has its own split.
+      x_test, y_test: scaled test rows and labels, one for each seed (the same objects where the
+        split is shared).
+      feature_mask: ``(S, D)`` bool, false for columns that are constant in the training rows.
+      splits: the split of each seed.
+      scalers: the scaler of each seed.
+      own_arrays: whether each seed has its own split.
+      num_outputs: classes, columns or targets.
+    """
+
+    arrays: Arrays
+    x_test: tuple[np.ndarray, ...]
+    y_test: tuple[np.ndarray, ...]
+    feature_mask: np.ndarray
+    splits: tuple[Split, ...]
+    scalers: tuple[Scaler, ...]
+    own_arrays: bool
+    num_outputs: int
+
+
+class _Part(NamedTuple):
+    arrays: Arrays
+    x_test: np.ndarray
+    y_test: np.ndarray
+    feature_mask: np.ndarray
+    split: Split
+    scaler: Scaler
+
+
+def prepare(
+    dataset: Dataset,
+    *,
+    task: str,
+    num_features: int,
+    seeds: Sequence[int],
+    split: str = "paper",
+    split_per_seed: bool = False,
+    scaling: str = "paper",
+) -> Prepared:
+    """Checks, splits and scales a data set.
+
+    Args:
+      dataset: the data.
+      task: ``classification``, ``reconstruction`` or ``regression``.
+      num_features: K, to be checked against the columns.
+      seeds: the seeds, of which each gets its own split if ``split_per_seed``.
+      split: a protocol of :func:`fsjax.data.make_split`.
+      split_per_seed: whether the split differs by seed; the papers share one (random state 42).
+      scaling: a kind of :func:`fsjax.data.fit_scaler`, or ``paper`` for the data set's own.
+
+    Returns:
+      The arrays. Scalers are fitted on the training rows; ``paper`` also on the validation rows
+      where the published protocol did so.
+
+    Raises:
+      DataError: for data that cannot be used.
+      ConfigError: for settings that do not fit them.
+    """
+    check_features(dataset.X, dataset.feature_names, dataset.name)
+    dataset = check_task(dataset, task)
+    check_num_features(num_features, dataset.num_features)
+    if not seeds:
+        raise ConfigError("seeds is empty; give at least one whole number, such as seeds=(0, 1, 2)")
+    if len(set(seeds)) < len(seeds):
+        raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; each should be given once")
+    if any(isinstance(s, bool) or int(s) != s or not 0 <= s < 2**32 for s in seeds):
+        raise ConfigError(f"seeds={tuple(seeds)}; choose whole numbers from 0 to 2**32 - 1")
+
+    own = split_per_seed and len(seeds) > 1
+    split_seeds = [int(s) for s in seeds] if split_per_seed else [None]
+    parts = [
+        _part(dataset, task, split, scaling, s) for s in (split_seeds if own else split_seeds[:1])
+    ]
+    if not own:
+        arrays, parts = parts[0].arrays, parts * len(seeds)
+    else:
+        arrays = Arrays(
+            *(np.stack(leaves) for leaves in zip(*(p.arrays for p in parts), strict=True))
+        )
+    return Prepared(
+        arrays=arrays,
+        x_test=tuple(p.x_test for p in parts),
+        y_test=tuple(p.y_test for p in parts),
+        feature_mask=np.stack([p.feature_mask for p in parts]),
+        splits=tuple(p.split for p in parts),
+        scalers=tuple(p.scaler for p in parts),
+        own_arrays=own,
+        num_outputs=_num_outputs(dataset, task),
+    )
+
+
+def _part(dataset: Dataset, task: str, protocol: str, scaling: str, seed: int | None) -> _Part:
+    split = make_split(dataset, protocol, task, seed)
+    kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
+    rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
+    scaler = fit_scaler(kind, dataset.X[rows])
+    x_train, x_valid, x_test = (apply_scaler(scaler, dataset.X[part]) for part in split)
+    y = _labels(dataset, task)
+    y_train, y_valid, y_test = (y[part] for part in split)
+    if task == "classification" and np.unique(y_train).size < 2:
+        raise DataError(
+            f"the training rows of {dataset.name} hold one class only; classification needs at "
+            "least 2: use more rows, or split='stratified'"
+        )
+    return _Part(
+        Arrays(x_train, y_train, np.ones(len(x_train), np.float32), x_valid, y_valid),
+        x_test,
+        y_test,
+        ~constant_columns(dataset.X[split.train]),
+        split,
+        scaler,
+    )
+
+
+def _labels(dataset: Dataset, task: str) -> np.ndarray:
+    if task == "reconstruction":
+        # The targets are the inputs; labels, if there are any, play no part.
+        return np.zeros(dataset.num_samples, np.int32)
+    if task == "classification":
+        return np.asarray(dataset.y, np.int32)
+    return np.asarray(dataset.y, np.float32).reshape(dataset.num_samples, -1)
+
+
+def _num_outputs(dataset: Dataset, task: str) -> int:
+    if task == "classification":
+        return dataset.num_classes
+    if task == "reconstruction":
+        return dataset.num_features
+    return 1 if np.ndim(dataset.y) == 1 else dataset.y.shape[1]
