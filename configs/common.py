@@ -1,0 +1,118 @@
+"""What the configs of the concrete family share: data sets, their settings, variants.
+
+A variant is a list of words after the colon of ``--config=configs/ip_cae.py:WORDS``: a data set,
+a task and ``quick`` in any order, such as ``coil20``, ``isolet,reconstruction`` or ``mnist,quick``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_collections
+from ml_collections import config_dict
+
+from fsjax.data import available
+from fsjax.errors import ConfigError, nearest
+from fsjax.tasks import TASKS
+
+#: The ten seeds of the IP-CAE paper (A.3).
+PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 1010)
+
+#: K and rows per step of the IP-CAE paper's data sets (Table 4 and its configurations).
+PAPER_SETTINGS = {
+    "coil20": (50, 16),
+    "isolet": (50, 128),
+    "har": (50, 128),
+    "mnist": (50, 128),
+    "fashion_mnist": (50, 128),
+    "mice_protein": (10, 16),
+}
+
+#: K and rows per step where that paper has no table.
+OTHER_SETTINGS = {
+    "digits": (10, 32),
+    "madelon": (20, 128),
+    "madelon_like": (20, 128),
+    "arcene": (150, 16),
+    "dexter": (150, 16),
+    "smk_can_187": (50, 16),
+    "gla_bra_180": (50, 16),
+    "allaml": (50, 16),
+}
+
+
+def parse_variant(variant: str | None) -> tuple[str, str, bool]:
+    """Data set, task and whether a quick run is asked for.
+
+    Raises:
+      ConfigError: for a word that is none of these.
+    """
+    name, task, quick = "digits", "classification", False
+    for word in filter(None, (variant or "").split(",")):
+        if word == "quick":
+            quick = True
+        elif word in TASKS:
+            task = word
+        elif word in available():
+            name = word
+        else:
+            known = (*available(), *TASKS, "quick")
+            raise ConfigError(f"unknown variant {word!r}: {nearest(word, known)}")
+    return name, task, quick
+
+
+def base_config(variant: str | None, method: dict[str, Any]) -> ml_collections.ConfigDict:
+    """The configuration of a data set as the papers run it.
+
+    Args:
+      variant: see :func:`parse_variant`.
+      method: the fields of ``config.method``, with the method's ``name``.
+
+    Returns:
+      The configuration, with every field that ``experiments/run.py`` reads.
+    """
+    name, task, quick = parse_variant(variant)
+    in_paper = name in PAPER_SETTINGS
+    k, batch_size = PAPER_SETTINGS.get(name) or OTHER_SETTINGS.get(name, (50, 128))
+    return ml_collections.ConfigDict(
+        {
+            "method": method,
+            "data": {
+                "name": name,
+                "dir": config_dict.placeholder(str),
+                "target": config_dict.placeholder(str),
+                "impute": config_dict.placeholder(str),
+                "split": "paper",
+                "split_per_seed": False,
+                "scaling": "paper",
+            },
+            "task": task,
+            "num_features": k,
+            "seeds": PAPER_SEEDS[:2] if quick else PAPER_SEEDS,
+            "train": {
+                "num_epochs": 5 if quick else 200,
+                "batch_size": batch_size,
+                # The authors' loader keeps the order of its split and drops the last batch.
+                "shuffle": not in_paper,
+                "drop_last": in_paper,
+                "seed_axis": "auto",
+                "checkpoint_every": 20,
+            },
+            "evaluation": {"protocols": ("embedded",)},
+        }
+    )
+
+
+def concrete_fields() -> dict[str, Any]:
+    """Fields of ``config.method`` that every concrete selector has, as the paper sets them."""
+    return {
+        "hidden": (200,),
+        "layer_norm": True,
+        "dropout": 0.0,
+        "noise": "row",
+        "anneal": "epoch",
+        "temperature_start": 10.0,
+        "temperature_end": 0.01,
+        "gjsd_weight": 0.0,
+        "learning_rate": 1e-3,
+    }

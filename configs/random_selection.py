@@ -1,0 +1,14 @@
+"""Random selection: the decoder of the concrete selectors on K random columns, as a control."""
+
+from __future__ import annotations
+
+import ml_collections
+
+from configs.common import base_config, concrete_fields
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The setting of a data set."""
+    fields = concrete_fields()
+    kept = {name: fields[name] for name in ("hidden", "layer_norm", "learning_rate")}
+    return base_config(variant, {"name": "random_selection", **kept})

@@ -1,0 +1,87 @@
+"""Command lines whose mistakes get one clear line instead of a traceback."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from absl import app, flags, logging
+
+from fsjax.errors import ConfigError, FsjaxError, nearest
+
+
+def fail(message: object) -> None:
+    """Prints the message and exits with 2."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _parse(argv: Sequence[str]) -> list[str]:
+    """Parses flags; what ml_collections raises for a mistyped field becomes a message."""
+    for argument in argv[1:]:
+        match = re.match(r"--config=([^:]+)", argument)
+        if match:
+            check_config_file(match[1])
+    try:
+        return flags.FLAGS(list(argv))
+    except flags.Error as error:
+        cause = _first_fsjax_error(error)
+        fail(cause or str(error).strip())
+    except (KeyError, AttributeError, TypeError, ValueError, OSError) as error:
+        text = str(error).strip("'\"").replace("\\n", "\n").replace('\\"', '"')
+        hint = re.search(r'Did you mean "([^"]+)" instead of "([^"]+)"', text)
+        if hint:
+            fail(f"unknown config field {hint[2]!r}: did you mean {hint[1]!r}?")
+        unknown = re.match(r"\W*(\w+)\W*$", text.splitlines()[0])
+        if isinstance(error, KeyError | AttributeError) and unknown:
+            fail(f"unknown config field {unknown[1]!r}; the config file lists those that exist")
+        fail(_first_fsjax_error(error) or text)
+    raise AssertionError("unreachable")
+
+
+def _first_fsjax_error(error: BaseException | None) -> FsjaxError | str | None:
+    while error is not None:
+        if isinstance(error, FsjaxError):
+            return error
+        # A config file's error reaches us as the text of its traceback.
+        found = re.findall(r"fsjax\.errors\.\w+: (.+)", str(error))
+        if found:
+            return found[-1]
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def check_config_file(path: str) -> None:
+    """Exits with a message if there is no config file at this path."""
+    if not Path(path).is_file():
+        folder = Path(path).parent
+        known = sorted(str(p) for p in folder.glob("*.py")) if folder.is_dir() else []
+        hint = f": {nearest(path, known)}" if known else ""
+        fail(f"there is no config file {path}{hint}")
+
+
+def require(value: object, flag: str, example: str) -> None:
+    """Raises ConfigError if a flag was left out."""
+    if value is None or value == []:
+        raise ConfigError(f"--{flag} is missing; for example {example}")
+
+
+def run(main: Callable[[], None]) -> None:
+    """Runs a launcher: errors meant for the user end it with their message and status 2."""
+
+    def guarded(argv: Sequence[str]) -> None:
+        if len(argv) > 1:
+            fail(f"unexpected argument {argv[1]!r}; options are written --name=value")
+        # Orbax and JAX report every save; the progress bar says enough.
+        logging.set_verbosity(logging.WARNING)
+        try:
+            main()
+        except FsjaxError as error:
+            fail(error)
+        except KeyboardInterrupt:
+            print("interrupted; the same command continues from the last checkpoint")
+            sys.exit(130)
+
+    app.run(guarded, flags_parser=_parse)

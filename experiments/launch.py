@@ -1,0 +1,164 @@
+"""One experiment from a configuration: data, method, fit, artifacts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+
+import fsjax
+from fsjax import report
+from fsjax.data import load
+from fsjax.data.dataset import Dataset
+from fsjax.errors import ConfigError, nearest
+from fsjax.methods import get_method
+
+PROTOCOLS = ("embedded",)
+
+
+def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
+    """The method of ``config.method`` for ``config.num_features`` columns.
+
+    Raises:
+      ConfigError: for an unknown method or a field that it does not have.
+    """
+    fields = dict(config.method)
+    build = get_method(fields.pop("name"))
+    try:
+        return build(config.num_features, **fields)
+    except TypeError as error:
+        raise ConfigError(f"config.method does not fit {config.method.name}: {error}") from None
+
+
+def load_data(config: ml_collections.ConfigDict) -> Dataset:
+    """The data set of ``config.data``."""
+    options = {} if config.data.impute is None else {"impute": config.data.impute}
+    return load(config.data.name, config.data.dir, config.data.target, **options)
+
+
+def settings(config: ml_collections.ConfigDict) -> dict[str, Any]:
+    """The configuration as plain JSON values."""
+    return json.loads(config.to_json())
+
+
+def check_workdir(config: ml_collections.ConfigDict, workdir: Path) -> bool:
+    """Whether the folder already holds the finished run of this configuration.
+
+    An unfinished run of the same configuration is continued.
+
+    Raises:
+      ConfigError: if the folder is a file or holds another run.
+    """
+    if workdir.exists() and not workdir.is_dir():
+        raise ConfigError(f"workdir {workdir} is a file; name a folder")
+    found = workdir / "config.json"
+    if not found.exists():
+        if (workdir / "result.json").exists() or (workdir / "checkpoints").exists():
+            raise ConfigError(f"workdir {workdir} holds another run; choose another folder")
+        return False
+    try:
+        there = json.loads(found.read_text())["config"]
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(
+            f"{found} is not a configuration of fsjax; choose another workdir"
+        ) from None
+    here = settings(config)
+    differing = _differences(there, here)
+    if differing:
+        raise ConfigError(
+            f"workdir {workdir} holds another run ({'; '.join(differing[:3])}); choose another "
+            "folder, or remove it to start anew"
+        )
+    return (workdir / "result.json").exists()
+
+
+def _differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:
+    told = []
+    for name in sorted({*there, *here}):
+        old, new = there.get(name), here.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            told += _differences(old, new, f"{prefix}{name}.")
+        elif old != new:
+            told.append(f"{prefix}{name} is {old!r} there and {new!r} here")
+    return told
+
+
+def run_experiment(
+    config: ml_collections.ConfigDict, workdir: str | Path, *, progress: bool = True
+) -> dict[str, Any]:
+    """Runs a configuration and leaves its artifacts in a folder.
+
+    Args:
+      config: see ``configs/``.
+      workdir: the folder. One that holds the finished run of this configuration is only read;
+        one with an unfinished run of it is continued from its last checkpoint.
+      progress: whether to show the progress bar and notes.
+
+    Returns:
+      The content of ``result.json``.
+
+    Raises:
+      ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`, before any training
+        where that is possible.
+    """
+    workdir = Path(workdir)
+    if check_workdir(config, workdir):
+        if progress:
+            print(f"{workdir} holds this finished run; its results:")
+        return json.loads((workdir / "result.json").read_text())
+    for protocol in config.evaluation.protocols:
+        if protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"evaluation.protocols has {protocol!r}: {nearest(protocol, PROTOCOLS)}"
+            )
+    method = build_method(config)
+    dataset = load_data(config)
+    started = time.perf_counter()
+
+    def before_training() -> None:
+        # Written only once everything was checked, so that a mistake leaves nothing behind.
+        workdir.mkdir(parents=True, exist_ok=True)
+        report.write_config_json(settings(config), workdir / "config.json")
+
+    result = fsjax.fit(
+        method,
+        dataset,
+        seeds=config.seeds,
+        task=config.task,
+        split=config.data.split,
+        split_per_seed=config.data.split_per_seed,
+        scaling=config.data.scaling,
+        progress=progress,
+        checkpoint_dir=workdir / "checkpoints",
+        before_training=before_training,
+        **config.train,
+    )
+    constant = int(result.constant_columns.max())
+    if constant and progress:
+        print(
+            f"{constant} of {dataset.num_features} columns are constant in the training rows; "
+            "they are never preferred"
+        )
+    write_artifacts(result, dataset, workdir)
+    if progress:
+        print(f"artifacts in {workdir} after {time.perf_counter() - started:.1f} s")
+    return json.loads((workdir / "result.json").read_text())
+
+
+def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
+    """Everything but ``config.json`` and the checkpoints; ``result.json`` last, when all is there."""
+    report.write_metrics_csv(result, workdir / "metrics.csv")
+    report.write_scores(result, workdir / "scores.npz")
+    report.plot_curves(result).savefig(workdir / "curves.png")
+    background = None
+    if dataset.image_shape:
+        background = dataset.X[result.splits[0].train].mean(axis=0)
+    figure = report.plot_selection(
+        result, dataset.image_shape, dataset.image_order, dataset.feature_names, background
+    )
+    figure.savefig(workdir / "selection.png")
+    report.write_result_json(result, workdir / "result.json")
