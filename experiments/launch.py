@@ -61,8 +61,10 @@ def check_workdir(config: ml_collections.ConfigDict, workdir: Path) -> bool:
             raise ConfigError(f"workdir {workdir} holds another run; choose another folder")
         return False
     try:
-        there = json.loads(found.read_text())["config"]
-    except (ValueError, KeyError, TypeError):
+        there = json.loads(found.read_text())
+        for added in ("versions", "device", "git_revision"):
+            there.pop(added)
+    except (ValueError, KeyError, AttributeError, TypeError):
         raise ConfigError(
             f"{found} is not a configuration of fsjax; choose another workdir"
         ) from None
@@ -150,15 +152,15 @@ def run_experiment(
 
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
-    """Everything but ``config.json`` and the checkpoints; ``result.json`` last, when all is there."""
+    """Everything but ``config.json`` and the checkpoints; ``result.json`` last, as a mark of the end."""
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
-    report.plot_curves(result).savefig(workdir / "curves.png")
+    report.save_figure(report.plot_curves(result), workdir / "curves.png")
     background = None
     if dataset.image_shape:
         background = dataset.X[result.splits[0].train].mean(axis=0)
     figure = report.plot_selection(
         result, dataset.image_shape, dataset.image_order, dataset.feature_names, background
     )
-    figure.savefig(workdir / "selection.png")
+    report.save_figure(figure, workdir / "selection.png")
     report.write_result_json(result, workdir / "result.json")

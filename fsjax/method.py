@@ -94,7 +94,7 @@ class Snapshot(NamedTuple):
 
 @struct.dataclass
 class TrainState:
-    """All that changes during training, as one pytree. Stacked over seeds it has ``(S, ...)`` leaves.
+    """All that changes during training, as one pytree; over seeds, leaves are ``(S, ...)``.
 
     Attributes:
       key: the seed's PRNG key; never consumed, only folded with the epoch and the step, so that

@@ -1,4 +1,4 @@
-"""Optax optimisers whose learning rate is an array in the state, so that sweeps do not recompile."""
+"""Optax optimisers that carry their learning rate in the state, so that sweeps do not recompile."""
 
 from __future__ import annotations
 

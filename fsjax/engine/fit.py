@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -17,7 +18,7 @@ from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.prepare import Prepared, prepare
 from fsjax.engine.progress import check_finite, describe, likely_causes, progress_bar
 from fsjax.engine.result import FitResult, predict_seeds
-from fsjax.engine.seeds import choose_seed_axis, padded_seeds, train_seeds
+from fsjax.engine.seeds import choose_seed_axis, padded_seeds, place_seeds, train_seeds
 from fsjax.errors import ConfigError
 from fsjax.evaluation import embedded_metrics
 from fsjax.method import Method, Spec, TrainState
@@ -170,14 +171,32 @@ def init_states(
       feature_mask: ``(S, D)`` bool.
     """
 
-    def init(seed: jax.Array, mask: jax.Array) -> TrainState:
+    return _init_states(method, spec, jnp.asarray(seeds, jnp.uint32), jnp.asarray(feature_mask))
+
+
+@partial(jax.jit, static_argnames=("method", "spec"))
+def _init_states(
+    method: Method, spec: Spec, seeds: jax.Array, feature_mask: jax.Array
+) -> TrainState:
+    def one(pair: tuple[jax.Array, jax.Array]) -> TrainState:
         # Threefry by name: other generators do not give vmapped seeds their own streams.
-        state = method.init(jax.random.key(seed, impl="threefry2x32"), spec)
-        return state.replace(feature_mask=mask)
+        key = jax.random.key(pair[0], impl="threefry2x32")
+        return method.init(key, spec).replace(feature_mask=pair[1])
 
     # One seed after another: the same bits whether a seed runs alone or with others.
-    run = jax.jit(lambda seeds, masks: jax.lax.map(lambda pair: init(*pair), (seeds, masks)))
-    return run(jnp.asarray(seeds, jnp.uint32), jnp.asarray(feature_mask))
+    return jax.lax.map(one, (seeds, feature_mask))
+
+
+@partial(jax.jit, static_argnames=("method", "k"))
+def choose_features(method: Method, k: int, states: TrainState) -> tuple[jax.Array, jax.Array]:
+    """Scores ``(S, D)`` and exactly k distinct columns ``(S, k)`` of stacked states."""
+
+    def one(state: TrainState) -> tuple[jax.Array, jax.Array]:
+        scores = method.score(state)
+        picks = method.picks(state) if method.picks else None
+        return scores, distinct_top_k(scores, k, picks, state.feature_mask)
+
+    return jax.lax.map(one, states)
 
 
 def _train(
@@ -195,6 +214,7 @@ def _train(
     extra = padded_seeds(axis, real) - real
     rows = np.concatenate([np.arange(real), np.full(extra, real - 1)])
     states = init_states(method, spec, [seeds[r] for r in rows], prepared.feature_mask[rows])
+    states = place_seeds(axis, states)
     arrays = jax.tree.map(
         lambda leaf: jnp.asarray(leaf[rows] if prepared.own_arrays else leaf), prepared.arrays
     )
@@ -212,6 +232,7 @@ def _train(
         restored = checkpoints.restore(states, sorted(empty))
         if restored is not None:
             done, states, history = restored
+            states = place_seeds(axis, states)
     hints = likely_causes(prepared.arrays.x_train, _learning_rate(states))
 
     started, epochs, resumed_at = time.perf_counter(), 1, done
@@ -236,7 +257,7 @@ def _train(
             ):
                 checkpoints.save(done, states, history)
             epochs = max(1, math.floor(SECONDS_PER_CALL * epochs / (time.perf_counter() - call)))
-    num_params = sum(leaf[0].size for leaf in jax.tree.leaves(states.params))
+    num_params = sum(math.prod(leaf.shape[1:]) for leaf in jax.tree.leaves(states.params))
     cost = {
         "params": num_params,
         "train_flops": 6.0 * num_params * spec.num_samples * spec.num_epochs,
@@ -244,7 +265,9 @@ def _train(
         "trained_epochs": spec.num_epochs - resumed_at,
         "compile_seconds": compile_seconds,
     }
-    return jax.tree.map(lambda leaf: leaf[:real], states), history, cost
+    if extra:
+        states = jax.tree.map(lambda leaf: leaf[:real], states)
+    return states, history, cost
 
 
 def _learning_rate(states: TrainState) -> float | None:
@@ -265,16 +288,7 @@ def _result(
 ) -> FitResult:
     states = jax.vmap(TrainState.at_best)(states)
 
-    @jax.jit
-    def choose(states: TrainState) -> tuple[jax.Array, jax.Array]:
-        def one(state: TrainState) -> tuple[jax.Array, jax.Array]:
-            scores = method.score(state)
-            picks = method.picks(state) if method.picks else None
-            return scores, distinct_top_k(scores, k, picks, state.feature_mask)
-
-        return jax.lax.map(one, states)
-
-    scores, selected = map(np.asarray, choose(states))
+    scores, selected = map(np.asarray, choose_features(method, k, states))
     x_test = np.stack(prepared.x_test)
     outputs = np.asarray(predict_seeds(method, states, x_test))
     per_seed = [

@@ -6,7 +6,7 @@ from functools import partial
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from fsjax.engine.loop import Arrays, train_epochs
 from fsjax.errors import ConfigError, nearest
@@ -41,6 +41,20 @@ def padded_seeds(axis: str, num_seeds: int) -> int:
         return num_seeds
     devices = jax.device_count()
     return -(-num_seeds // devices) * devices
+
+
+def _mesh() -> Mesh:
+    return Mesh(np.array(jax.devices()), ("seeds",))
+
+
+def place_seeds(axis: str, states: TrainState) -> TrainState:
+    """Stacked states laid out over the devices as :func:`train_seeds` returns them.
+
+    Another layout would compile its program a second time.
+    """
+    if axis != "shard":
+        return states
+    return jax.device_put(states, NamedSharding(_mesh(), PartitionSpec("seeds")))
 
 
 @partial(jax.jit, static_argnames=("method", "axis", "own_arrays"), donate_argnames=("states",))
@@ -82,7 +96,7 @@ def train_seeds(
     seeds, everywhere = PartitionSpec("seeds"), PartitionSpec()
     return jax.shard_map(
         one_after_another,
-        mesh=Mesh(np.array(jax.devices()), ("seeds",)),
+        mesh=_mesh(),
         in_specs=(seeds, seeds if own_arrays else everywhere, everywhere),
         out_specs=seeds,
         check_vma=False,

@@ -1,0 +1,150 @@
+"""The files that a run leaves in its folder: metrics, result, scores and configuration."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fsjax.engine.result import FitResult
+from fsjax.report import environment
+from fsjax.report.atomic import atomic_open, write_text
+from fsjax.report.paper import published
+
+
+def write_metrics_csv(result: FitResult, path: str | Path) -> None:
+    """Writes every recorded value in long form: ``seed,epoch,split,metric,value``.
+
+    The history comes first, seed by seed, with epochs from 1; then the test metrics of each seed
+    with the split ``test`` and its best epoch. What is not finite reads ``nan`` or ``inf``.
+
+    Args:
+      result: what ``fsjax.fit`` returned.
+      path: the file, as a rule ``metrics.csv``.
+
+    Raises:
+      OSError: if the folder cannot be written.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("seed", "epoch", "split", "metric", "value"))
+    for row, seed in enumerate(result.seeds):
+        for name, values in result.history.items():
+            split, metric = name.split("/", 1)
+            for epoch, value in enumerate(values[row], start=1):
+                # str, not repr or float: the shortest text that reads back to the same number.
+                writer.writerow((seed, epoch, split, metric, str(value)))
+    for row, seed in enumerate(result.seeds):
+        for metric, values in result.metrics.items():
+            writer.writerow((seed, int(result.best_epoch[row]), "test", metric, str(values[row])))
+    write_text(path, text.getvalue())
+
+
+def result_dict(result: FitResult) -> dict[str, Any]:
+    """The outcome of a run in plain Python values, ready for JSON.
+
+    Args:
+      result: what ``fsjax.fit`` returned, for S seeds.
+
+    Returns:
+      ``method``, ``dataset``, ``task``, ``num_features`` (K), ``seeds`` (S), ``selected`` (S lists
+      of K columns, in order of importance), ``metrics`` (by name, S values each; accuracies in
+      percent), ``best_epoch`` (S, from 1), ``constant_columns`` (S), ``cost`` and ``paper`` (what
+      :func:`fsjax.report.published` has). Numbers that are not finite are ``None``.
+    """
+    num_epochs = max((values.shape[1] for values in result.history.values()), default=None)
+    name = result.method.name
+    paper = published(name, result.dataset, result.task, result.num_features, num_epochs)
+    return plain(
+        {
+            "method": name,
+            "dataset": result.dataset,
+            "task": result.task,
+            "num_features": result.num_features,
+            "seeds": result.seeds,
+            "selected": result.selected,
+            "metrics": result.metrics,
+            "best_epoch": result.best_epoch,
+            "constant_columns": result.constant_columns,
+            "cost": result.cost,
+            "paper": paper,
+        }
+    )
+
+
+def write_result_json(result: FitResult, path: str | Path) -> None:
+    """Writes :func:`result_dict`, as a rule to ``result.json``.
+
+    Raises:
+      OSError: if the folder cannot be written.
+    """
+    _write_json(result_dict(result), path)
+
+
+def write_scores(result: FitResult, path: str | Path) -> None:
+    """Writes the importance of every column, as a rule to ``scores.npz``.
+
+    The archive has ``scores`` (S, D), larger is better, and ``selection_frequency`` (D,), the
+    share of the seeds, in [0, 1], that selected each column.
+
+    Raises:
+      OSError: if the folder cannot be written.
+    """
+    with atomic_open(path) as file:
+        np.savez(
+            file,
+            scores=np.asarray(result.scores),
+            selection_frequency=np.asarray(result.selection_frequency),
+        )
+
+
+def write_config_json(config: Mapping[str, Any], path: str | Path) -> None:
+    """Writes the configuration that ran and where it ran, as a rule to ``config.json``.
+
+    Args:
+      config: the fields of the configuration; values that JSON lacks are written as text.
+      path: the file. Beside the configuration's own fields it has ``versions``, ``device``
+        (``platform``, ``kind``, ``count``) and ``git_revision`` (or null).
+
+    Raises:
+      OSError: if the folder cannot be written.
+    """
+    facts = {
+        "versions": environment.versions(),
+        "device": environment.device(),
+        "git_revision": environment.git_revision(),
+    }
+    _write_json(plain({**config, **facts}), path)
+
+
+def plain(value: Any) -> Any:
+    """Turns nested values into what JSON has: dicts, lists, text, numbers, booleans and ``None``.
+
+    Args:
+      value: mappings, sequences, arrays and scalars, nested in any way.
+
+    Returns:
+      The same in plain Python; numbers that are not finite become ``None``, anything unknown
+      becomes its text.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy and JAX arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def _write_json(value: dict[str, Any], path: str | Path) -> None:
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")

@@ -1,0 +1,204 @@
+"""Training curves: loss, validation metric, and distinct picks or sparsity, by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from fsjax.engine.result import FitResult
+from fsjax.report import style
+from fsjax.tasks import MAIN_METRIC
+
+#: A loss whose largest value is more than this many times its smallest gets a logarithmic axis.
+LOG_FACTOR = 30.0
+
+#: At most this many epochs are drawn with a marker each.
+MARKED_EPOCHS = 12
+
+LABELS = {
+    "accuracy": "validation accuracy (%)",
+    "reconstruction_frobenius": "validation Frobenius error / D",
+    "mse": "validation mean squared error",
+    "unique_percentage": "distinct picks (%)",
+    "sparsity": "sparsity",
+}
+
+#: The range of the metrics that have one; bands end there.
+BOUNDS = {"accuracy": (0.0, 100.0), "unique_percentage": (0.0, 100.0), "sparsity": (0.0, 1.0)}
+
+
+class Curve(NamedTuple):
+    """One line of a panel: values ``(S, E)``, its name in the legend, and its colour."""
+
+    values: np.ndarray
+    label: str
+    color: str
+
+
+class Panel(NamedTuple):
+    """One panel.
+
+    Attributes:
+      label: of its vertical axis.
+      curves: its lines; the best epochs are marked on the last one.
+      may_be_log: whether its axis becomes logarithmic where the values span far.
+      bounds: smallest and largest possible value.
+    """
+
+    label: str
+    curves: tuple[Curve, ...]
+    may_be_log: bool
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+
+
+def plot_curves(result: FitResult) -> Figure:
+    """Curves of a run by epoch: the mean over the seeds and one standard deviation around it.
+
+    The panels are the loss in training and validation, the validation metric of the task, and
+    the percentage of distinct picks or, where that is not recorded, the sparsity. What was not
+    recorded has no panel. Circles mark the best epoch of every seed.
+
+    Args:
+      result: what ``fsjax.fit`` returned; ``history`` has ``(S, E)`` values.
+
+    Returns:
+      The figure, 1200 pixels wide.
+    """
+    panels = panels_of(result.task, result.history)
+    figure = style.new_figure(3.1)
+    figure.suptitle(style.literal(style.title(result)), fontsize=10)
+    for number, panel in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), number)
+        draw_panel(axes, panel, np.asarray(result.best_epoch))
+    return figure
+
+
+def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
+    """The panels for which something was recorded, from left to right.
+
+    Args:
+      task: ``classification``, ``reconstruction`` or ``regression``.
+      history: values ``(S, E)`` by ``split/metric`` name.
+    """
+    loss = [
+        Curve(np.asarray(history[f"{split}/loss"]), name, color)
+        for split, name, color in (
+            ("train", "training", style.ORANGE),
+            ("valid", "validation", style.BLUE),
+        )
+        if f"{split}/loss" in history
+    ]
+    panels = [Panel("loss", tuple(loss), True)] if loss else []
+    metric, larger_is_better = MAIN_METRIC[task]
+    extra = [name for name in ("unique_percentage", "sparsity") if f"train/{name}" in history]
+    for key, name, color, may_be_log in (
+        (f"valid/{metric}", metric, style.BLUE, not larger_is_better),
+        *((f"train/{name}", name, style.GREEN, False) for name in extra[:1]),
+    ):
+        if key in history:
+            curve = Curve(np.asarray(history[key]), "", color)
+            bounds = BOUNDS.get(name, (-np.inf, np.inf))
+            panels.append(Panel(LABELS[name], (curve,), may_be_log, bounds))
+    return panels
+
+
+def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
+    """Draws one panel.
+
+    Args:
+      axes: where.
+      panel: what.
+      best_epoch: ``(S,)``, from 1; 0 where there is none.
+    """
+    everything = np.concatenate([curve.values.ravel() for curve in panel.curves])
+    is_log = panel.may_be_log and spans_far(everything)
+    if is_log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    for curve in panel.curves:
+        _draw_curve(axes, curve, _band_limits(panel, everything, is_log))
+    num_epochs = panel.curves[-1].values.shape[1]
+    _mark_best(axes, panel.curves[-1].values, best_epoch)
+
+    axes.set_xlim(*_limits(num_epochs))
+    low, high = axes.get_ylim()
+    margin = 0.03 * (high - low)
+    axes.set_ylim(max(low, panel.bounds[0] - margin), min(high, panel.bounds[1] + margin))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
+    axes.set_xlabel("epoch", fontsize=8)
+    axes.set_title(panel.label, fontsize=9)
+    axes.tick_params(labelsize=7)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(panel.curves) > 1:
+        axes.legend(fontsize=7, frameon=False)
+
+
+def spans_far(values: np.ndarray) -> bool:
+    """Whether finite values are all positive and span more than :data:`LOG_FACTOR`."""
+    values = values[np.isfinite(values)]
+    return bool(values.size and values.min() > 0 and values.max() > LOG_FACTOR * values.min())
+
+
+def mean_and_std(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and population standard deviation over the seeds, of the finite values.
+
+    Args:
+      values: ``(S, E)``.
+
+    Returns:
+      Two arrays ``(E,)``, NaN in epochs without a finite value.
+    """
+    finite = np.isfinite(values)
+    count = np.where(finite.any(axis=0), finite.sum(axis=0), np.nan)
+    mean = np.where(finite, values, 0.0).sum(axis=0) / count
+    deviation = np.where(finite, values - mean, 0.0)
+    return mean, np.sqrt(np.square(deviation).sum(axis=0) / count)
+
+
+def _band_limits(panel: Panel, values: np.ndarray, is_log: bool) -> tuple[float, float]:
+    """Where a band ends at the latest."""
+    if not is_log:
+        return panel.bounds
+    # A mean of positive values minus its deviation may not be positive.
+    return float(np.min(values[np.isfinite(values)])), np.inf
+
+
+def _draw_curve(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
+    values = curve.values.astype(np.float64)
+    mean, std = mean_and_std(values)
+    epochs = np.arange(1, values.shape[1] + 1)
+    marker = "." if len(epochs) <= MARKED_EPOCHS else ""
+    axes.plot(epochs, mean, color=curve.color, linewidth=1, marker=marker, label=curve.label)
+    if len(values) > 1:
+        low, high = np.clip([mean - std, mean + std], *limits)
+        axes.fill_between(epochs, low, high, color=curve.color, alpha=0.2, linewidth=0)
+
+
+def _mark_best(axes: Axes, values: np.ndarray, best_epoch: np.ndarray) -> None:
+    """A circle for each seed at its best epoch and its own value there."""
+    seeds = np.flatnonzero((best_epoch >= 1) & (best_epoch <= values.shape[1]))
+    if not seeds.size:
+        return
+    axes.scatter(
+        best_epoch[seeds],
+        values[seeds, best_epoch[seeds] - 1],
+        s=18,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=0.8,
+        zorder=3,
+        label="best epoch" if len(values) == 1 else "best epoch of a seed",
+    )
+
+
+def _limits(num_epochs: int) -> tuple[float, float]:
+    margin = max(0.03 * (num_epochs - 1), 0.3)
+    return 1 - margin, num_epochs + margin

@@ -1,0 +1,76 @@
+"""Where a run happened: versions, device and the revision of the source."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn", "fsjax")
+
+#: The package whose revision is meant.
+PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
+
+#: Seconds after which git is given up, as on a stalled network drive.
+GIT_TIMEOUT = 10.0
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python and of :data:`PACKAGES`; ``None`` for one that is not installed."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+
+
+def device() -> dict[str, Any]:
+    """The devices that JAX uses: ``platform``, ``kind`` of the first, and ``count``."""
+    devices = jax.devices()
+    return {
+        "platform": devices[0].platform,
+        "kind": devices[0].device_kind,
+        "count": len(devices),
+    }
+
+
+def git_revision(folder: Path = PACKAGE_FOLDER) -> str | None:
+    """The commit that a folder of source was checked out from. Never fails.
+
+    Args:
+      folder: a folder of source files.
+
+    Returns:
+      The hash, with ``-dirty`` behind it where tracked files differ from the commit; ``None``
+      where git does not track the folder (an installed package), has no commit or is missing.
+    """
+    # A package installed inside somebody else's checkout must not report that one's revision.
+    if not _git(folder, "ls-files", "--", "*.py"):
+        return None
+    revision = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+    if not revision:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{revision}-dirty" if changes else revision
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Output of a git command, stripped; ``None`` where it fails."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=GIT_TIMEOUT,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout.strip()

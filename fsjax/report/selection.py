@@ -1,0 +1,210 @@
+"""Which columns were selected: on the pixel grid for images, as ranked bars otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fsjax.engine.result import FitResult
+from fsjax.errors import DataError
+from fsjax.report import style
+
+#: Bars in one figure.
+MAX_BARS = 40
+
+#: The largest grid, in pixels a side, on which single pixels are outlined.
+MAX_OUTLINED = 64
+
+#: A grid more elongated than this fills the figure with pixels that are not square.
+MAX_ELONGATION = 4
+
+#: Dark means much, and even the lightest colour differs from the greys of a background.
+COLORS = "viridis_r"
+
+
+def plot_selection(
+    result: FitResult,
+    image_shape: tuple[int, ...] | None = None,
+    image_order: str = "C",
+    feature_names: Sequence[str] | None = None,
+    background: np.ndarray | None = None,
+) -> Figure:
+    """Shows which columns the seeds selected.
+
+    Args:
+      result: what ``fsjax.fit`` returned, for D columns.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` where a row is an image; then the share of the
+        seeds is shown on the pixel grid, summed over the channels.
+      image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
+      feature_names: D names for the bars; by default ``x0``, ``x1``, ...
+      background: ``(D,)`` values shown in grey beneath the pixels, such as the mean image.
+
+    Returns:
+      The figure, 1200 pixels wide.
+
+    Raises:
+      DataError: if the image, the names or the background do not have D columns.
+    """
+    columns = result.scores.shape[1]
+    if image_shape is not None and (
+        int(np.prod(image_shape)) != columns or len(image_shape) not in (2, 3)
+    ):
+        raise DataError(
+            f"image_shape={image_shape} does not fit {columns} columns; "
+            f"give (H, W) or (H, W, C) whose product is {columns}"
+        )
+    for label, given in (("feature_names", feature_names), ("background", background)):
+        if given is not None and len(given) != columns:
+            raise DataError(f"{label} has {len(given)} entries; give {columns}, one per column")
+    if image_shape is None:
+        return _plot_bars(result, feature_names)
+    return _plot_image(result, image_shape, image_order, background)
+
+
+def to_grid(values: np.ndarray, image_shape: tuple[int, ...], image_order: str = "C") -> np.ndarray:
+    """Puts one value per column on the pixel grid.
+
+    Args:
+      values: ``(D,)``.
+      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries.
+      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
+
+    Returns:
+      ``(H, W, C)``, with C = 1 where the image has no channels.
+    """
+    grid = np.asarray(values).reshape(image_shape, order=image_order)
+    return grid.reshape(*image_shape[:2], -1)
+
+
+def most_selected(result: FitResult, limit: int = MAX_BARS) -> np.ndarray:
+    """Columns that a seed selected, most often first; ties by larger mean score.
+
+    Args:
+      result: what ``fsjax.fit`` returned.
+      limit: at most this many.
+
+    Returns:
+      Column indices.
+    """
+    frequency = result.selection_frequency
+    order = np.lexsort((-np.mean(result.scores, axis=0), -frequency))
+    return order[: min(limit, np.count_nonzero(frequency))]
+
+
+def summary(frequency: np.ndarray, num_seeds: int) -> str:
+    """One line that says how many columns were selected at all and by every seed.
+
+    Args:
+      frequency: ``(D,)`` share of the seeds.
+      num_seeds: S.
+    """
+    ever = np.count_nonzero(frequency)
+    text = f"{ever} of {style.count(len(frequency), 'column')} selected"
+    if num_seeds == 1:
+        return text
+    always = np.count_nonzero(np.isclose(frequency, 1.0))
+    return f"{text} by at least one seed, {always} by every seed"
+
+
+def _plot_image(
+    result: FitResult,
+    image_shape: tuple[int, ...],
+    image_order: str,
+    background: np.ndarray | None,
+) -> Figure:
+    frequency = result.selection_frequency
+    share = to_grid(frequency, image_shape, image_order).sum(axis=-1)
+    height, width = share.shape
+    figure = style.new_figure(float(np.clip(5.6 * height / width + 1.2, 2.8, 8.0)), "compressed")
+    axes = figure.add_subplot()
+    square = max(height, width) <= MAX_ELONGATION * min(height, width)
+    aspect = "equal" if square else "auto"
+    notes = [summary(frequency, len(result.seeds))]
+
+    if background is not None:
+        grey = to_grid(background, image_shape, image_order).mean(axis=-1)
+        axes.imshow(grey, cmap="Greys", norm=_grey_range(grey), aspect=aspect)
+        notes.append("grey: where the data is, dark for large values")
+    else:
+        axes.set_facecolor("#EFEFEF")
+    norm = Normalize(0.0, max(1.0, float(share.max())))
+    shown = axes.imshow(np.ma.masked_equal(share, 0.0), cmap=COLORS, norm=norm, aspect=aspect)
+    label = "share of seeds"
+    if len(image_shape) == 3 and image_shape[2] > 1:
+        label = f"share of seeds, summed over {image_shape[2]} channels"
+    bar = figure.colorbar(shown, ax=axes, pad=0.02, aspect=30)
+    bar.set_label(label, fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    _outline_pixels(axes, height, width)
+    _set_titles(figure, result, notes)
+    return figure
+
+
+def _grey_range(values: np.ndarray) -> Normalize:
+    """Light greys only, so that the selected pixels stand out."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    spread = high - low or 1.0
+    return Normalize(low - 0.1 * spread, low + 2.4 * spread)
+
+
+def _outline_pixels(axes: Axes, height: int, width: int) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+    axes.tick_params(labelsize=8)
+    axes.set_xlabel("pixel column", fontsize=9)
+    axes.set_ylabel("pixel row", fontsize=9)
+    if max(height, width) > MAX_OUTLINED:
+        return
+    axes.set_xticks(np.arange(width + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(height + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=0.6)
+    axes.tick_params(which="minor", length=0)
+
+
+def _plot_bars(result: FitResult, feature_names: Sequence[str] | None) -> Figure:
+    frequency = result.selection_frequency
+    columns = most_selected(result)
+    scores = np.mean(result.scores, axis=0)[columns]
+    names = [f"x{c}" if feature_names is None else feature_names[c] for c in columns]
+    figure = style.new_figure(1.6 + 0.19 * max(len(columns), 6))
+    axes = figure.add_subplot()
+
+    norm = _score_range(scores)
+    mappable = ScalarMappable(norm, COLORS)
+    places = np.arange(len(columns))
+    axes.barh(places, frequency[columns], height=0.78, color=mappable.to_rgba(scores))
+    axes.set_yticks(places, [style.literal(style.shorten(name)) for name in names], fontsize=8)
+    axes.set_ylim(len(columns) - 0.4, -0.6)
+    axes.set_xlim(0.0, 1.0)
+    axes.set_xlabel("share of seeds", fontsize=9)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.grid(axis="x", alpha=0.3, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    bar = figure.colorbar(mappable, ax=axes, pad=0.02, aspect=30, format="%g")
+    bar.set_label("mean score", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+
+    notes = [summary(frequency, len(result.seeds))]
+    if len(columns) < np.count_nonzero(frequency):
+        notes.append(f"the first {len(columns)} are shown")
+    _set_titles(figure, result, notes)
+    return figure
+
+
+def _score_range(scores: np.ndarray) -> Normalize:
+    """The range of the finite scores, widened where they are all equal."""
+    finite = scores[np.isfinite(scores)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    return Normalize(low, high if high > low else low + (abs(low) or 1.0))
+
+
+def _set_titles(figure: Figure, result: FitResult, notes: Sequence[str]) -> None:
+    figure.suptitle(style.literal(style.title(result)), fontsize=10)
+    figure.supxlabel("; ".join(notes), fontsize=8, color=style.GREY)

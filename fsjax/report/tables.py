@@ -1,0 +1,180 @@
+"""Plain text: results next to the papers' numbers, and the selected columns in a line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fsjax.report.style import count, shorten
+
+#: The metrics that come first, in this order.
+FIRST_METRICS = (
+    "embedded_accuracy",
+    "reconstruction_frobenius",
+    "mse",
+    "unique_percentage",
+)
+
+HEADER = (
+    "method",
+    "dataset",
+    "K",
+    "task",
+    "metric",
+    "ours",
+    "seeds",
+    "paper",
+    "difference",
+    "source",
+)
+
+#: Columns of numbers, set flush right.
+NUMERIC = frozenset({"K", "ours", "seeds", "paper", "difference"})
+
+#: Names that one line spells out.
+MAX_NAMES = 12
+
+
+def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Results next to the papers' numbers, one line for each metric of each result.
+
+    Args:
+      rows: values of :func:`fsjax.report.result_dict`.
+
+    Returns:
+      Aligned text without a final line break. ``ours`` is the mean and the population standard
+      deviation over the seeds with a finite value, whose number stands behind it; accuracies and
+      other percentages have two decimals. The main metric of the task comes first, then
+      ``unique_percentage``; metrics that only the paper has come last.
+    """
+    lines = [cells for row in rows for cells in _lines(row)]
+    if not any(cells[-1] for cells in lines):
+        lines = [cells[:-1] for cells in lines]
+    header = HEADER[: len(lines[0])] if lines else HEADER[:-1]
+    return _align(header, lines)
+
+
+def short_selection_note(
+    result: Mapping[str, Any], feature_names: Sequence[str] | None = None
+) -> str:
+    """One line that names the columns on which the seeds agree.
+
+    Args:
+      result: a value of :func:`fsjax.report.result_dict`.
+      feature_names: D names; by default ``x0``, ``x1``, ...
+
+    Returns:
+      The columns that all seeds selected; where there is none, those that more than half of them
+      selected; for a single seed its selection, in order of importance. At most 12 are named.
+    """
+    selected = result["selected"]
+    num_seeds = len(selected)
+    if num_seeds == 1:
+        seed = result["seeds"][0]
+        return f"seed {seed} selected {_names(selected[0], feature_names)}"
+    counts = Counter(column for columns in selected for column in columns)
+    # Counted from the first seed on, so equal counts keep its order of importance.
+    ranked = [column for column, _ in counts.most_common()]
+    always = [column for column in ranked if counts[column] == num_seeds]
+    often = [column for column in ranked if 2 * counts[column] > num_seeds]
+    if always:
+        return f"all {num_seeds} seeds selected {_names(always, feature_names)}"
+    if often:
+        return f"more than half of the {num_seeds} seeds selected {_names(often, feature_names)}"
+    return (
+        f"no column was selected by more than half of the {num_seeds} seeds "
+        f"({len(counts)} different ones in total)"
+    )
+
+
+def finite(values: Iterable[float | None]) -> np.ndarray:
+    """The finite numbers among values in which ``None`` stands for one that is not."""
+    array = np.array([np.nan if value is None else value for value in values], np.float64)
+    return array[np.isfinite(array)]
+
+
+def is_percent(metric: str) -> bool:
+    """Whether a metric is in percent, by its name."""
+    return metric.endswith(("accuracy", "percentage"))
+
+
+def format_value(metric: str, value: float, scale: float | None = None) -> str:
+    """A number as the table shows it.
+
+    Args:
+      metric: its name; percentages have two decimals.
+      value: the number.
+      scale: the number whose size decides on the notation; by default the value itself.
+
+    Returns:
+      Two or four decimals, or three digits in scientific notation where the scale is small or
+      large.
+    """
+    if is_percent(metric):
+        return f"{value:.2f}"
+    size = abs(value if scale is None else scale)
+    return f"{value:.4f}" if size == 0 or 0.1 <= size < 1e4 else f"{value:.2e}"
+
+
+def _lines(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    metrics, paper = row["metrics"], row.get("paper") or {}
+    first = [name for name in FIRST_METRICS if name in metrics]
+    names = dict.fromkeys([*first, *metrics, *paper])
+    about = (row["method"], row["dataset"], str(row["num_features"]), row["task"])
+    return [
+        (*about, name, *_compare(name, metrics.get(name), paper.get(name), len(row["seeds"])))
+        for name in names
+    ]
+
+
+def _compare(
+    name: str,
+    values: Sequence[float | None] | None,
+    paper: Mapping[str, Any] | None,
+    num_seeds: int,
+) -> tuple[str, ...]:
+    """The cells ``ours``, ``seeds``, ``paper``, ``difference`` and ``source``."""
+    ours = finite(values or ())
+    mean_cell, seeds_cell, paper_cell, difference, source = "-", "-", "-", "-", ""
+    if values is not None:
+        seeds_cell = str(num_seeds) if len(ours) == num_seeds else f"{len(ours)} of {num_seeds}"
+    if ours.size:
+        mean_cell = _mean_and_std(name, ours.mean(), ours.std())
+    if paper is not None:
+        paper_cell = _mean_and_std(name, paper["mean"], paper["std"])
+        source = paper["source"]
+    if ours.size and paper is not None:
+        gap = ours.mean() - paper["mean"]
+        text = format_value(name, gap, scale=paper["mean"])
+        difference = text if text.startswith("-") else f"+{text}"
+    return mean_cell, seeds_cell, paper_cell, difference, source
+
+
+def _mean_and_std(name: str, mean: float, std: float | None) -> str:
+    text = format_value(name, mean)
+    return text if std is None else f"{text} +- {format_value(name, std, scale=mean)}"
+
+
+def _align(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    rule = tuple("-" * width for width in widths)
+    text = []
+    for cells in (header, rule, *lines):
+        padded = [
+            cell.rjust(width) if name in NUMERIC else cell.ljust(width)
+            for name, cell, width in zip(header, cells, widths, strict=True)
+        ]
+        text.append("  ".join(padded).rstrip())
+    return "\n".join(text)
+
+
+def _names(columns: Sequence[int], feature_names: Sequence[str] | None) -> str:
+    """``3 columns: x1, x5, x7``, shortened where there are many."""
+    names = [f"x{c}" if feature_names is None else shorten(feature_names[c]) for c in columns]
+    shown = ", ".join(names[:MAX_NAMES])
+    rest = len(names) - MAX_NAMES
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{count(len(names), 'column')}: {shown}{more}"
