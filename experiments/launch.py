@@ -152,7 +152,7 @@ def run_experiment(
 
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
-    """Everything but ``config.json`` and the checkpoints; ``result.json`` last, as a mark of the end."""
+    """All but ``config.json`` and the checkpoints; ``result.json`` last, to mark the end."""
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
     report.save_figure(report.plot_curves(result), workdir / "curves.png")

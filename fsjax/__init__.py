@@ -1,6 +1,6 @@
 """fsjax: neural feature selection and sparse training in JAX."""
 
-from fsjax import methods
+from fsjax import concrete, data, methods, tasks
 from fsjax.engine import FitResult, fit, use_compilation_cache, use_cpu_devices
 from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
 from fsjax.method import Batch, Method, Snapshot, Spec, TrainState, create_state
@@ -18,9 +18,12 @@ __all__ = [
     "Snapshot",
     "Spec",
     "TrainState",
+    "concrete",
     "create_state",
+    "data",
     "fit",
     "methods",
+    "tasks",
     "use_compilation_cache",
     "use_cpu_devices",
 ]

@@ -65,7 +65,7 @@ class Checkpoints:
             "history": {k: np.asarray(v) for k, v in history.items()},
         }
         leaves = {f"{i:05d}": leaf for i, leaf in enumerate(jax.tree.leaves(tree))}
-        ocp.save_pytree(self._path(epoch), leaves, overwrite=True)
+        ocp.save(self._path(epoch), leaves, overwrite=True)
         for e in older:
             shutil.rmtree(self._path(e), ignore_errors=True)
 
@@ -102,7 +102,7 @@ class Checkpoints:
                 f"{self.folder} holds the checkpoints of another run ({told}); choose another "
                 "folder or remove it"
             )
-        leaves = ocp.load_pytree(self._path(epochs[-1]))
+        leaves = ocp.load(self._path(epochs[-1]))
         template = {"states": states, "history": dict.fromkeys(history_names, 0)}
         flat = [np.asarray(leaves[name]) for name in sorted(leaves)]
         tree = jax.tree.unflatten(jax.tree.structure(template), flat)

@@ -81,6 +81,12 @@ def concrete_selector(
     if isinstance(num_features, bool) or int(num_features) != num_features or num_features < 1:
         raise ConfigError(f"num_features={num_features}; choose a whole number, at least 1")
 
+    for width in hidden:
+        if isinstance(width, bool) or int(width) != width or width < 1:
+            raise ConfigError(
+                f"hidden={tuple(hidden)}; choose widths of at least 1, or () for none"
+            )
+
     optimizer = adam(learning_rate)
     hyper = {"temperature_start": temperature_start, "temperature_end": temperature_end}
     if gjsd_weight:

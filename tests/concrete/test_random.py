@@ -1,0 +1,47 @@
+"""The noise of one row is that of jax.random for the whole array."""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.extend.random
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from fsjax.concrete.random import gumbel_row, key_words, threefry_2x32
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 3))
+def test_threefry_equals_the_generator_of_jax(first: int, second: int, counter: int) -> None:
+    key = jnp.array([first, second], jnp.uint32)
+    counts = jnp.array([counter, counter + 1], jnp.uint32)
+    expected = jax.extend.random.threefry_2x32(key, counts)
+    found = threefry_2x32(key, counts[:1], counts[1:])
+    chex.assert_trees_all_equal(jnp.concatenate(found), expected)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 5), (2, 7), (3, 1, 1)])
+def test_rows_equal_jax_random_gumbel(key: jax.Array, shape: tuple[int, ...]) -> None:
+    words = key_words(key)
+    found = jnp.stack([gumbel_row(words, jnp.asarray(i), shape[1:]) for i in range(shape[0])])
+    chex.assert_trees_all_close(found, jax.random.gumbel(jax.random.clone(key), shape), rtol=1e-6)
+
+
+def test_noise_is_standard_gumbel(key: jax.Array) -> None:
+    noise = np.asarray(gumbel_row(key_words(key), jnp.asarray(3), (200, 100))).ravel()
+    assert np.isfinite(noise).all()
+    assert stats.kstest(noise, stats.gumbel_r.cdf).pvalue > 1e-3
+    # Rows are independent of each other.
+    other = np.asarray(gumbel_row(key_words(jax.random.clone(key)), jnp.asarray(4), (200, 100)))
+    assert abs(np.corrcoef(noise, other.ravel())[0, 1]) < 0.03
+
+
+def test_keys_of_other_generators_are_accepted() -> None:
+    words = key_words(jax.random.key(0, impl="rbg"))
+    chex.assert_shape(words, (2,))
+    assert words.dtype == jnp.uint32

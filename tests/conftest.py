@@ -1,0 +1,22 @@
+"""Settings shared by all tests: two CPU devices, a compilation cache, checked PRNG keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+
+import fsjax
+
+# Two devices, so that the sharded seed axis is tested wherever the tests run.
+fsjax.use_cpu_devices(2)
+fsjax.use_compilation_cache(Path(__file__).parents[1] / ".pytest_cache" / "xla")
+# A key that is used twice is an error, also inside compiled code.
+jax.config.update("jax_debug_key_reuse", True)
+
+
+@pytest.fixture
+def key() -> jax.Array:
+    """A PRNG key."""
+    return jax.random.key(7)

@@ -1,0 +1,271 @@
+"""The engine: seeds, epochs, the best snapshot, results, and what it refuses."""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.data import load
+from fsjax.engine import loop
+from fsjax.engine.fit import init_states
+from fsjax.engine.seeds import choose_seed_axis, padded_seeds, train_seeds
+from fsjax.errors import ConfigError, DataError, NonFiniteLossError
+from fsjax.method import Batch, Method, Spec, create_state
+
+METHOD = fsjax.methods.ip_cae(5, hidden=(8,), embedding_dim=6)
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 11)).astype(np.float32)
+    return x, (x[:, 2] > 0).astype(int) + (x[:, 7] > 0)
+
+
+def counting_method() -> Method:
+    """Records what the engine does: params follow a fixed path, no learning."""
+    import optax
+
+    def init(key: jax.Array, spec: Spec):
+        params = {"bias": jnp.zeros(spec.num_outputs)}
+        extra = {"rows": jnp.zeros(spec.num_samples), "steps": jnp.zeros(())}
+        return create_state(key, spec, params, optax.sgd(0.0), extra=extra)
+
+    def after_step(state, grads, aux, batch: Batch, key):
+        # The first column of X holds the row's number.
+        rows = batch.x[:, 0].astype(jnp.int32)
+        seen = state.extra["rows"].at[rows].add(batch.weight)
+        return state.replace(extra={"rows": seen, "steps": state.extra["steps"] + 1})
+
+    return Method(
+        name="counting",
+        init=init,
+        loss=lambda p, s, b, k: (jnp.sum(p["bias"]) + b.weight.sum() * 0.0, {}),
+        optimizer=optax.sgd(0.0),
+        predict=lambda s, x: jnp.zeros((x.shape[0], s.spec.num_outputs)),
+        score=lambda s: jnp.arange(s.spec.num_features, dtype=jnp.float32),
+        after_step=after_step,
+        num_features=2,
+    )
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("drop_last", [True, False])
+def test_every_row_is_visited_once_an_epoch(shuffle: bool, drop_last: bool) -> None:
+    n, epochs, size = 23, 3, 5
+    method = counting_method()
+    spec = Spec(4, 2, "classification", n, size, epochs, shuffle, drop_last)
+    states = init_states(method, spec, [0], np.ones((1, 4), bool))
+    x = np.zeros((n, 4), np.float32)
+    x[:, 0] = np.arange(n)
+    y = np.zeros(n, np.int32)
+    arrays = loop.Arrays(*map(jnp.asarray, (x, y, np.ones(n, np.float32), x[:3], y[:3])))
+    states, _ = train_seeds(method, "map", False, states, arrays, jnp.int32(epochs))
+    rows = np.asarray(states.extra["rows"][0])
+    steps = n // size if drop_last else -(-n // size)
+    assert spec.steps_per_epoch == steps
+    assert float(states.extra["steps"][0]) == steps * epochs
+    assert int(states.step[0]) == steps * epochs
+    if not drop_last:
+        assert (rows == epochs).all()
+    else:
+        assert rows.sum() == steps * size * epochs
+        assert rows.max() == epochs
+        assert shuffle or (rows[steps * size :] == 0).all()
+
+
+def test_result(data) -> None:
+    result = fsjax.fit(METHOD, data, seeds=(4, 9), num_epochs=6, batch_size=16)
+    chex.assert_shape(result.selected, (2, 5))
+    chex.assert_shape(result.scores, (2, 11))
+    chex.assert_shape(result.history["valid/loss"], (2, 6))
+    assert result.seeds == (4, 9)
+    for row in result.selected:
+        assert len(set(row.tolist())) == 5
+    assert result.selection_frequency.sum() == pytest.approx(5)
+    assert set(result.metrics) == {"embedded_accuracy", "unique_percentage"}
+    assert result.cost["params"] == 5 * 6 + 6 * 11 + 11 + 6 * 8 + 16 + 9 * 3
+    # The accuracy that is reported is that of predict() on the test rows.
+    x, y = data
+    rows = result.splits[0].test
+    outputs = result.predict(x[rows])
+    found = 100 * (outputs.argmax(-1) == y[rows]).mean(axis=1)
+    chex.assert_trees_all_close(found, result.metrics["embedded_accuracy"])
+    chex.assert_trees_all_equal(result.transform(x, seed=9), x[:, result.selected[1]])
+    with pytest.raises(DataError, match="expected \\(N, 11\\)"):
+        result.predict(x[:, :4])
+
+
+def test_best_snapshot_has_the_lowest_validation_loss(data) -> None:
+    result = fsjax.fit(METHOD, data, seeds=(0, 1, 2), num_epochs=40, batch_size=16)
+    losses = result.history["valid/loss"]
+    chex.assert_trees_all_equal(result.best_epoch, losses.argmin(axis=1) + 1)
+    # It is the state that is evaluated, not the last one: its loss is found again.
+    x, y = data
+    rows = result.splits[0].valid
+    logits = result.predict(x[rows])
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    found = -log_p[:, np.arange(len(rows)), y[rows]].mean(axis=1)
+    chex.assert_trees_all_close(found, losses.min(axis=1), rtol=1e-4)
+    assert not np.allclose(found, losses[:, -1], rtol=1e-4)
+
+
+def test_a_seed_is_the_same_alone_and_among_others(data) -> None:
+    options = dict(num_epochs=5, batch_size=16)
+    together = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis="map", **options)
+    alone = fsjax.fit(METHOD, data, seeds=(2,), seed_axis="map", **options)
+    middle = jax.tree.map(lambda leaf: leaf[1:2], together.states)
+    chex.assert_trees_all_equal(middle, alone.states)
+    again = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis="map", **options)
+    chex.assert_trees_all_equal(again.states, together.states)
+    assert not np.allclose(together.scores[0], together.scores[1])
+
+
+@pytest.mark.parametrize("axis", ["vmap", "shard"])
+def test_seed_axes_agree(data, axis: str) -> None:
+    # Equal up to the order of sums, which 25 steps of Adam amplify: 1e-3 here.
+    options = dict(seeds=(1, 2, 3), num_epochs=5, batch_size=16)
+    expected = fsjax.fit(METHOD, data, seed_axis="map", **options)
+    found = fsjax.fit(METHOD, data, seed_axis=axis, **options)
+    chex.assert_trees_all_close(found.scores, expected.scores, rtol=1e-3, atol=1e-4)
+    chex.assert_trees_all_close(
+        found.history["train/loss"], expected.history["train/loss"], rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize("axis", ["vmap", "map", "shard"])
+def test_a_split_for_each_seed(data, axis: str) -> None:
+    options = dict(num_epochs=4, batch_size=16, split_per_seed=True)
+    result = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis=axis, **options)
+    assert not np.array_equal(result.splits[0].train, result.splits[1].train)
+    alone = fsjax.fit(METHOD, data, seeds=(2,), seed_axis="map", **options)
+    chex.assert_trees_all_equal(alone.splits[0].train, result.splits[1].train)
+    chex.assert_trees_all_close(result.scores[1], alone.scores[0], rtol=1e-3, atol=1e-4)
+
+
+def test_choice_of_the_seed_axis() -> None:
+    assert jax.device_count() == 2
+    assert choose_seed_axis("auto", 3) == "shard"
+    assert choose_seed_axis("auto", 1) == "map"
+    assert choose_seed_axis("vmap", 1) == "vmap"
+    assert padded_seeds("shard", 3) == 4
+    assert padded_seeds("map", 3) == 3
+
+
+def test_second_fit_does_not_compile(data) -> None:
+    options = dict(seeds=(1, 2), num_epochs=3, batch_size=16)
+    fsjax.fit(METHOD, data, **options)
+    before = train_seeds._cache_size()
+    result = fsjax.fit(METHOD, (data[0] + 1.0, data[1]), **options | {"seeds": (5, 6)})
+    assert train_seeds._cache_size() == before
+    assert result.cost["compile_seconds"] < 0.5
+
+
+def test_constant_columns_are_scaled_and_never_preferred(data) -> None:
+    x = data[0].copy()
+    x[:, [0, 3, 9]] = 5.0
+    for method in (METHOD, fsjax.methods.random_selection(5, hidden=(8,))):
+        result = fsjax.fit(method, (x, data[1]), seeds=(0, 1), num_epochs=3, batch_size=16)
+        assert result.constant_columns.tolist() == [3, 3]
+        assert not np.isin(result.selected, [0, 3, 9]).any()
+        assert np.isfinite(result.history["train/loss"]).all()
+    everything = fsjax.methods.cae(11, hidden=(8,))
+    result = fsjax.fit(everything, (x, data[1]), num_epochs=2, batch_size=16)
+    assert sorted(result.selected[0, -3:].tolist()) == [0, 3, 9]
+
+
+def test_without_validation_rows_the_last_epoch_counts(data) -> None:
+    dataset = load("digits")
+    method = fsjax.methods.random_selection(5, hidden=(8,))
+    prepared = fsjax.engine.prepare.prepare(
+        dataset, task="classification", num_features=5, seeds=(0,)
+    )
+    arrays = prepared.arrays._replace(
+        x_valid=prepared.arrays.x_valid[:0], y_valid=prepared.arrays.y_valid[:0]
+    )
+    spec = Spec(64, 10, "classification", len(arrays.x_train), 64, 3)
+    states = init_states(method, spec, [0], np.ones((1, 64), bool))
+    arrays = jax.tree.map(jnp.asarray, arrays)
+    states, history = train_seeds(method, "map", False, states, arrays, jnp.int32(3))
+    assert int(states.best.epoch[0]) == 3
+    assert not any(name.startswith("valid") for name in history)
+    chex.assert_trees_all_equal(states.best.params, states.params)
+
+
+def test_loss_that_is_not_finite_stops_the_run(data) -> None:
+    method = fsjax.methods.cae(3, hidden=(8,), learning_rate=1e30, layer_norm=False)
+    with pytest.raises(NonFiniteLossError, match=r"epoch \d+ with seed 7.*learning rate 1e\+30"):
+        fsjax.fit(method, data, seeds=(7,), num_epochs=5, batch_size=16)
+    plain = fsjax.methods.cae(3, hidden=(8,), layer_norm=False)
+    huge = (data[0] * 1e25, None)
+    with pytest.raises(NonFiniteLossError, match="scaled inputs reach"):
+        fsjax.fit(plain, huge, task="reconstruction", scaling="none", num_epochs=2, batch_size=16)
+
+
+def test_progress_is_shown_with_metric_and_time_left(data, capsys) -> None:
+    fsjax.fit(METHOD, data, num_epochs=3, batch_size=16, progress=True)
+    shown = capsys.readouterr().err
+    assert "ip_cae" in shown
+    assert "valid/accuracy" in shown
+    assert "3/3" in shown
+    fsjax.fit(METHOD, data, num_epochs=3, batch_size=16)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (dict(num_epochs=0), ConfigError, "num_epochs=0; choose a whole number"),
+        (dict(batch_size=0), ConfigError, "batch_size=0"),
+        (dict(seeds=()), ConfigError, "seeds is empty"),
+        (dict(seeds=(1, 1)), ConfigError, "repeats a seed"),
+        (dict(seeds=(-1,)), ConfigError, "whole numbers from 0"),
+        (dict(seed_axis="vmapp"), ConfigError, "did you mean 'vmap'"),
+        (dict(scaling="minmaxx"), ConfigError, "did you mean 'minmax'"),
+        (dict(split="papers"), ConfigError, "did you mean 'paper'"),
+        (dict(task="classify"), ConfigError, "classification"),
+        (dict(num_features=7), ConfigError, "num_features=7 but the method was made for 5"),
+    ],
+)
+def test_bad_settings_are_named(data, changes: dict, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        fsjax.fit(METHOD, data, **{"num_epochs": 2, "batch_size": 16, **changes})
+
+
+def test_bad_data_is_named(data) -> None:
+    x, y = data
+    broken = x.copy()
+    broken[3, 4] = np.nan
+    broken[5:8, 6] = np.inf
+    with pytest.raises(DataError, match="1 missing .*3 infinite .*in 2 of 11 columns"):
+        fsjax.fit(METHOD, (broken, y))
+    with pytest.raises(DataError, match="class"):
+        fsjax.fit(METHOD, (x, np.zeros(90, int)))
+    with pytest.raises(DataError, match="1 row"):
+        fsjax.fit(METHOD, (x, np.where(np.arange(90) == 0, 9, y)))
+    with pytest.raises(ConfigError, match="90 rows but y has 3"):
+        fsjax.fit(METHOD, (x, y[:3]))
+    with pytest.raises((ConfigError, DataError), match="num_features=20 but X has 11 columns"):
+        fsjax.fit(fsjax.methods.cae(20), (x, y))
+
+
+def test_checkpoints_of_another_run_are_refused(data, tmp_path) -> None:
+    options = dict(num_epochs=2, batch_size=16, checkpoint_dir=tmp_path)
+    fsjax.fit(METHOD, data, seeds=(0,), **options)
+    with pytest.raises(ConfigError, match="checkpoints of another run .*seeds"):
+        fsjax.fit(METHOD, data, seeds=(1,), **options)
+    # The finished run is read again without training.
+    again = fsjax.fit(METHOD, data, seeds=(0,), **options)
+    assert again.cost["trained_epochs"] == 0
+
+
+def test_text_labels() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 4))
+    y = np.array(["no", "yes"])[(x[:, 1] > 0).astype(int)]
+    result = fsjax.fit(fsjax.methods.ip_cae(1, hidden=(8,)), (x, y), num_epochs=40, batch_size=16)
+    assert result.selected.tolist() == [[1]]

@@ -1,0 +1,149 @@
+"""The concrete family on data with known truth, beside controls; and its options."""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.data import load
+from fsjax.errors import ConfigError
+from fsjax.method import Spec
+
+
+def easy_madelon():
+    return load(
+        "madelon_like",
+        num_samples=600,
+        num_features=50,
+        num_informative=4,
+        num_redundant=2,
+        num_clusters_per_class=1,
+        flip_y=0.0,
+    )
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, fsjax.FitResult]:
+    data = easy_madelon()
+    options = dict(seeds=(0, 1, 2), num_epochs=60, batch_size=32)
+    build = {name: getattr(fsjax.methods, name) for name in ("cae", "gjsd", "ip_cae")}
+    found = {
+        name: fsjax.fit(make(6, hidden=(32,)), data, **options) for name, make in build.items()
+    }
+    control = fsjax.methods.random_selection(6, hidden=(32,))
+    found["random_selection"] = fsjax.fit(control, data, **options)
+    rng = np.random.default_rng(0)
+    shuffled = (data.X, rng.permutation(data.y))
+    found["shuffled"] = fsjax.fit(fsjax.methods.ip_cae(6, hidden=(32,)), shuffled, **options)
+    return found
+
+
+def recovered(result: fsjax.FitResult) -> float:
+    """Mean share of the selected columns that carry signal."""
+    truth = easy_madelon().informative
+    return float(np.isin(result.selected, truth).mean())
+
+
+@pytest.mark.parametrize("name", ["cae", "gjsd", "ip_cae"])
+def test_finds_the_informative_columns(results, name: str) -> None:
+    assert recovered(results[name]) >= 0.6
+    assert recovered(results["random_selection"]) <= 0.35
+    assert recovered(results["shuffled"]) <= 0.4
+    better = results[name].metrics["embedded_accuracy"].mean()
+    assert better >= results["random_selection"].metrics["embedded_accuracy"].mean() + 10
+    assert results["shuffled"].metrics["embedded_accuracy"].mean() < 65
+
+
+def test_order_of_the_columns_does_not_change_the_answer() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 20)).astype(np.float32)
+    y = (x[:, 4] + x[:, 11] > 0).astype(int) + 2 * (x[:, 17] > 0)
+    order = rng.permutation(20)
+    method = fsjax.methods.ip_cae(3, hidden=(16,))
+    options = dict(seeds=(0, 1), num_epochs=60, batch_size=32)
+    plain = fsjax.fit(method, (x, y), **options)
+    permuted = fsjax.fit(method, (x[:, order], y), **options)
+    for row in range(2):
+        assert sorted(plain.selected[row].tolist()) == [4, 11, 17]
+        assert sorted(order[permuted.selected[row]].tolist()) == [4, 11, 17]
+
+
+def test_regression_and_reconstruction_learn() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(300, 12)).astype(np.float32)
+    y = 2 * x[:, 3] - x[:, 8]
+    method = fsjax.methods.ip_cae(2, hidden=(16,), learning_rate=3e-3)
+    options = dict(seeds=(0, 1), num_epochs=80, batch_size=32)
+    result = fsjax.fit(method, (x, y), task="regression", **options)
+    assert result.metrics["r2"].min() > 0.9
+    assert {tuple(sorted(row)) for row in result.selected.tolist()} == {(3, 8)}
+
+    # Ten columns that are copies of two: two columns are enough to rebuild all.
+    copies = np.repeat(x[:, :2], 5, axis=1) + 0.01 * x[:, :10]
+    result = fsjax.fit(method, (copies, None), task="reconstruction", **options)
+    assert result.metrics["mse"].max() < 0.05
+    assert all({c // 5 for c in row} == {0, 1} for row in result.selected.tolist())
+
+
+def test_identity_map_trains_like_cae_when_it_is_frozen() -> None:
+    # W = I and no bias make the logits of IP-CAE those of CAE, so the losses are equal too.
+    spec = Spec(8, 3, "classification", 20, 5, 2)
+    direct = fsjax.methods.cae(3, hidden=(4,), noise="row")
+    indirect = fsjax.methods.ip_cae(3, hidden=(4,), noise="row", bias=False)
+    state = direct.init(jax.random.key(0), spec)
+    other = indirect.init(jax.random.key(0), spec)
+    selector = {"psi": state.params["selector"]["logits"], "kernel": jnp.eye(8)}
+    other = other.replace(params={**state.params, "selector": selector})
+    x = jax.random.normal(jax.random.key(1), (5, 8))
+    batch = fsjax.Batch(x, jnp.array([0, 1, 2, 0, 1]), jnp.ones(5))
+    losses = [
+        method.loss(s.params, s, batch, jax.random.key(2))[0]
+        for method, s in ((direct, state), (indirect, other))
+    ]
+    chex.assert_trees_all_equal(*losses)
+    chex.assert_trees_all_equal(direct.predict(state, x), indirect.predict(other, x))
+
+
+def test_gjsd_lowers_the_loss_by_lambda_times_the_divergence() -> None:
+    spec = Spec(8, 3, "classification", 20, 5, 2)
+    x = jax.random.normal(jax.random.key(1), (5, 8))
+    batch = fsjax.Batch(x, jnp.array([0, 1, 2, 0, 1]), jnp.ones(5))
+    plain, regular = fsjax.methods.cae(3), fsjax.methods.cae(3, gjsd_weight=0.3)
+    states = [method.init(jax.random.key(0), spec) for method in (plain, regular)]
+    logits = 3 * jnp.eye(3, 8)
+    states = [s.replace(params={**s.params, "selector": {"logits": logits}}) for s in states]
+    losses = [
+        method.loss(s.params, s, batch, jax.random.key(2))[0]
+        for method, s in zip((plain, regular), states, strict=True)
+    ]
+    difference = float(losses[0] - losses[1])
+    assert difference == pytest.approx(0.3 * float(fsjax.concrete.gjsd(logits)), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(num_features=0), "at least 1"),
+        (dict(num_features=2.5), "whole number"),
+        (dict(noise="rows"), "did you mean 'row'"),
+        (dict(anneal="epochs"), "did you mean 'epoch'"),
+        (dict(temperature_start=0.0), "above 0"),
+        (dict(temperature_end=-1.0), "above 0"),
+        (dict(learning_rate=0.0), "above 0"),
+        (dict(gjsd_weight=-0.1), "0 or more"),
+        (dict(dropout=1.0), r"\[0, 1\)"),
+        (dict(hidden=(0,)), "at least 1"),
+    ],
+)
+def test_bad_settings_are_named(options: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fsjax.methods.ip_cae(**options)
+
+
+def test_unknown_method_is_named_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'ip_cae'"):
+        fsjax.methods.get_method("ipcae")

@@ -1,0 +1,220 @@
+"""One table of all methods, one contract that each of them keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.engine.loop import train_step
+from fsjax.method import Batch, Method, Spec, TrainState
+from fsjax.methods import METHODS
+from fsjax.selection import distinct_top_k
+
+#: D is unlike any other size, so that axes over columns can be told from others.
+N, B, D, K, C = 29, 8, 13, 4, 3
+
+#: Small versions of every registered method; a new method joins here.
+TABLE: dict[str, Callable[[], Method]] = {
+    "cae": lambda: fsjax.methods.cae(K, hidden=(6,)),
+    "gjsd": lambda: fsjax.methods.gjsd(K, hidden=(6,)),
+    "ip_cae": lambda: fsjax.methods.ip_cae(K, hidden=(6,), embedding_dim=5),
+    "ip_cae-row": lambda: fsjax.methods.ip_cae(K, hidden=(6,), embedding_dim=5, noise="row"),
+    "ip_cae-diagonal-gjsd": lambda: fsjax.methods.ip_cae(
+        K, hidden=(), weights="diagonal", gjsd_weight=0.1, anneal="step"
+    ),
+    "ip_cae-scalar-dropout": lambda: fsjax.methods.ip_cae(
+        K, hidden=(6, 5), weights="scalar", dropout=0.2, layer_norm=False
+    ),
+    "random_selection": lambda: fsjax.methods.random_selection(K, hidden=(6,)),
+}
+
+every_method = pytest.mark.parametrize("name", TABLE)
+every_task = pytest.mark.parametrize("task", fsjax.tasks.TASKS)
+
+
+def spec_for(task: str, **changes) -> Spec:
+    outputs = {"classification": C, "reconstruction": D, "regression": 2}[task]
+    return Spec(D, outputs, task, N, B, num_epochs=3)._replace(**changes)
+
+
+def batch_for(task: str, seed: int = 0) -> Batch:
+    rng = np.random.default_rng(seed)
+    x = jnp.asarray(rng.normal(size=(B, D)), jnp.float32)
+    y = {
+        "classification": jnp.asarray(rng.integers(0, C, B), jnp.int32),
+        "reconstruction": x,
+        "regression": jnp.asarray(rng.normal(size=(B, 2)), jnp.float32),
+    }[task]
+    return Batch(x, y, jnp.ones(B))
+
+
+def init(method: Method, task: str, seed: int = 0) -> TrainState:
+    return method.init(jax.random.key(seed), spec_for(task))
+
+
+def test_every_method_is_in_the_table() -> None:
+    assert set(METHODS) <= {name.split("-")[0] for name in TABLE}
+
+
+@every_method
+@every_task
+def test_one_program_with_stable_types(name: str, task: str) -> None:
+    method = TABLE[name]()
+    chex.clear_trace_counter()
+    step = jax.jit(chex.assert_max_traces(lambda s, b, k: train_step(method, s, b, k)[0], n=1))
+    state = init(method, task)
+    for number in range(3):
+        new = step(state, batch_for(task, number), jax.random.key(number))
+        chex.assert_trees_all_equal_shapes_and_dtypes(new, state)
+        state = new
+    assert int(state.step) == 3
+
+    # lax.cond refuses branches whose outputs differ in any type.
+    batch, key = batch_for(task), jax.random.key(0)
+    jax.lax.cond(
+        jnp.array(True), lambda s: train_step(method, s, batch, key)[0], lambda s: s, state
+    )
+
+
+@every_method
+@every_task
+def test_scan_and_vmap_agree_with_single_steps(name: str, task: str) -> None:
+    method, batch = TABLE[name](), batch_for(task)
+    keys = jax.random.split(jax.random.key(5), 3)
+
+    def run(state: TrainState) -> TrainState:
+        return jax.lax.scan(lambda s, k: train_step(method, s, batch, k), state, keys)[0]
+
+    alone = [init(method, task, seed) for seed in (0, 1)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone)
+    together = jax.jit(jax.vmap(run))(stacked)
+    step = jax.jit(lambda s, k: train_step(method, s, batch, k)[0])
+    for seed, state in enumerate(alone):
+        for key in jax.random.split(jax.random.key(5), 3):
+            state = step(state, key)
+        found = jax.tree.map(lambda leaf, row=seed: leaf[row], together.params)
+        chex.assert_trees_all_close(found, state.params, rtol=1e-4, atol=1e-5)
+
+
+@every_method
+@every_task
+def test_outputs_scores_and_selection(name: str, task: str) -> None:
+    method, batch = TABLE[name](), batch_for(task)
+    state = init(method, task)
+    outputs = method.predict(state, batch.x)
+    chex.assert_shape(outputs, (B, state.spec.num_outputs))
+    chex.assert_tree_all_finite(outputs)
+    scores = method.score(state)
+    chex.assert_shape(scores, (D,))
+    chex.assert_tree_all_finite(scores)
+    picks = method.picks(state) if method.picks else None
+    for k in (1, K, D):
+        chosen = np.asarray(distinct_top_k(scores, k, picks, state.feature_mask))
+        assert len(set(chosen.tolist())) == k
+    if method.picks is not None:
+        assert set(np.asarray(picks)) <= set(np.asarray(distinct_top_k(scores, K, picks)).tolist())
+
+
+@every_method
+@every_task
+def test_only_selected_columns_matter(name: str, task: str) -> None:
+    method, batch = TABLE[name](), batch_for(task)
+    state = init(method, task)
+    if method.picks is None:
+        pytest.skip("the method predicts from all columns")
+    unused = np.setdiff1d(np.arange(D), np.asarray(method.picks(state)))
+    changed = batch.x.at[:, unused].set(99.0)
+    chex.assert_trees_all_equal(method.predict(state, batch.x), method.predict(state, changed))
+
+
+@every_method
+def test_permuted_columns_permute_the_selection(name: str) -> None:
+    method = TABLE[name]()
+    batch, state = batch_for("classification"), init(TABLE[name](), "classification")
+    order = np.random.default_rng(3).permutation(D)
+
+    def permute(leaf: jax.Array) -> jax.Array:
+        for axis, size in enumerate(leaf.shape):
+            if size == D:
+                leaf = jnp.take(leaf, order, axis=axis)
+        return leaf
+
+    permuted = state.replace(
+        params=jax.tree.map(permute, state.params),
+        extra=jax.tree.map(permute, state.extra),
+        feature_mask=permute(state.feature_mask),
+    )
+    chex.assert_trees_all_close(method.score(permuted), method.score(state)[order], rtol=1e-5)
+    chex.assert_trees_all_close(
+        method.predict(permuted, batch.x[:, order]),
+        method.predict(state, batch.x),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+    if method.picks is not None:
+        found = order[np.asarray(method.picks(permuted))]
+        chex.assert_trees_all_equal(found, np.asarray(method.picks(state)))
+
+
+@every_method
+def test_ruled_out_columns_are_not_picked(name: str) -> None:
+    method, state = TABLE[name](), init(TABLE[name](), "classification")
+    mask = jnp.arange(D) >= D - K
+    state = state.replace(feature_mask=mask)
+    picks = method.picks(state) if method.picks else None
+    chosen = distinct_top_k(method.score(state), K, picks, mask)
+    assert sorted(np.asarray(chosen).tolist()) == list(range(D - K, D))
+    if picks is not None:
+        assert set(np.asarray(picks).tolist()) <= set(range(D - K, D))
+
+
+@every_method
+def test_padding_rows_have_no_weight(name: str) -> None:
+    method, state = TABLE[name](), init(TABLE[name](), "classification")
+    batch, key = batch_for("classification"), jax.random.key(2)
+    padded = batch._replace(weight=(jnp.arange(B) < 5).astype(jnp.float32))
+    other = padded._replace(
+        x=padded.x.at[5:].set(50.0), y=jnp.where(jnp.arange(B) < 5, padded.y, 0)
+    )
+    loss = jax.jit(lambda b, k: method.loss(state.params, state, b, k)[0])
+    chex.assert_trees_all_close(loss(padded, key), loss(other, jax.random.clone(key)), rtol=1e-5)
+    assert not np.isclose(loss(padded, jax.random.clone(key)), loss(batch, jax.random.clone(key)))
+
+
+@every_method
+def test_interrupted_run_repeats_an_uninterrupted_one(
+    name: str, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = TABLE[name]()
+    rng = np.random.default_rng(0)
+    data = (rng.normal(size=(40, D)), rng.integers(0, C, 40))
+    options = dict(seeds=(3, 4), num_epochs=5, batch_size=B, checkpoint_every=2, split="random")
+    whole = fsjax.fit(method, data, **options)
+
+    saved = fsjax.engine.checkpoint.Checkpoints.save
+
+    def save_then_die(self, epoch, states, history) -> None:
+        saved(self, epoch, states, history)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fsjax.engine.checkpoint.Checkpoints, "save", save_then_die)
+        with pytest.raises(KeyboardInterrupt):
+            fsjax.fit(method, data, checkpoint_dir=tmp_path, **options)
+    resumed = fsjax.fit(method, data, checkpoint_dir=tmp_path, **options)
+    assert resumed.cost["trained_epochs"] == 3
+    chex.assert_trees_all_equal(resumed.states, whole.states)
+    chex.assert_trees_all_equal(dict(resumed.history), dict(whole.history))
+    chex.assert_trees_all_equal(resumed.selected, whole.selected)
+
+
+def test_equal_arguments_give_the_same_method() -> None:
+    assert fsjax.methods.ip_cae(5, hidden=[4]) is fsjax.methods.ip_cae(5, hidden=(4,))
+    assert fsjax.methods.gjsd(5) is fsjax.methods.gjsd(5)
+    assert fsjax.methods.cae(5) is not fsjax.methods.cae(6)
