@@ -196,6 +196,7 @@ class Method(NamedTuple):
         duplicates; ``None`` where the selection is the top K of ``score``.
       monitor: ``(state) -> {name: scalar}``: further values to record after each epoch.
       num_features: K, where the method fixes it; ``None`` otherwise.
+      settings: the hyperparameters by name, hashable; tells this method from others of its name.
     """
 
     name: str
@@ -209,3 +210,4 @@ class Method(NamedTuple):
     picks: Callable[[TrainState], Array] | None = None
     monitor: Callable[[TrainState], dict[str, Array]] = _no_metrics
     num_features: int | None = None
+    settings: tuple[tuple[str, Any], ...] = ()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import jax
 
+from fsjax.errors import ConfigError
+
 
 def default_cache_dir() -> Path:
     """``$FSJAX_CACHE/xla``, or ``~/.cache/fsjax/xla``."""
@@ -42,7 +44,23 @@ def use_cpu_devices(num_devices: int | None = None) -> int:
 
     Returns:
       The number that was asked for.
+
+    Raises:
+      ConfigError: if JAX has made an array already and has another number of devices.
     """
-    count = num_devices or len(os.sched_getaffinity(0))
-    jax.config.update("jax_num_cpu_devices", count)
+    count = num_devices or _usable_cores()
+    try:
+        jax.config.update("jax_num_cpu_devices", count)
+    except RuntimeError:
+        if len(jax.devices("cpu")) != count:
+            raise ConfigError(
+                "use_cpu_devices() comes too late, JAX has its devices already; call it before "
+                "anything that makes a JAX array"
+            ) from None
     return count
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

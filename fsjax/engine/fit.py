@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -113,16 +114,31 @@ def fit(
     seeds = tuple(int(s) for s in seeds)
     checkpoints = None
     if checkpoint_dir is not None:
-        identity = {"method": method.name, "dataset": dataset.name, "seeds": list(seeds)}
-        identity |= {"split": split, "scaling": scaling, **spec._asdict()}
+        identity = _identity(method, dataset, spec, seeds, prepared)
         checkpoints = Checkpoints(checkpoint_dir, identity)
-
     if before_training is not None:
         before_training()
     states, history, cost = _train(
         method, spec, seeds, prepared, axis, progress, checkpoints, checkpoint_every
     )
     return _result(method, dataset, spec, seeds, k, prepared, states, history, cost)
+
+
+def _identity(
+    method: Method, dataset: Dataset, spec: Spec, seeds: tuple[int, ...], prepared: Prepared
+) -> dict[str, object]:
+    """What makes a run the same run: a checkpoint of another one must not be continued."""
+    checksum = 0
+    for leaf in prepared.arrays:
+        checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
+    return {
+        "method": method.name,
+        **{f"method.{name}": repr(value) for name, value in method.settings},
+        "dataset": dataset.name,
+        "data_crc32": checksum,
+        "seeds": list(seeds),
+        **spec._asdict(),
+    }
 
 
 def as_dataset(x: np.ndarray, y: np.ndarray | None = None) -> Dataset:

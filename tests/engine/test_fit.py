@@ -258,6 +258,11 @@ def test_checkpoints_of_another_run_are_refused(data, tmp_path) -> None:
     fsjax.fit(METHOD, data, seeds=(0,), **options)
     with pytest.raises(ConfigError, match="checkpoints of another run .*seeds"):
         fsjax.fit(METHOD, data, seeds=(1,), **options)
+    other = fsjax.methods.ip_cae(5, hidden=(8,), embedding_dim=6, learning_rate=0.1)
+    with pytest.raises(ConfigError, match="learning_rate '0.001' there, '0.1' here"):
+        fsjax.fit(other, data, seeds=(0,), **options)
+    with pytest.raises(ConfigError, match="data_crc32"):
+        fsjax.fit(METHOD, (data[0] ** 3, data[1]), seeds=(0,), **options)
     # The finished run is read again without training.
     again = fsjax.fit(METHOD, data, seeds=(0,), **options)
     assert again.cost["trained_epochs"] == 0
@@ -269,3 +274,9 @@ def test_text_labels() -> None:
     y = np.array(["no", "yes"])[(x[:, 1] > 0).astype(int)]
     result = fsjax.fit(fsjax.methods.ip_cae(1, hidden=(8,)), (x, y), num_epochs=40, batch_size=16)
     assert result.selected.tolist() == [[1]]
+
+
+def test_settings_of_jax_come_too_late() -> None:
+    assert fsjax.use_cpu_devices(2) == 2
+    with pytest.raises(ConfigError, match="too late"):
+        fsjax.use_cpu_devices(3)

@@ -148,12 +148,12 @@ def test_configs_are_the_papers_settings() -> None:
 
 def test_own_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(80, 5))
+    x = rng.normal(size=(200, 5))
     lines = ["a,b,c,d,e,label"]
     lines += [",".join(f"{v:.4f}" for v in row) + ("," + "ny"[int(row[2] > 0)]) for row in x]
     table = tmp_path / "table.csv"
     table.write_text("\n".join(lines))
-    config = quick(num_epochs=40)
+    config = quick(num_epochs=100)
     config.data.name, config.data.target, config.num_features = str(table), "label", 1
     result = run_experiment(config, tmp_path / "run", progress=False)
     assert result["selected"] == [[2], [2]]
