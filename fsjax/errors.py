@@ -1,6 +1,7 @@
 """Errors whose message is meant for the user: what was given, what is allowed, what to do."""
 
 import difflib
+import numbers
 from collections.abc import Iterable
 
 
@@ -39,3 +40,20 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     if not names:
         return "there is none to choose from"
     return "allowed: " + ", ".join(repr(item) for item in names)
+
+
+def check_whole(label: str, value: object, least: int = 1) -> int:
+    """A whole number that is large enough, as an int.
+
+    Args:
+        label: what the value is called.
+        value: what was given; ``3.0`` counts as 3, ``True`` does not count.
+        least: the smallest one that is allowed.
+
+    Raises:
+        ConfigError: if it is no number, not whole, or too small.
+    """
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or value != value // 1 or value < least:
+        raise ConfigError(f"{label}={value!r}; choose a whole number, at least {least}")
+    return int(value)

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from fsjax.errors import ConfigError, check_whole
+
 Array = jax.Array
 Params = dict[str, Array]
 
@@ -59,7 +61,7 @@ def direct(init: str = "near_zero") -> Parametrisation:
         "glorot_uniform": lambda key, k, d: jax.nn.initializers.glorot_uniform()(key, (k, d)),
     }
     if init not in initialisers:
-        raise ValueError(f"logits_init={init!r}; choose one of {', '.join(LOGITS_INIT)}")
+        raise ConfigError(f"logits_init={init!r}; choose one of {', '.join(LOGITS_INIT)}")
     return Parametrisation(
         init=lambda key, k, d: {"logits": initialisers[init](key, k, d)},
         apply=lambda params: params["logits"],
@@ -139,16 +141,15 @@ def parametrisation(
       logits_init: initialisation, for ``direct`` only.
 
     Raises:
-      ValueError: for an unknown name, or an embedding size that is below 1 or does not apply.
+      ConfigError: for an unknown name, or an embedding size that is below 1 or does not apply.
     """
     if embedding_dim is not None:
         if name != "full":
-            raise ValueError(
+            raise ConfigError(
                 f"embedding_dim={embedding_dim} does not apply to the {name!r} parametrisation; "
                 "leave it out or choose 'full'"
             )
-        if embedding_dim < 1:
-            raise ValueError(f"embedding_dim={embedding_dim}; choose at least 1")
+        check_whole("embedding_dim", embedding_dim)
     if name == "direct":
         return direct(logits_init)
     if name == "full":
@@ -157,4 +158,4 @@ def parametrisation(
         return diagonal(bias)
     if name == "scalar":
         return scalar(bias)
-    raise ValueError(f"parametrisation={name!r}; choose one of {', '.join(PARAMETRISATIONS)}")
+    raise ConfigError(f"parametrisation={name!r}; choose one of {', '.join(PARAMETRISATIONS)}")

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from fsjax.concrete.random import gumbel_row, key_words
+from fsjax.errors import ConfigError
 
 Array = jax.Array
 
@@ -53,13 +54,13 @@ def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) 
       ``(B, K)``.
 
     Raises:
-      ValueError: for another ``noise``.
+      ConfigError: for another ``noise``.
     """
     if noise == "batch":
         return x @ gumbel_softmax(key, logits, temperature).T
     if noise == "row":
         return select_per_row(key_words(key), logits, x, temperature)
-    raise ValueError(f"noise={noise!r}; choose one of {', '.join(NOISE)}")
+    raise ConfigError(f"noise={noise!r}; choose one of {', '.join(NOISE)}")
 
 
 def select_discrete(logits: Array, x: Array) -> Array:

@@ -20,7 +20,7 @@ from fsjax.engine.prepare import Prepared, prepare
 from fsjax.engine.progress import check_finite, describe, likely_causes, progress_bar
 from fsjax.engine.result import FitResult, predict_seeds
 from fsjax.engine.seeds import choose_seed_axis, padded_seeds, place_seeds, train_seeds
-from fsjax.errors import ConfigError
+from fsjax.errors import ConfigError, check_whole
 from fsjax.evaluation import embedded_metrics
 from fsjax.method import Method, Spec, TrainState
 from fsjax.selection import distinct_top_k
@@ -87,8 +87,7 @@ def fit(
         ("batch_size", batch_size),
         ("checkpoint_every", checkpoint_every),
     ):
-        if isinstance(value, bool) or int(value) != value or value < 1:
-            raise ConfigError(f"{label}={value}; choose a whole number, at least 1")
+        check_whole(label, value)
     k = _number_to_select(method, num_features)
     axis = choose_seed_axis(seed_axis, len(seeds))
     prepared = prepare(

@@ -18,7 +18,7 @@ from fsjax.data.scaling import Scaler, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import Split, make_split
 from fsjax.engine.loop import Arrays
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import ConfigError, DataError, check_whole
 
 
 class Prepared(NamedTuple):
@@ -87,13 +87,7 @@ def prepare(
     check_features(dataset.X, dataset.feature_names, dataset.name)
     dataset = check_task(dataset, task)
     check_num_features(num_features, dataset.num_features)
-    if not seeds:
-        raise ConfigError("seeds is empty; give at least one whole number, such as seeds=(0, 1, 2)")
-    if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; each should be given once")
-    if any(isinstance(s, bool) or int(s) != s or not 0 <= s < 2**32 for s in seeds):
-        raise ConfigError(f"seeds={tuple(seeds)}; choose whole numbers from 0 to 2**32 - 1")
-
+    check_seeds(seeds)
     own = split_per_seed and len(seeds) > 1
     split_seeds = [int(s) for s in seeds] if split_per_seed else [None]
     parts = [
@@ -115,6 +109,17 @@ def prepare(
         own_arrays=own,
         num_outputs=_num_outputs(dataset, task),
     )
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Raises ConfigError unless these are distinct whole numbers that PRNG keys can take."""
+    if len(seeds) == 0:
+        raise ConfigError("seeds is empty; give at least one whole number, such as seeds=(0, 1, 2)")
+    for seed in seeds:
+        if check_whole("a seed", seed, least=0) >= 2**32:
+            raise ConfigError(f"a seed is {seed}; choose whole numbers below 2**32")
+    if len(set(seeds)) < len(seeds):
+        raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; each should be given once")
 
 
 def _part(dataset: Dataset, task: str, protocol: str, scaling: str, seed: int | None) -> _Part:

@@ -49,7 +49,7 @@ def cae(
       The method; equal arguments return the same object, so nothing is compiled twice.
 
     Raises:
-      ConfigError, ValueError: for a value outside its range.
+      ConfigError: for a value outside its range.
     """
     return concrete_selector(
         "cae",

@@ -18,7 +18,7 @@ from fsjax.concrete import (
 )
 from fsjax.concrete.sampling import NOISE
 from fsjax.concrete.temperature import ANNEAL
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import ConfigError, check_whole, nearest
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.nets import MLP
 from fsjax.optimizers import adam
@@ -70,7 +70,6 @@ def concrete_selector(
     for label, value in (
         ("temperature_start", temperature_start),
         ("temperature_end", temperature_end),
-        ("learning_rate", learning_rate),
     ):
         if not value > 0:
             raise ConfigError(f"{label}={value}; choose a value above 0")
@@ -78,14 +77,9 @@ def concrete_selector(
         raise ConfigError(f"gjsd_weight={gjsd_weight}; choose 0 or more")
     if not 0 <= dropout < 1:
         raise ConfigError(f"dropout={dropout}; choose a rate in [0, 1)")
-    if isinstance(num_features, bool) or int(num_features) != num_features or num_features < 1:
-        raise ConfigError(f"num_features={num_features}; choose a whole number, at least 1")
-
+    num_features = check_whole("num_features", num_features)
     for width in hidden:
-        if isinstance(width, bool) or int(width) != width or width < 1:
-            raise ConfigError(
-                f"hidden={tuple(hidden)}; choose widths of at least 1, or () for none"
-            )
+        check_whole("a width of hidden", width)
 
     optimizer = adam(learning_rate)
     hyper = {"temperature_start": temperature_start, "temperature_end": temperature_end}
@@ -156,7 +150,7 @@ def concrete_selector(
         score=score,
         picks=picks,
         monitor=monitor,
-        num_features=int(num_features),
+        num_features=num_features,
     )
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from fsjax import tasks
+from fsjax.errors import check_whole
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.methods.cached import cached_method
 from fsjax.nets import MLP
@@ -33,7 +34,13 @@ def random_selection(
 
     Returns:
       The method; its scores are the random numbers that were drawn.
+
+    Raises:
+      ConfigError: for a value outside its range.
     """
+    num_features = check_whole("num_features", num_features)
+    for width in hidden:
+        check_whole("a width of hidden", width)
     optimizer = adam(learning_rate)
 
     def network(spec: Spec) -> MLP:
