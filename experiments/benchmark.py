@@ -24,9 +24,9 @@ from absl import flags
 
 import fsjax
 from experiments import cli
-from fsjax.engine.fit import init_states
 from fsjax.engine.loop import Arrays
 from fsjax.engine.seeds import choose_seed_axis, padded_seeds, place_seeds, train_seeds
+from fsjax.engine.train import init_states
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Spec
 
@@ -36,6 +36,9 @@ _CPU_DEVICES = flags.DEFINE_integer("cpu_devices", 0, "CPU devices of a worker; 
 
 #: The shape at which the published code is timed: COIL-20 with the paper's settings.
 ROWS, BATCH, K, D = 864, 16, 50, 1024
+
+#: Measurements of which the median is reported.
+REPEATS = 3
 
 
 def cpu_seconds() -> float:
@@ -81,15 +84,17 @@ def training(
     y = jnp.zeros(rows, jnp.int32)
     arrays = Arrays(x, y, jnp.ones(rows), x[: rows // 4], y[: rows // 4])
 
+    def run(epochs: int) -> None:
+        nonlocal states
+        states, _ = train_seeds(method, axis, False, states, arrays, jnp.int32(epochs))
+        jax.block_until_ready(states)
+
     started = time.perf_counter()
-    states, _ = train_seeds(method, axis, False, states, arrays, jnp.int32(0))
-    jax.block_until_ready(states)
+    run(0)
     compile_seconds = time.perf_counter() - started
-    steps = spec.steps_per_epoch * epochs
-    found = timed(
-        lambda: train_seeds(method, axis, False, states, arrays, jnp.int32(epochs)),
-        steps * num_seeds,
-    )
+    run(1)
+    steps = spec.steps_per_epoch * epochs * num_seeds
+    found = median([timed(lambda: run(epochs), steps) for _ in range(REPEATS)])
     return {
         "axis": axis,
         **found,
@@ -97,6 +102,11 @@ def training(
         "compile_seconds": compile_seconds,
         "peak_gib": peak_gib(),
     }
+
+
+def median(found: list[dict[str, float]]) -> dict[str, float]:
+    """The median of each value over repeated measurements."""
+    return {name: float(np.median([one[name] for one in found])) for name in found[0]}
 
 
 def parts() -> dict[str, float]:
@@ -154,7 +164,8 @@ def parts() -> dict[str, float]:
     for label, (body, start) in bodies.items():
         run = jax.jit(lambda c, body=body: jax.lax.fori_loop(0, 54, lambda i, c: body(c, i), c))
         carry = jax.block_until_ready(run(start))
-        found[label] = timed(lambda run=run, carry=carry: run(carry), 54)["cpu_ms"]
+        times = [timed(lambda run=run, carry=carry: run(carry), 54) for _ in range(REPEATS)]
+        found[label] = median(times)["cpu_ms"]
     return found
 
 
@@ -186,7 +197,8 @@ def torch_step() -> dict[str, float]:
             optimizer.step()
 
     steps(10)
-    return timed(lambda: steps(100), 100) | {"threads": torch.get_num_threads()}
+    found = median([timed(lambda: steps(50), 50) for _ in range(REPEATS)])
+    return found | {"threads": torch.get_num_threads()}
 
 
 def _training_cases() -> dict[str, tuple[Callable[[], dict], int]]:

@@ -1,5 +1,6 @@
 """Data for neural feature selection: load, check, split and scale a table. NumPy only."""
 
+from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import (
     TASKS,
     check_features,
@@ -24,6 +25,7 @@ __all__ = [
     "Scaler",
     "Split",
     "apply",
+    "as_dataset",
     "available",
     "check_features",
     "check_num_features",

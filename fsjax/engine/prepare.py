@@ -135,11 +135,17 @@ def _part(dataset: Dataset, task: str, protocol: str, scaling: str, seed: int | 
             f"the training rows of {dataset.name} hold one class only; classification needs at "
             "least 2: use more rows, or split='stratified'"
         )
+    feature_mask = ~constant_columns(dataset.X[split.train])
+    if not feature_mask.any():
+        raise DataError(
+            f"every column of {dataset.name} is constant in the training rows; there is nothing "
+            "to select"
+        )
     return _Part(
         Arrays(x_train, y_train, np.ones(len(x_train), np.float32), x_valid, y_valid),
         x_test,
         y_test,
-        ~constant_columns(dataset.X[split.train]),
+        feature_mask,
         split,
         scaler,
     )

@@ -17,9 +17,9 @@ from fsjax.method import Array, Method, TrainState
 
 
 @partial(jax.jit, static_argnames=("method",))
-def predict_seeds(method: Method, states: TrainState, x: Array) -> Array:
-    """Outputs of every seed: stacked states and ``(S, N, D)`` scaled rows to ``(S, N, C)``."""
-    return jax.lax.map(lambda pair: method.predict(*pair), (states, x))
+def predict_seed(method: Method, states: TrainState, row: int, x: Array) -> Array:
+    """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
+    return method.predict(jax.tree.map(lambda leaf: leaf[row], states), x)
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,11 @@ class FitResult:
         x = np.asarray(x)
         if x.ndim != 2 or x.shape[1] != self.scores.shape[1]:
             raise DataError(f"X has shape {x.shape}; expected (N, {self.scores.shape[1]})")
-        scaled = np.stack([apply_scaler(scaler, x) for scaler in self.scalers])
-        return np.asarray(predict_seeds(self.method, self.states, scaled))
+        outputs = [
+            predict_seed(self.method, self.states, row, apply_scaler(scaler, x))
+            for row, scaler in enumerate(self.scalers)
+        ]
+        return np.stack([np.asarray(out) for out in outputs])
 
     def transform(self, x: np.ndarray, seed: int | None = None) -> np.ndarray:
         """The selected columns of x, in order of importance.

@@ -57,6 +57,19 @@ def place_seeds(axis: str, states: TrainState) -> TrainState:
     return jax.device_put(states, NamedSharding(_mesh(), PartitionSpec("seeds")))
 
 
+def take_seeds(states: TrainState, rows: np.ndarray) -> TrainState:
+    """Rows of stacked states, possibly repeated, as in padding for a ``shard`` axis."""
+
+    def take(leaf: Array) -> Array:
+        if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return leaf[rows]
+        # By their words: a padding seed repeats a key on purpose.
+        words = jax.random.key_data(leaf)[rows]
+        return jax.random.wrap_key_data(words, impl=jax.random.key_impl(leaf))
+
+    return jax.tree.map(take, states)
+
+
 @partial(jax.jit, static_argnames=("method", "axis", "own_arrays"), donate_argnames=("states",))
 def train_seeds(
     method: Method,

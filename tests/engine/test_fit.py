@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax.data import load
+from fsjax.data import as_dataset, load
 from fsjax.engine import loop
-from fsjax.engine.fit import init_states
 from fsjax.engine.seeds import choose_seed_axis, padded_seeds, train_seeds
+from fsjax.engine.train import init_states
 from fsjax.errors import ConfigError, DataError, NonFiniteLossError
 from fsjax.method import Batch, Method, Spec, create_state
 
@@ -246,6 +246,8 @@ def test_bad_data_is_named(data) -> None:
         fsjax.fit(METHOD, (broken, y))
     with pytest.raises(DataError, match="class"):
         fsjax.fit(METHOD, (x, np.zeros(90, int)))
+    with pytest.raises(DataError, match="every column .* is constant"):
+        fsjax.fit(METHOD, (np.ones_like(x), y))
     with pytest.raises(DataError, match="1 row"):
         fsjax.fit(METHOD, (x, np.where(np.arange(90) == 0, 9, y)))
     with pytest.raises(ConfigError, match="90 rows but y has 3"):
@@ -275,6 +277,35 @@ def test_text_labels() -> None:
     y = np.array(["no", "yes"])[(x[:, 1] > 0).astype(int)]
     result = fsjax.fit(fsjax.methods.ip_cae(1, hidden=(8,)), (x, y), num_epochs=40, batch_size=16)
     assert result.selected.tolist() == [[1]]
+
+
+def test_labels_of_any_kind() -> None:
+    x = np.zeros((6, 2))
+    for labels in ([3.0, 5.0] * 3, [3, 5] * 3, [True, False] * 3, ["a", "b"] * 3):
+        dataset = as_dataset(x, np.array(labels))
+        assert dataset.num_classes == 2
+        assert set(dataset.y.tolist()) == {0, 1}
+    assert as_dataset(x, np.arange(6), task="regression").y.dtype == np.float32
+    assert as_dataset(x, np.arange(6) / 4).y.tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25]
+
+
+def test_a_run_continues_on_another_seed_axis(data, tmp_path, monkeypatch) -> None:
+    # Three seeds are four on two devices; the checkpoint must not know.
+    options = dict(seeds=(1, 2, 3), num_epochs=4, batch_size=16, checkpoint_every=2)
+    whole = fsjax.fit(METHOD, data, seed_axis="map", **options)
+    saved = fsjax.engine.checkpoint.Checkpoints.save
+
+    def save_then_die(self, epoch, states, history) -> None:
+        saved(self, epoch, states, history)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fsjax.engine.checkpoint.Checkpoints, "save", save_then_die)
+        with pytest.raises(KeyboardInterrupt):
+            fsjax.fit(METHOD, data, seed_axis="shard", checkpoint_dir=tmp_path, **options)
+    resumed = fsjax.fit(METHOD, data, seed_axis="map", checkpoint_dir=tmp_path, **options)
+    assert resumed.cost["trained_epochs"] == 2
+    chex.assert_trees_all_close(resumed.scores, whole.scores, rtol=1e-3, atol=1e-4)
 
 
 def test_settings_of_jax_come_too_late() -> None:

@@ -1,0 +1,40 @@
+"""The user's own arrays as a data set."""
+
+import numpy as np
+
+from fsjax.data.dataset import Dataset
+from fsjax.errors import ConfigError
+
+
+def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classification") -> Dataset:
+    """A data set from arrays.
+
+    Args:
+        x: ``(N, D)`` numbers.
+        y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, or ``None``.
+        task: for ``'classification'`` labels become classes from 0 in sorted order, also whole
+            numbers that are stored as floats; for other tasks numbers stay as they are.
+
+    Returns:
+        The data set, named ``table``.
+
+    Raises:
+        ConfigError: if X is no table or y has another number of rows.
+    """
+    x = np.asarray(x)
+    if x.ndim != 2:
+        raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
+    if y is None:
+        return Dataset(name="table", X=x, y=None)
+    y = np.asarray(y)
+    if len(y) != len(x):
+        raise ConfigError(f"X has {len(x)} rows but y has {len(y)}; give one target for each row")
+    whole = y.dtype.kind != "f" or np.array_equal(y, np.floor(y))
+    if task != "classification" and y.dtype.kind in "fiub":
+        return Dataset(name="table", X=x, y=y.astype(np.float32))
+    if not whole:
+        return Dataset(name="table", X=x, y=y)
+    classes, labels = np.unique(y, return_inverse=True)
+    return Dataset(
+        name="table", X=x, y=labels.astype(np.int32), class_names=tuple(map(str, classes))
+    )
