@@ -1,16 +1,18 @@
 """The user's own arrays as a data set."""
 
 import numpy as np
+import pandas as pd
 
+from fsjax.data.checks import name_some
 from fsjax.data.dataset import Dataset
-from fsjax.errors import ConfigError
+from fsjax.errors import ConfigError, DataError
 
 
 def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classification") -> Dataset:
     """A data set from arrays.
 
     Args:
-        x: ``(N, D)`` numbers.
+        x: ``(N, D)`` numbers, as an array or a pandas frame, whose column names are kept.
         y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, or ``None``.
         task: for ``'classification'`` labels become classes from 0 in sorted order, also whole
             numbers that are stored as floats; for other tasks numbers stay as they are.
@@ -20,21 +22,35 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
 
     Raises:
         ConfigError: if X is no table or y has another number of rows.
+        DataError: if a column of a frame holds no numbers.
     """
+    names = None
+    if isinstance(x, pd.DataFrame):
+        names = tuple(map(str, x.columns))
+        text = [str(name) for name in x.columns if not pd.api.types.is_numeric_dtype(x[name])]
+        if text:
+            raise DataError(
+                f"X has {len(text)} columns that hold no numbers ({name_some(text)}); encode "
+                "them, for example with pandas.get_dummies, or drop them"
+            )
     x = np.asarray(x)
     if x.ndim != 2:
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
     if y is None:
-        return Dataset(name="table", X=x, y=None)
+        return Dataset(name="table", X=x, y=None, feature_names=names)
     y = np.asarray(y)
     if len(y) != len(x):
         raise ConfigError(f"X has {len(x)} rows but y has {len(y)}; give one target for each row")
     whole = y.dtype.kind != "f" or np.array_equal(y, np.floor(y))
     if task != "classification" and y.dtype.kind in "fiub":
-        return Dataset(name="table", X=x, y=y.astype(np.float32))
+        return Dataset(name="table", X=x, y=y.astype(np.float32), feature_names=names)
     if not whole:
-        return Dataset(name="table", X=x, y=y)
+        return Dataset(name="table", X=x, y=y, feature_names=names)
     classes, labels = np.unique(y, return_inverse=True)
     return Dataset(
-        name="table", X=x, y=labels.astype(np.int32), class_names=tuple(map(str, classes))
+        name="table",
+        X=x,
+        y=labels.astype(np.int32),
+        feature_names=names,
+        class_names=tuple(map(str, classes)),
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax.data import as_dataset, load
+from fsjax.data import load
 from fsjax.engine import loop
 from fsjax.engine.seeds import choose_seed_axis, padded_seeds, train_seeds
 from fsjax.engine.train import init_states
@@ -277,16 +277,6 @@ def test_text_labels() -> None:
     y = np.array(["no", "yes"])[(x[:, 1] > 0).astype(int)]
     result = fsjax.fit(fsjax.methods.ip_cae(1, hidden=(8,)), (x, y), num_epochs=40, batch_size=16)
     assert result.selected.tolist() == [[1]]
-
-
-def test_labels_of_any_kind() -> None:
-    x = np.zeros((6, 2))
-    for labels in ([3.0, 5.0] * 3, [3, 5] * 3, [True, False] * 3, ["a", "b"] * 3):
-        dataset = as_dataset(x, np.array(labels))
-        assert dataset.num_classes == 2
-        assert set(dataset.y.tolist()) == {0, 1}
-    assert as_dataset(x, np.arange(6), task="regression").y.dtype == np.float32
-    assert as_dataset(x, np.arange(6) / 4).y.tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25]
 
 
 def test_a_run_continues_on_another_seed_axis(data, tmp_path, monkeypatch) -> None:

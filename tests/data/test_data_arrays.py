@@ -1,0 +1,36 @@
+"""The user's own arrays and frames as a data set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fsjax.data import as_dataset
+from fsjax.errors import ConfigError, DataError
+
+
+def test_labels_of_any_kind() -> None:
+    x = np.zeros((6, 2))
+    for labels in ([3.0, 5.0] * 3, [3, 5] * 3, [True, False] * 3, ["a", "b"] * 3):
+        dataset = as_dataset(x, np.array(labels))
+        assert dataset.num_classes == 2
+        assert set(dataset.y.tolist()) == {0, 1}
+    assert as_dataset(x, np.arange(6), task="regression").y.dtype == np.float32
+    assert as_dataset(x, np.arange(6) / 4).y.tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25]
+
+
+def test_frames_keep_their_names_and_text_is_refused() -> None:
+    frame = pd.DataFrame({"a": [0.5, 1.5], "b": [1, 2]})
+    dataset = as_dataset(frame, pd.Series([0, 1]))
+    assert dataset.feature_names == ("a", "b")
+    assert dataset.y.tolist() == [0, 1]
+    with pytest.raises(DataError, match="1 columns that hold no numbers .'c'.*get_dummies"):
+        as_dataset(frame.assign(c=["x", "y"]), [0, 1])
+
+
+def test_shapes() -> None:
+    with pytest.raises(ConfigError, match="rows, columns"):
+        as_dataset(np.zeros(3))
+    with pytest.raises(ConfigError, match="2 rows but y has 3"):
+        as_dataset(np.zeros((2, 2)), np.zeros(3))
