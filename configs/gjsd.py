@@ -1,4 +1,15 @@
-"""GJSD: CAE with the diversity term of the IP-CAE paper, section 2.5."""
+"""GJSD: CAE with the diversity term of the IP-CAE paper, section 2.5.
+
+    python -m experiments.run --config=configs/gjsd.py:coil20,reconstruction --workdir=runs/gjsd
+
+Variants: a data set, a task and ``quick``. Test accuracy in percent and reconstruction error with
+K = 50, and minutes for the ten seeds on 2 cores:
+
+| variant | paper | here | minutes |
+| --- | --- | --- | --- |
+| coil20 | 82.10 +- 3.72 | 83.33 +- 2.98 (4 seeds) | 4 |
+| coil20,reconstruction | 2.80e-3 | 2.78e-3 +- 0.02e-3 (4 seeds) | 4 |
+"""
 
 from __future__ import annotations
 

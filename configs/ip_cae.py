@@ -1,4 +1,22 @@
-"""IP-CAE (Nilsson et al., ICML 2024), with the paper's setting for each of its data sets."""
+"""IP-CAE (Nilsson et al., ICML 2024), with the paper's setting for each of its data sets.
+
+    python -m experiments.run --config=configs/ip_cae.py:coil20 --workdir=runs/coil20
+
+Variants: a data set, a task and ``quick``. Test accuracy in percent and reconstruction error with
+K = 50 and one noise matrix per row, and minutes for the ten seeds on 2 cores:
+
+| variant | paper | here | minutes |
+| --- | --- | --- | --- |
+| coil20 | 97.92 +- 0.57 | 97.99 +- 0.73 (10 seeds) | 8 |
+| isolet | 91.85 +- 0.55 | 92.43 +- 0.87 (4 seeds) | 15 |
+| mnist | 94.07 +- 0.37 | 93.53 +- 0.08 (4 seeds) | 28 |
+| coil20,reconstruction | 2.48e-3 | 2.47e-3 +- 0.01e-3 (10 seeds) | 8 |
+| isolet,reconstruction | 4.38e-3 | 4.38e-3 +- 0.02e-3 (4 seeds) | 15 |
+| mnist,reconstruction | 1.36e-2 | 1.364e-2 +- 0.006e-2 (4 seeds) | 28 |
+
+``--config.method.noise=batch`` draws one noise matrix per step; see the README for what it changes.
+Without a data set it runs on ``digits``, K = 10: 91.9 +- 1.2 in 10 seconds.
+"""
 
 from __future__ import annotations
 
