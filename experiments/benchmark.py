@@ -82,7 +82,7 @@ def training(
     states = place_seeds(axis, init_states(method, spec, list(range(padded)), masks))
     x = jnp.asarray(np.random.default_rng(0).uniform(size=(rows, columns)), jnp.float32)
     y = jnp.zeros(rows, jnp.int32)
-    arrays = Arrays(x, y, jnp.ones(rows), x[: rows // 4], y[: rows // 4])
+    arrays = Arrays(x, y, jnp.ones(rows), x[: rows // 4], y[: rows // 4], x[:0], y[:0])
 
     def run(epochs: int) -> None:
         nonlocal states

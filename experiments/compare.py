@@ -1,17 +1,22 @@
-"""Runs several configs on the same data and prints one table.
+"""Runs several configs and prints one table.
 
 ``python -m experiments.compare --configs=configs/ip_cae.py,configs/cae.py --workdir=runs/compare``
 
 Every config may carry its variant, as for ``experiments.run``; ``--set=train.num_epochs=50``
-(repeatable) overrides a field in all of them.
+(repeatable) overrides a field in all of them. Below the table, configs that share data set and
+task are compared: training delay, where test accuracy was recorded in each epoch, and p-values.
 """
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import ml_collections
+import numpy as np
+import pandas as pd
 from absl import flags
 
 import fsjax
@@ -19,6 +24,7 @@ from experiments import cli
 from experiments.launch import run_experiment
 from fsjax import report
 from fsjax.errors import ConfigError
+from fsjax.report.comparison import delay_table, main_metric, significance_table
 
 _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")
@@ -65,23 +71,60 @@ def override(config: ml_collections.ConfigDict, assignment: str) -> None:
         raise ConfigError(f"--set={assignment}: {error}") from None
 
 
+def recorded_accuracy(workdir: Path) -> np.ndarray | None:
+    """Test accuracy in percent ``(S, E)`` after each epoch, from a run's ``metrics.csv``.
+
+    Epochs that were not recorded are NaN; ``None`` for a run that recorded no more than one.
+    """
+    path = workdir / "metrics.csv"
+    if not path.exists():
+        return None
+    table = pd.read_csv(path)
+    table = table[(table["split"] == "test") & (table["metric"] == "accuracy")]
+    if table["epoch"].nunique() < 2:
+        return None
+    by_epoch = table.pivot(index="seed", columns="epoch", values="value")
+    return by_epoch.reindex(columns=range(1, table["epoch"].max() + 1)).to_numpy(float)
+
+
+def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
+    """Text on each group of results that share data set and task; empty where none do.
+
+    Args:
+      results: the content of ``result.json``, by the run's folder in ``workdir``.
+      workdir: the folder of all runs.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for label, result in results.items():
+        groups.setdefault((result["dataset"], result["task"]), []).append(label)
+    text = ""
+    for (dataset, task), labels in groups.items():
+        histories = {label: recorded_accuracy(workdir / label) for label in labels}
+        tables = [delay_table({k: v for k, v in histories.items() if v is not None})]
+        metric = main_metric(results[label] for label in labels)
+        if metric is not None:
+            samples = {label: results[label]["metrics"][metric] for label in labels}
+            tables.append(significance_table(samples, metric))
+        text += "".join(f"\n\n{dataset}, {task}: {table}" for table in tables if table)
+    return text
+
+
 def main() -> None:
     """Entry point."""
     cli.require(_CONFIGS.value, "configs", "--configs=configs/ip_cae.py,configs/cae.py")
     cli.require(_WORKDIR.value, "workdir", "--workdir=runs/compare")
     fsjax.use_compilation_cache()
     fsjax.use_cpu_devices()
-    results = []
+    workdir = Path(_WORKDIR.value)
+    results = {}
     for name in _CONFIGS.value:
         label, config = load_config(name)
         for assignment in _SET.value:
             override(config, assignment)
-        results.append(
-            run_experiment(config, Path(_WORKDIR.value) / label, progress=_PROGRESS.value)
-        )
-    table = report.summary_table(results)
-    (Path(_WORKDIR.value) / "table.txt").write_text(table + "\n")
-    print(table)
+        results[label] = run_experiment(config, workdir / label, progress=_PROGRESS.value)
+    text = report.summary_table(list(results.values())) + comparisons(results, workdir)
+    (workdir / "table.txt").write_text(text + "\n")
+    print(text)
 
 
 if __name__ == "__main__":

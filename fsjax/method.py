@@ -7,13 +7,14 @@ gradient transformations. All that changes during training lives in one pytree, 
 The engine (``fsjax/engine``) does, for each seed::
 
     state = method.init(key, spec)
+    state = method.start(state, data, key)
     for each epoch:
         for each batch:
             (loss, aux), grads = value_and_grad(method.loss)(state.params, state, batch, key)
             state = optimiser step with method.optimizer
             state = method.after_step(state, grads, aux, batch, key)
+        keep the snapshot with the best validation value of method.predict
         state = method.after_epoch(state, data, key)
-        keep the snapshot with the lowest validation loss of method.predict
     method.score(state), method.picks(state): the selected features
 """
 
@@ -27,8 +28,17 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from fsjax.tasks import TASKS
+
 Array = jax.Array
 PyTree = Any
+
+
+#: What may tell the best epoch: the validation loss, the validation accuracy, or being the last.
+BEST_BY = ("loss", "accuracy", "last")
+
+#: Epochs after which the connections of the input neurons are counted; 0 is before training.
+CONNECTION_EPOCHS = (0, 1, 5, 10)
 
 
 class Spec(NamedTuple):
@@ -43,6 +53,8 @@ class Spec(NamedTuple):
       num_epochs: epochs of the whole run; schedules are relative to it.
       shuffle: whether the training rows get a new order in every epoch.
       drop_last: whether the incomplete last batch of an epoch is left out.
+      best_by: what tells the best epoch, one of :data:`BEST_BY`; ``last`` keeps the state after
+        the last epoch.
     """
 
     num_features: int
@@ -53,6 +65,7 @@ class Spec(NamedTuple):
     num_epochs: int
     shuffle: bool = True
     drop_last: bool = False
+    best_by: str = "loss"
 
     @property
     def steps_per_epoch(self) -> int:
@@ -77,18 +90,19 @@ class Batch(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The best model so far, by validation loss.
+    """The best model so far, by ``Spec.best_by``.
 
     Attributes:
-      params, masks, extra: copies of the fields of :class:`TrainState`.
-      loss: scalar validation loss, ``inf`` before the first epoch.
-      epoch: scalar int32, the epoch (from 1) after which it was taken; 0 before the first.
+      params, masks, extra: copies of the fields of :class:`TrainState`; ``()`` where the last
+        state is kept anyway.
+      value: scalar, the validation loss or minus the validation accuracy; ``inf`` at first.
+      epoch: scalar int32, the epoch (from 1) with the best value; 0 before the first.
     """
 
     params: PyTree
     masks: PyTree
     extra: PyTree
-    loss: Array
+    value: Array
     epoch: Array
 
 
@@ -109,7 +123,9 @@ class TrainState:
       feature_mask: ``(D,)`` bool: columns that may be selected. Columns that are constant in the
         training rows are false.
       extra: whatever else the method carries (importances, smoothed masks, ...).
-      best: the snapshot with the lowest validation loss.
+      best: the snapshot with the best validation value.
+      trace: ``(T, D)`` float32 connections of the input neurons after each of
+        :data:`CONNECTION_EPOCHS`, or ``()``; no snapshot takes it back.
       spec: static facts of the run.
     """
 
@@ -123,11 +139,14 @@ class TrainState:
     feature_mask: Array
     extra: PyTree
     best: Snapshot
+    trace: PyTree
     spec: Spec = struct.field(pytree_node=False)
 
     def at_best(self) -> TrainState:
         """The state with the parameters, masks and extras of the best epoch put back."""
         best = self.best
+        if self.spec.best_by == "last":
+            return self
         return self.replace(params=best.params, masks=best.masks, extra=best.extra)
 
 
@@ -156,6 +175,7 @@ def create_state(
       A :class:`TrainState` in which every column may be selected and the best loss is infinite.
     """
     zero = jnp.zeros((), jnp.int32)
+    kept = ((), (), ()) if spec.best_by == "last" else (params, masks, extra)
     return TrainState(
         key=key,
         step=zero,
@@ -166,7 +186,8 @@ def create_state(
         hyper={name: jnp.asarray(value, jnp.float32) for name, value in (hyper or {}).items()},
         feature_mask=jnp.ones((spec.num_features,), bool),
         extra=extra,
-        best=Snapshot(params, masks, extra, jnp.full((), jnp.inf, jnp.float32), zero),
+        best=Snapshot(*kept, jnp.full((), jnp.inf, jnp.float32), zero),
+        trace=(),
         spec=spec,
     )
 
@@ -191,11 +212,16 @@ class Method(NamedTuple):
       predict: ``(state, x[B, D]) -> outputs[B, C]`` with the discrete selection and no noise.
       score: ``(state) -> scores[D]``: importance of each column, larger is better.
       after_step: ``(state, grads, aux, batch, key) -> state``: projections, per-step updates.
-      after_epoch: ``(state, batch, key) -> state`` with all training rows as the batch.
+      after_epoch: ``(state, batch, key) -> state`` with all training rows as the batch; called
+        after validation, so that what is validated is what was trained.
+      start: ``(state, batch, key) -> state`` with all training rows, once before the first step.
       picks: ``(state) -> indices[K]`` where the method chooses its own features, possibly with
         duplicates; ``None`` where the selection is the top K of ``score``.
       monitor: ``(state) -> {name: scalar}``: further values to record after each epoch.
+      input_connections: ``(state) -> counts[D]``: connections of every input neuron, for methods
+        with masks on their input layer.
       num_features: K, where the method fixes it; ``None`` otherwise.
+      tasks: the tasks that the method is for; the first is its default.
       settings: the hyperparameters by name, hashable; tells this method from others of its name.
     """
 
@@ -207,7 +233,10 @@ class Method(NamedTuple):
     score: Callable[[TrainState], Array]
     after_step: Callable[..., TrainState] = _same_state
     after_epoch: Callable[..., TrainState] = _same_state
+    start: Callable[..., TrainState] | None = None
     picks: Callable[[TrainState], Array] | None = None
     monitor: Callable[[TrainState], dict[str, Array]] = _no_metrics
+    input_connections: Callable[[TrainState], Array] | None = None
     num_features: int | None = None
+    tasks: tuple[str, ...] = TASKS
     settings: tuple[tuple[str, Any], ...] = ()

@@ -40,7 +40,7 @@ def make_split(
     task: str = "classification",
     seed: int | None = None,
     fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
-    valid_fraction: float = 0.2,
+    valid_fraction: float | None = None,
 ) -> Split:
     """Split the rows of a data set.
 
@@ -65,8 +65,9 @@ def make_split(
         fractions: of train, validation and test rows, for ``'stratified'`` and ``'random'``;
             they sum to 1, and the one for validation may be 0.
         valid_fraction: share, from 0 (no validation rows) to below 1, of the training rows that
-            become validation rows, for ``'official'``, ``'wast'`` and ``'ip_cae'`` with official
-            test rows.
+            become validation rows. None takes 0.2, and what ``fractions`` says for
+            ``'stratified'`` and ``'random'``. ``'ip_cae'`` without official test rows keeps its
+            60/20/20.
 
     Returns:
         The row numbers of each part, in the order in which they were drawn.
@@ -79,6 +80,10 @@ def make_split(
         raise ConfigError(f"protocol={protocol!r} is unknown; {nearest(protocol, PROTOCOLS)}")
     if task not in TASKS:
         raise ConfigError(f"task={task!r} is unknown; {nearest(task, TASKS)}")
+    if valid_fraction is not None:
+        rest = 1.0 - fractions[2]
+        fractions = (rest * (1.0 - valid_fraction), rest * valid_fraction, fractions[2])
+    valid_fraction = 0.2 if valid_fraction is None else valid_fraction
     _check_fractions(fractions, valid_fraction)
     if dataset.num_samples < 3:
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
@@ -236,6 +241,8 @@ def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> No
 
 
 def _check_fractions(fractions: tuple[float, float, float], valid_fraction: float) -> None:
+    if not 0 <= valid_fraction < 1:
+        raise ConfigError(f"valid_fraction={valid_fraction} is outside 0 to below 1")
     if len(fractions) != 3 or abs(sum(fractions) - 1) > 1e-6:
         raise ConfigError(f"fractions={fractions} must be three numbers that sum to 1")
     if fractions[0] <= 0 or fractions[1] < 0 or fractions[2] <= 0:
@@ -243,8 +250,6 @@ def _check_fractions(fractions: tuple[float, float, float], valid_fraction: floa
             f"fractions={fractions}: those of train and test must be above 0, that of validation "
             "at least 0"
         )
-    if not 0 <= valid_fraction < 1:
-        raise ConfigError(f"valid_fraction={valid_fraction} is outside 0 to below 1")
 
 
 def _check_not_empty(split: Split, request: _Request) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import jax
@@ -14,13 +13,13 @@ from fsjax.data.arrays import as_dataset
 from fsjax.data.dataset import Dataset
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.prepare import Prepared, prepare
-from fsjax.engine.result import FitResult, predict_seed
+from fsjax.engine.result import FitResult, choose_features, predict_seed
 from fsjax.engine.seeds import choose_seed_axis
 from fsjax.engine.train import Trained, train
-from fsjax.errors import ConfigError, check_whole
+from fsjax.errors import ConfigError, check_whole, nearest
 from fsjax.evaluation import embedded_metrics
-from fsjax.method import Method, Spec, TrainState
-from fsjax.selection import distinct_top_k
+from fsjax.method import BEST_BY, CONNECTION_EPOCHS, Method, Spec, TrainState
+from fsjax.tasks import TASKS
 
 
 def fit(
@@ -28,7 +27,7 @@ def fit(
     data: Dataset | tuple[np.ndarray, np.ndarray | None],
     *,
     seeds: Sequence[int] = (0,),
-    task: str = "classification",
+    task: str | None = None,
     num_features: int | None = None,
     num_epochs: int = 200,
     batch_size: int = 64,
@@ -37,6 +36,10 @@ def fit(
     split: str = "paper",
     split_per_seed: bool = False,
     scaling: str = "paper",
+    valid_fraction: float | None = None,
+    noise_std: float = 0.0,
+    best_by: str = "loss",
+    record_test: bool = False,
     seed_axis: str = "auto",
     progress: bool = False,
     checkpoint_dir: str | Path | None = None,
@@ -49,7 +52,8 @@ def fit(
       method: what to train, from ``fsjax.methods``.
       data: a data set, or ``(X, y)`` with X ``(N, D)`` and y ``(N,)`` or ``None``.
       seeds: whole numbers from 0; each gives one run (initialisation, noise, order of rows).
-      task: ``classification``, ``reconstruction`` (y is not used) or ``regression``.
+      task: ``classification``, ``reconstruction`` (y is not used) or ``regression``; by default
+        the first that the method is for.
       num_features: K; by default the method's own.
       num_epochs: epochs to train, at least 1.
       batch_size: rows per step, at least 1; at most all training rows are taken.
@@ -58,6 +62,14 @@ def fit(
       split: a protocol of ``fsjax.data.make_split``; ``paper`` is that of the data set's paper.
       split_per_seed: whether each seed draws its own split; the papers share one.
       scaling: a kind of ``fsjax.data.fit_scaler``; ``paper`` is that of the data set's paper.
+      valid_fraction: share, in [0, 1), of the training rows that validates; ``None`` takes that
+        of the split protocol.
+      noise_std: standard deviation of Gaussian noise that is added to the scaled training rows
+        once (WAST, appendix G), at least 0.
+      best_by: what tells the epoch whose state is kept: the lowest validation ``loss``, the
+        highest validation ``accuracy``, or ``last`` for the last epoch.
+      record_test: whether the test metrics are recorded after each epoch, for learning curves;
+        nothing is chosen by them.
       seed_axis: ``vmap``, ``map``, ``shard``, or ``auto`` to choose by the device. The results
         of a seed are the same on each up to floating-point reassociation.
       progress: whether to show a progress bar.
@@ -67,20 +79,21 @@ def fit(
       before_training: called once when all was checked and before anything is trained.
 
     Returns:
-      The result, at the epoch with the lowest validation loss (the last one where the split has
-      no validation rows).
+      The result, at the best epoch (the last one where the split has no validation rows).
 
     Raises:
       DataError: for data that cannot be used.
       ConfigError: for settings that do not fit.
       NonFiniteLossError: if the training loss leaves the finite numbers.
     """
+    task = _task(method, task)
     dataset = data if isinstance(data, Dataset) else as_dataset(*data, task=task)
     num_epochs = check_whole("num_epochs", num_epochs)
     batch_size = check_whole("batch_size", batch_size)
     checkpoint_every = check_whole("checkpoint_every", checkpoint_every)
     k = _number_to_select(method, num_features)
     axis = choose_seed_axis(seed_axis, len(seeds))
+    _check_best_by(best_by, task)
     prepared = prepare(
         dataset,
         task=task,
@@ -89,6 +102,9 @@ def fit(
         split=split,
         split_per_seed=split_per_seed,
         scaling=scaling,
+        valid_fraction=valid_fraction,
+        noise_std=noise_std,
+        record_test=record_test,
     )
     num_samples = len(prepared.splits[0].train)
     spec = Spec(
@@ -100,6 +116,7 @@ def fit(
         num_epochs=num_epochs,
         shuffle=shuffle,
         drop_last=drop_last,
+        best_by=best_by if len(prepared.splits[0].valid) else "last",
     )
     seeds = tuple(int(s) for s in seeds)
     checkpoints = None
@@ -138,6 +155,26 @@ def _identity(
     }
 
 
+def _task(method: Method, task: str | None) -> str:
+    if task is None:
+        return method.tasks[0]
+    if task not in TASKS:
+        raise ConfigError(f"task={task!r}: {nearest(task, TASKS)}")
+    if task not in method.tasks:
+        raise ConfigError(
+            f"{method.name} is for the task {' or '.join(method.tasks)}, not for {task}; "
+            "labels may still be in the data"
+        )
+    return task
+
+
+def _check_best_by(best_by: str, task: str) -> None:
+    if best_by not in BEST_BY:
+        raise ConfigError(f"best_by={best_by!r}: {nearest(best_by, BEST_BY)}")
+    if best_by == "accuracy" and task != "classification":
+        raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
+
+
 def _number_to_select(method: Method, num_features: int | None) -> int:
     if method.num_features is None:
         if num_features is None:
@@ -149,18 +186,6 @@ def _number_to_select(method: Method, num_features: int | None) -> int:
             f"pass num_features to fsjax.methods.{method.name} only"
         )
     return method.num_features
-
-
-@partial(jax.jit, static_argnames=("method", "k"))
-def choose_features(method: Method, k: int, states: TrainState) -> tuple[jax.Array, jax.Array]:
-    """Scores ``(S, D)`` and exactly k distinct columns ``(S, k)`` of stacked states."""
-
-    def one(state: TrainState) -> tuple[jax.Array, jax.Array]:
-        scores = method.score(state)
-        picks = method.picks(state) if method.picks else None
-        return scores, distinct_top_k(scores, k, picks, state.feature_mask)
-
-    return jax.lax.map(one, states)
 
 
 def _result(
@@ -181,6 +206,12 @@ def _result(
         per_seed.append(embedded_metrics(spec.task, outputs, truth))
     metrics = {name: np.array([m[name] for m in per_seed]) for name in per_seed[0]}
     best_epoch = np.asarray(states.best.epoch)
+    if spec.best_by == "last":
+        best_epoch = np.full(len(seeds), spec.num_epochs, np.int32)
+    counted = tuple(epoch for epoch in CONNECTION_EPOCHS if epoch <= spec.num_epochs)
+    connections = None
+    if method.input_connections is not None:
+        connections = np.asarray(states.trace)[:, : len(counted)]
     if "train/unique_percentage" in history:
         rows = np.arange(len(seeds))
         metrics["unique_percentage"] = history["train/unique_percentage"][rows, best_epoch - 1]
@@ -200,4 +231,6 @@ def _result(
         scalers=prepared.scalers,
         splits=prepared.splits,
         constant_columns=np.asarray((~prepared.feature_mask).sum(axis=1)),
+        connection_epochs=() if connections is None else counted,
+        input_connections=connections,
     )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from fsjax import tasks
-from fsjax.method import Array, Batch, Method, Snapshot, TrainState
+from fsjax.method import CONNECTION_EPOCHS, Array, Batch, Method, PyTree, Snapshot, TrainState
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
@@ -25,6 +25,7 @@ class Arrays(NamedTuple):
       x_train, y_train: ``(N, D)`` and ``(N,)`` or ``(N, C)``.
       weight: ``(N,)`` weights of the training rows.
       x_valid, y_valid: validation rows; may be empty.
+      x_test, y_test: test rows, to be recorded after each epoch; empty where that is not wanted.
     """
 
     x_train: Array
@@ -32,6 +33,8 @@ class Arrays(NamedTuple):
     weight: Array
     x_valid: Array
     y_valid: Array
+    x_test: Array
+    y_test: Array
 
 
 def targets(task: str, x: Array, y: Array) -> Array:
@@ -98,7 +101,7 @@ def batch_indices(state: TrainState, key: Array) -> tuple[Array, Array]:
 def train_epoch(
     method: Method, state: TrainState, arrays: Arrays
 ) -> tuple[TrainState, dict[str, Array]]:
-    """One epoch: all its steps, ``after_epoch``, validation and the best snapshot.
+    """One epoch: all its steps, validation, the best snapshot and ``after_epoch``.
 
     Returns:
       The new state and scalars named ``split/metric``.
@@ -107,6 +110,13 @@ def train_epoch(
     key_order, key_steps, key_after = jax.random.split(
         jax.random.fold_in(state.key, state.epoch), 3
     )
+    everything = Batch(
+        arrays.x_train,
+        targets(spec.task, arrays.x_train, arrays.y_train),
+        arrays.weight,
+    )
+    state = _count_connections(method, _start(method, state, everything))
+    masks_before = state.masks
     indices, real = batch_indices(state, key_order)
 
     def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, Array]:
@@ -119,25 +129,69 @@ def train_epoch(
     numbers = jnp.arange(spec.steps_per_epoch)
     state, losses = jax.lax.scan(step, state, (numbers, indices, real))
 
-    everything = Batch(
-        arrays.x_train,
-        targets(spec.task, arrays.x_train, arrays.y_train),
-        arrays.weight,
-    )
     metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
     metrics["train/loss"] = jnp.mean(losses)
-    state = method.after_epoch(state.replace(epoch=state.epoch + 1), everything, key_after)
+    state = state.replace(epoch=state.epoch + 1)
+    for name, x, y in (
+        ("valid", arrays.x_valid, arrays.y_valid),
+        ("test", arrays.x_test, arrays.y_test),
+    ):
+        if x.shape[0]:
+            found = evaluate(method, state, x, y)
+            metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
+    state = _keep_best(state, metrics)
+    state = method.after_epoch(state, everything, key_after)
+    metrics |= _topology_metrics(masks_before, state.masks)
+    return _count_connections(method, state), metrics
 
-    if arrays.x_valid.shape[0]:
-        validation = evaluate(method, state, arrays.x_valid, arrays.y_valid)
-        metrics |= {f"valid/{name}": value for name, value in validation.items()}
-        # A NaN never compares as smaller, so it counts as the worst.
-        better, loss = validation["loss"] < state.best.loss, validation["loss"]
-    else:
-        better, loss = jnp.ones((), bool), metrics["train/loss"]
-    newest = Snapshot(state.params, state.masks, state.extra, loss, state.epoch)
-    best = jax.tree.map(lambda new, old: jnp.where(better, new, old), newest, state.best)
-    return state.replace(best=best), metrics
+
+def _start(method: Method, state: TrainState, everything: Batch) -> TrainState:
+    if method.start is None:
+        return state
+    # Epochs are numbered far below this, so no other key is like it.
+    key = jax.random.fold_in(state.key, jnp.uint32(2**32 - 1))
+    return jax.lax.cond(
+        state.epoch == 0, lambda: method.start(state, everything, key), lambda: state
+    )
+
+
+def _keep_best(state: TrainState, metrics: dict[str, Array]) -> TrainState:
+    by_accuracy = state.spec.best_by == "accuracy" and "valid/accuracy" in metrics
+    value = -metrics["valid/accuracy"] if by_accuracy else metrics.get("valid/loss")
+    if value is None:
+        return state
+    # A NaN never compares as smaller, so it counts as the worst.
+    better = value < state.best.value
+    kept = ((), (), ())
+    if state.spec.best_by != "last":
+        kept = (state.params, state.masks, state.extra)
+    newest = Snapshot(*kept, value, state.epoch)
+    return state.replace(
+        best=jax.tree.map(lambda new, old: jnp.where(better, new, old), newest, state.best)
+    )
+
+
+def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
+    """Sparsity in [0, 1], and the percentage of the connections that are new in this epoch."""
+    pairs = [
+        (old, new)
+        for old, new in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+        if new.ndim >= 2
+    ]
+    if not pairs:
+        return {}
+    active = sum(jnp.sum(new, dtype=jnp.float32) for _, new in pairs)
+    grown = sum(jnp.sum(new & ~old, dtype=jnp.float32) for old, new in pairs)
+    size = sum(new.size for _, new in pairs)
+    return {"train/sparsity": 1.0 - active / size, "train/topology_change": 100.0 * grown / active}
+
+
+def _count_connections(method: Method, state: TrainState) -> TrainState:
+    if method.input_connections is None:
+        return state
+    now = (jnp.asarray(CONNECTION_EPOCHS) == state.epoch)[:, None]
+    counts = method.input_connections(state).astype(jnp.float32)
+    return state.replace(trace=jnp.where(now, counts, state.trace))
 
 
 def train_epochs(

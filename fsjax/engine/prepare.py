@@ -16,7 +16,7 @@ from fsjax.data.checks import (
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
-from fsjax.data.splits import Split, make_split
+from fsjax.data.splits import DEFAULT_SEED, Split, make_split
 from fsjax.engine.loop import Arrays
 from fsjax.errors import ConfigError, DataError, check_whole
 
@@ -64,6 +64,9 @@ def prepare(
     split: str = "paper",
     split_per_seed: bool = False,
     scaling: str = "paper",
+    valid_fraction: float | None = None,
+    noise_std: float = 0.0,
+    record_test: bool = False,
 ) -> Prepared:
     """Checks, splits and scales a data set.
 
@@ -75,6 +78,9 @@ def prepare(
       split: a protocol of :func:`fsjax.data.make_split`.
       split_per_seed: whether the split differs by seed; the papers share one (random state 42).
       scaling: a kind of :func:`fsjax.data.fit_scaler`, or ``paper`` for the data set's own.
+      valid_fraction: share of the training rows that validates, see :func:`fsjax.data.make_split`.
+      noise_std: standard deviation of Gaussian noise added to the scaled training rows.
+      record_test: whether the test rows go into ``arrays`` as well.
 
     Returns:
       The arrays. Scalers are fitted on the training rows; ``paper`` also on the validation rows
@@ -88,10 +94,13 @@ def prepare(
     dataset = check_task(dataset, task)
     check_num_features(num_features, dataset.num_features)
     check_seeds(seeds)
+    if not 0 <= noise_std < float("inf"):
+        raise ConfigError(f"noise_std={noise_std}; choose 0 for no noise, or a value above it")
     own = split_per_seed and len(seeds) > 1
     split_seeds = [int(s) for s in seeds] if split_per_seed else [None]
     parts = [
-        _part(dataset, task, split, scaling, s) for s in (split_seeds if own else split_seeds[:1])
+        _part(dataset, task, split, scaling, s, valid_fraction, noise_std, record_test)
+        for s in (split_seeds if own else split_seeds[:1])
     ]
     if not own:
         arrays, parts = parts[0].arrays, parts * len(seeds)
@@ -122,8 +131,17 @@ def check_seeds(seeds: Sequence[int]) -> None:
         raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; each should be given once")
 
 
-def _part(dataset: Dataset, task: str, protocol: str, scaling: str, seed: int | None) -> _Part:
-    split = make_split(dataset, protocol, task, seed)
+def _part(
+    dataset: Dataset,
+    task: str,
+    protocol: str,
+    scaling: str,
+    seed: int | None,
+    valid_fraction: float | None,
+    noise_std: float,
+    record_test: bool,
+) -> _Part:
+    split = make_split(dataset, protocol, task, seed, valid_fraction=valid_fraction)
     kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
     rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
     scaler = fit_scaler(kind, dataset.X[rows])
@@ -141,8 +159,20 @@ def _part(dataset: Dataset, task: str, protocol: str, scaling: str, seed: int | 
             f"every column of {dataset.name} is constant in the training rows; there is nothing "
             "to select"
         )
+    if noise_std:
+        rng = np.random.default_rng(DEFAULT_SEED if seed is None else seed)
+        x_train += noise_std * rng.standard_normal(x_train.shape, np.float32)
+    recorded = len(x_test) if record_test else 0
     return _Part(
-        Arrays(x_train, y_train, np.ones(len(x_train), np.float32), x_valid, y_valid),
+        Arrays(
+            x_train,
+            y_train,
+            np.ones(len(x_train), np.float32),
+            x_valid,
+            y_valid,
+            x_test[:recorded],
+            y_test[:recorded],
+        ),
         x_test,
         y_test,
         feature_mask,

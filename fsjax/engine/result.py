@@ -9,17 +9,31 @@ from functools import partial
 import jax
 import numpy as np
 
+from fsjax.data.checks import check_num_features
 from fsjax.data.scaling import Scaler
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import Split
 from fsjax.errors import DataError
 from fsjax.method import Array, Method, TrainState
+from fsjax.selection import distinct_top_k
 
 
 @partial(jax.jit, static_argnames=("method",))
 def predict_seed(method: Method, states: TrainState, row: int, x: Array) -> Array:
     """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
     return method.predict(jax.tree.map(lambda leaf: leaf[row], states), x)
+
+
+@partial(jax.jit, static_argnames=("method", "k"))
+def choose_features(method: Method, k: int, states: TrainState) -> tuple[Array, Array]:
+    """Scores ``(S, D)`` and exactly k distinct columns ``(S, k)`` of stacked states."""
+
+    def one(state: TrainState) -> tuple[Array, Array]:
+        scores = method.score(state)
+        picks = method.picks(state) if method.picks else None
+        return scores, distinct_top_k(scores, k, picks, state.feature_mask)
+
+    return jax.lax.map(one, states)
 
 
 @dataclass(frozen=True)
@@ -37,15 +51,21 @@ class FitResult:
       metrics: test metrics by name, ``(S,)`` each: ``embedded_accuracy`` (percent),
         ``reconstruction_frobenius``, ``mse``, ``auc``, ``r2`` as the task has them, of the
         jointly trained network with the discrete selection; ``unique_percentage`` of its picks.
-      history: recorded values by ``split/metric`` name, ``(S, E)``.
-      best_epoch: ``(S,)`` int, the epoch (from 1) with the lowest validation loss.
-      cost: ``params`` (parameters per seed), ``train_flops`` (per seed, in the papers' sense:
-        6 x parameters x training rows x epochs), ``train_seconds`` and ``compile_seconds`` (all
+      history: recorded values by ``split/metric`` name, ``(S, E)``. Networks with masks have
+        ``train/sparsity``, in [0, 1], and ``train/topology_change``, the percentage of their
+        connections that were not there when the epoch began.
+      best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
+      cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
+        sense, see ``fsjax.evaluation.cost``), ``train_seconds`` and ``compile_seconds`` (all
         seeds together), ``trained_epochs`` (fewer than asked for in a resumed run).
       states: stacked train states, with the best snapshot put back.
       scalers: the scaler of each seed.
       splits: the rows of each seed.
       constant_columns: number of columns that are constant in the training rows, a seed each.
+      connection_epochs: epochs at which the connections of the inputs were counted; 0 is before
+        the first.
+      input_connections: ``(S, T, D)`` connections of every input neuron at these epochs, or
+        ``None`` for methods without masks on their input layer.
     """
 
     method: Method
@@ -63,6 +83,23 @@ class FitResult:
     scalers: tuple[Scaler, ...] = field(repr=False)
     splits: tuple[Split, ...] = field(repr=False)
     constant_columns: np.ndarray = field(repr=False)
+    connection_epochs: tuple[int, ...] = field(repr=False, default=())
+    input_connections: np.ndarray | None = field(repr=False, default=None)
+
+    def select(self, num_features: int) -> np.ndarray:
+        """The best columns by score, for any number of them, without training again.
+
+        Args:
+          num_features: K, from 1 to D. Where the method has picks of its own, they come first.
+
+        Returns:
+          ``(S, K)`` int, distinct columns in order of importance.
+
+        Raises:
+          ConfigError: if there are not that many columns.
+        """
+        check_num_features(num_features, self.scores.shape[1])
+        return np.asarray(choose_features(self.method, num_features, self.states)[1])
 
     @property
     def selection_frequency(self) -> np.ndarray:

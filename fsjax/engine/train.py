@@ -17,7 +17,8 @@ from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.progress import check_finite, describe, likely_causes, progress_bar
 from fsjax.engine.seeds import padded_seeds, place_seeds, take_seeds, train_seeds
-from fsjax.method import Method, Spec, TrainState
+from fsjax.evaluation.cost import count_connections, training_flops
+from fsjax.method import CONNECTION_EPOCHS, Method, Spec, TrainState
 
 #: Seconds of work between two looks of the host: often enough for a progress bar.
 SECONDS_PER_CALL = 1.0
@@ -59,7 +60,10 @@ def _init_states(
     def one(pair: tuple[jax.Array, jax.Array]) -> TrainState:
         # Threefry by name: other generators do not give vmapped seeds their own streams.
         key = jax.random.key(pair[0], impl="threefry2x32")
-        return method.init(key, spec).replace(feature_mask=pair[1])
+        state = method.init(key, spec).replace(feature_mask=pair[1])
+        if method.input_connections is not None:
+            state = state.replace(trace=jnp.zeros((len(CONNECTION_EPOCHS), spec.num_features)))
+        return state
 
     # One seed after another: the same bits whether a seed runs alone or with others.
     return jax.lax.map(one, (seeds, feature_mask))
@@ -143,10 +147,10 @@ def train(
                 checkpoints.save(done, unpad(states), history)
             seconds = time.perf_counter() - called
             epochs = max(1, math.floor(SECONDS_PER_CALL * epochs / seconds))
-    num_params = sum(math.prod(leaf.shape[1:]) for leaf in jax.tree.leaves(states.params))
+    connections = count_connections(*jax.tree.map(lambda x: x[0], (states.params, states.masks)))
     cost = {
-        "params": num_params,
-        "train_flops": 6.0 * num_params * spec.num_samples * spec.num_epochs,
+        "params": connections,
+        "train_flops": training_flops(connections, spec.num_samples, spec.num_epochs),
         "train_seconds": time.perf_counter() - started,
         "trained_epochs": spec.num_epochs - resumed_at,
         "compile_seconds": compile_seconds,

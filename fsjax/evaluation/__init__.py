@@ -1,5 +1,22 @@
-"""Protocols that turn a selection or a trained network into numbers."""
+"""Protocols that turn a selection or a trained network into numbers, and what they cost."""
 
+from fsjax.evaluation.cost import count_connections, training_flops
+from fsjax.evaluation.delay import training_delay
 from fsjax.evaluation.embedded import embedded_metrics
+from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
+from fsjax.evaluation.significance import KSResult, ks_matrix, ks_test
+from fsjax.evaluation.svm import svm_accuracy
 
-__all__ = ["embedded_metrics"]
+__all__ = [
+    "PROTOCOLS",
+    "KSResult",
+    "check_protocols",
+    "count_connections",
+    "embedded_metrics",
+    "evaluate",
+    "ks_matrix",
+    "ks_test",
+    "svm_accuracy",
+    "training_delay",
+    "training_flops",
+]

@@ -7,16 +7,34 @@ from collections.abc import Callable
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method
 from fsjax.methods.cae import cae
+from fsjax.methods.ctre_seq import ctre_seq
+from fsjax.methods.ctre_sim import ctre_sim
+from fsjax.methods.dense import dense
 from fsjax.methods.gjsd import gjsd
 from fsjax.methods.ip_cae import ip_cae
+from fsjax.methods.quick_selection import quick_selection
 from fsjax.methods.random_selection import random_selection
+from fsjax.methods.rigl import rigl
+from fsjax.methods.set import set  # noqa: A004
+from fsjax.methods.snip import snip
+from fsjax.methods.static_sparse import static_sparse
+from fsjax.methods.wast import wast
 
 #: Every method by name. A new one is a file in this folder and a line here.
 METHODS: dict[str, Callable[..., Method]] = {
     "cae": cae,
+    "ctre_seq": ctre_seq,
+    "ctre_sim": ctre_sim,
+    "dense": dense,
     "gjsd": gjsd,
     "ip_cae": ip_cae,
+    "quick_selection": quick_selection,
     "random_selection": random_selection,
+    "rigl": rigl,
+    "set": set,
+    "snip": snip,
+    "static_sparse": static_sparse,
+    "wast": wast,
 }
 
 
@@ -31,4 +49,20 @@ def get_method(name: str) -> Callable[..., Method]:
     return METHODS[name]
 
 
-__all__ = ["METHODS", "cae", "get_method", "gjsd", "ip_cae", "random_selection"]
+__all__ = [
+    "METHODS",
+    "cae",
+    "ctre_seq",
+    "ctre_sim",
+    "dense",
+    "get_method",
+    "gjsd",
+    "ip_cae",
+    "quick_selection",
+    "random_selection",
+    "rigl",
+    "set",
+    "snip",
+    "static_sparse",
+    "wast",
+]

@@ -60,7 +60,14 @@ def result_dict(result: FitResult) -> dict[str, Any]:
     """
     num_epochs = max((values.shape[1] for values in result.history.values()), default=None)
     name = result.method.name
-    paper = published(name, result.dataset, result.task, result.num_features, num_epochs)
+    paper = published(
+        name,
+        result.dataset,
+        result.task,
+        result.num_features,
+        num_epochs,
+        dict(result.method.settings),
+    )
     return plain(
         {
             "method": name,

@@ -1,4 +1,4 @@
-"""Training curves: loss, validation metric, and distinct picks or sparsity, by epoch."""
+"""Training curves: loss, the task's metric, and distinct picks or the topology, by epoch."""
 
 from __future__ import annotations
 
@@ -20,20 +20,36 @@ LOG_FACTOR = 30.0
 #: At most this many epochs are drawn with a marker each.
 MARKED_EPOCHS = 12
 
+#: A sparsity that moves by at most this share of the density counts as constant.
+CONSTANT_SHARE = 0.02
+
 LABELS = {
-    "accuracy": "validation accuracy (%)",
-    "reconstruction_frobenius": "validation Frobenius error / D",
-    "mse": "validation mean squared error",
+    "accuracy": "accuracy (%)",
+    "reconstruction_frobenius": "Frobenius error / D",
+    "mse": "mean squared error",
     "unique_percentage": "distinct picks (%)",
     "sparsity": "sparsity",
+    "topology_change": "topology change (%)",
 }
 
 #: The range of the metrics that have one; bands end there.
-BOUNDS = {"accuracy": (0.0, 100.0), "unique_percentage": (0.0, 100.0), "sparsity": (0.0, 1.0)}
+BOUNDS = {
+    "accuracy": (0.0, 100.0),
+    "unique_percentage": (0.0, 100.0),
+    "sparsity": (0.0, 1.0),
+    "topology_change": (0.0, 100.0),
+}
+
+#: Name and colour of the lines of each split.
+SPLITS = {
+    "train": ("training", style.ORANGE),
+    "valid": ("validation", style.BLUE),
+    "test": ("test", style.PURPLE),
+}
 
 
 class Curve(NamedTuple):
-    """One line of a panel: values ``(S, E)``, its name in the legend, and its colour."""
+    """One line of a panel: values ``(S, E)``, its name in the legend or ``""``, its colour."""
 
     values: np.ndarray
     label: str
@@ -44,8 +60,8 @@ class Panel(NamedTuple):
     """One panel.
 
     Attributes:
-      label: of its vertical axis.
-      curves: its lines; the best epochs are marked on the last one.
+      label: its title.
+      curves: its lines.
       may_be_log: whether its axis becomes logarithmic where the values span far.
       bounds: smallest and largest possible value.
     """
@@ -55,13 +71,21 @@ class Panel(NamedTuple):
     may_be_log: bool
     bounds: tuple[float, float] = (-np.inf, np.inf)
 
+    @property
+    def marked(self) -> Curve:
+        """The line with the best epochs: of the validation rows, where they are in the panel."""
+        by_label = {curve.label: curve for curve in self.curves}
+        return by_label.get(SPLITS["valid"][0], self.curves[-1])
+
 
 def plot_curves(result: FitResult) -> Figure:
     """Curves of a run by epoch: the mean over the seeds and one standard deviation around it.
 
-    The panels are the loss in training and validation, the validation metric of the task, and
-    the percentage of distinct picks or, where that is not recorded, the sparsity. What was not
-    recorded has no panel. Circles mark the best epoch of every seed.
+    The panels are the loss, the task's metric on validation and test rows, and the percentage of
+    distinct picks or, where that is not recorded, the topology: the percentage of the connections
+    that are new since the epoch began, and the sparsity, in the title where it is constant and in
+    a panel of its own where it is not. What was not recorded has no panel. Circles mark the best
+    epoch of every seed.
 
     Args:
       result: what ``fsjax.fit`` returned; ``history`` has ``(S, E)`` values.
@@ -85,26 +109,39 @@ def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
       task: ``classification``, ``reconstruction`` or ``regression``.
       history: values ``(S, E)`` by ``split/metric`` name.
     """
-    loss = [
-        Curve(np.asarray(history[f"{split}/loss"]), name, color)
-        for split, name, color in (
-            ("train", "training", style.ORANGE),
-            ("valid", "validation", style.BLUE),
-        )
-        if f"{split}/loss" in history
-    ]
-    panels = [Panel("loss", tuple(loss), True)] if loss else []
     metric, larger_is_better = MAIN_METRIC[task]
-    extra = [name for name in ("unique_percentage", "sparsity") if f"train/{name}" in history]
-    for key, name, color, may_be_log in (
-        (f"valid/{metric}", metric, style.BLUE, not larger_is_better),
-        *((f"train/{name}", name, style.GREEN, False) for name in extra[:1]),
-    ):
-        if key in history:
-            curve = Curve(np.asarray(history[key]), "", color)
-            bounds = BOUNDS.get(name, (-np.inf, np.inf))
-            panels.append(Panel(LABELS[name], (curve,), may_be_log, bounds))
-    return panels
+    loss = _curves(history, "loss", ("train", "valid", "test"))
+    main = _curves(history, metric, ("valid", "test"))
+    panels = []
+    if loss:
+        panels.append(Panel("loss", loss, True))
+    if main:
+        label = LABELS[metric]
+        if len(main) == 1:  # the title tells the split
+            label, main = f"{main[0].label} {label}", (main[0]._replace(label=""),)
+        bounds = BOUNDS.get(metric, (-np.inf, np.inf))
+        panels.append(Panel(label, main, not larger_is_better, bounds))
+    return panels + _last_panels(history)
+
+
+def sparsity_text(values: np.ndarray) -> str | None:
+    """A sparsity that is constant over the epochs, to two digits of the density at least.
+
+    Args:
+      values: ``(S, E)``, in [0, 1].
+
+    Returns:
+      The mean over the seeds, such as ``0.80`` or ``0.9974``, or ``None`` where it varies or is
+      not finite.
+    """
+    if not values.size or not np.isfinite(values).all():
+        return None
+    values = values.astype(np.float64)
+    density = 1.0 - values.mean()
+    if np.ptp(values, axis=1).max() > CONSTANT_SHARE * density:
+        return None
+    exponent = int(f"{density:.1e}".split("e")[1])
+    return f"{values.mean():.{max(1 - exponent, 2)}f}"
 
 
 def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
@@ -125,10 +162,12 @@ def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
     for curve in panel.curves:
         _draw_curve(axes, curve, _band_limits(panel, everything, is_log))
     num_epochs = panel.curves[-1].values.shape[1]
-    _mark_best(axes, panel.curves[-1].values, best_epoch)
+    _mark_best(axes, panel.marked.values, best_epoch)
 
     axes.set_xlim(*_limits(num_epochs))
     low, high = axes.get_ylim()
+    if not everything.any():  # such as the change of a fixed topology
+        low, high = -0.03, 1.0
     margin = 0.03 * (high - low)
     axes.set_ylim(max(low, panel.bounds[0] - margin), min(high, panel.bounds[1] + margin))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
@@ -137,7 +176,7 @@ def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
     axes.tick_params(labelsize=7)
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
-    if len(panel.curves) > 1:
+    if any(curve.label for curve in panel.curves):
         axes.legend(fontsize=7, frameon=False)
 
 
@@ -161,6 +200,37 @@ def mean_and_std(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mean = np.where(finite, values, 0.0).sum(axis=0) / count
     deviation = np.where(finite, values - mean, 0.0)
     return mean, np.sqrt(np.square(deviation).sum(axis=0) / count)
+
+
+def _curves(
+    history: Mapping[str, np.ndarray], metric: str, splits: tuple[str, ...]
+) -> tuple[Curve, ...]:
+    return tuple(
+        Curve(np.asarray(history[f"{split}/{metric}"]), *SPLITS[split])
+        for split in splits
+        if f"{split}/{metric}" in history
+    )
+
+
+def _last_panels(history: Mapping[str, np.ndarray]) -> list[Panel]:
+    """Distinct picks, or else the topology."""
+    recorded = {
+        name: np.asarray(history[f"train/{name}"])
+        for name in ("unique_percentage", "topology_change", "sparsity")
+        if f"train/{name}" in history
+    }
+    if "unique_percentage" in recorded:
+        recorded = {"unique_percentage": recorded["unique_percentage"]}
+    labels = dict(LABELS)
+    if {"topology_change", "sparsity"} <= recorded.keys():
+        constant = sparsity_text(recorded["sparsity"])
+        if constant is not None:
+            labels["topology_change"] += f"\nat sparsity {constant}"
+            del recorded["sparsity"]
+    return [
+        Panel(labels[name], (Curve(values, "", style.GREEN),), False, BOUNDS[name])
+        for name, values in recorded.items()
+    ]
 
 
 def _band_limits(panel: Panel, values: np.ndarray, is_log: bool) -> tuple[float, float]:

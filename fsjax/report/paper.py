@@ -1,8 +1,6 @@
 """Published numbers, in our names: what a run should be compared with.
 
-A paper joins with one CSV in ``paper_results`` (columns ``paper, table, dataset, method, setting,
-metric, mean, std, n_repeats``, names and numbers as printed) and one entry in :data:`PAPERS`; names
-that are new go into :data:`DATASETS` and :data:`METHODS`.
+The numbers are in ``paper_results``, what their names mean here in :mod:`fsjax.report.paper_names`.
 """
 
 from __future__ import annotations
@@ -14,55 +12,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from fsjax.report.paper_names import DATASETS, PAPERS, PUBLISHED_OPTIONS, SETTING_OPTIONS, agrees
 
-class Paper(NamedTuple):
-    """How the tables of one paper are read.
-
-    Attributes:
-      metrics: our metric name for each metric of the CSV; rows with another one are not used.
-      num_epochs: of the runs behind its tables, where not said otherwise.
-      retrain_metrics: the same for the methods in ``retrained``, where it differs.
-      retrained: our names of the methods whose network was trained again on the selected columns.
-    """
-
-    metrics: Mapping[str, str]
-    num_epochs: int | None = None
-    retrain_metrics: Mapping[str, str] = {}
-    retrained: frozenset[str] = frozenset()
-
-
-#: By the name in the column ``paper``. The error of IP-CAE's Table 6 is on another scale than that
-#: of its Table 1 and has no name here.
-PAPERS: dict[str, Paper] = {
-    "IP-CAE": Paper(
-        metrics={
-            "accuracy_pct": "embedded_accuracy",
-            "reconstruction_frobenius": "reconstruction_frobenius",
-        },
-        num_epochs=200,
-        retrain_metrics={"accuracy_pct": "retrain_accuracy"},
-        retrained=frozenset({"stg", "lassonet"}),
-    ),
-}
-
-#: Our name of each data set in the papers.
-DATASETS: dict[str, str] = {
-    "MNIST": "mnist",
-    "FashionMNIST": "fashion_mnist",
-    "Isolet": "isolet",
-    "COIL-20": "coil20",
-    "HAR": "har",
-    "MiceProtein": "mice_protein",
-}
-
-#: Our name of each method in the papers.
-METHODS: dict[str, str] = {
-    "CAE": "cae",
-    "GJSD": "gjsd",
-    "IP-CAE": "ip_cae",
-    "STG": "stg",
-    "LassoNet": "lassonet",
-}
+#: Metrics that a run has for further K beside its own, as ``svm_accuracy_k25``.
+METRICS_OF_OTHER_K = frozenset({"svm_accuracy"})
 
 
 class Row(NamedTuple):
@@ -70,10 +23,13 @@ class Row(NamedTuple):
 
     Attributes:
       method, dataset, task: our names.
-      num_features: K.
-      num_epochs: where it is not the paper's usual number; ``None`` otherwise.
+      num_features: K; ``None`` where the number holds for every K.
+      num_epochs: of the runs.
+      usual: whether that is the usual number of epochs of the paper for this method.
+      any_length: whether the number stands for runs of another length where there is none.
+      options: values that options of the method must have, by our names.
       metric: our name.
-      mean: as printed; accuracies in percent.
+      mean: as printed, in our unit; accuracies in percent.
       std: standard deviation over the repeats, where it is printed.
       n_repeats: runs behind the mean, where it is told.
       source: paper and table.
@@ -82,8 +38,11 @@ class Row(NamedTuple):
     method: str
     dataset: str
     task: str
-    num_features: int
-    num_epochs: int | None
+    num_features: int | None
+    num_epochs: int
+    usual: bool
+    any_length: bool
+    options: Mapping[str, Any]
     metric: str
     mean: float
     std: float | None
@@ -92,7 +51,12 @@ class Row(NamedTuple):
 
 
 def published(
-    method: str, dataset: str, task: str, num_features: int, num_epochs: int | None = None
+    method: str,
+    dataset: str,
+    task: str,
+    num_features: int,
+    num_epochs: int | None = None,
+    settings: Mapping[str, Any] = {},
 ) -> dict[str, dict[str, Any]]:
     """What the papers report for one experiment.
 
@@ -100,24 +64,45 @@ def published(
       method: our name, such as ``ip_cae``.
       dataset: our name, such as ``coil20``.
       task: ``classification`` or ``reconstruction``.
-      num_features: K.
+      num_features: K; without meaning for numbers that hold for every K (networks that do not
+        select, and the size of WAST's).
       num_epochs: prefers a row for this number of epochs, where a paper varies it; otherwise, and
-        where there is none, the row at the paper's usual number.
+        where there is none, the row at the paper's usual number. ``train_flops`` is left out where
+        the paper has none for this number of epochs; ``None`` is the usual number.
+      settings: options of the method, as ``dict(method.settings)``. An option that the papers
+        vary must have the value behind the number; one that is missing counts as the value of the
+        papers' main results, but ``hidden`` and ``epsilon``, where a table depends on them, must
+        be given. Other options are not looked at.
 
     Returns:
       By metric name: ``mean``, ``std`` (``None`` where it is not printed), ``n_repeats`` (or
-      ``None``) and ``source``, such as ``IP-CAE, Table 2``. Accuracies are in percent. Empty
-      where no paper has the experiment.
+      ``None``) and ``source``, such as ``IP-CAE, Table 2``. Accuracies are in percent, ``params``
+      in connections, ``train_flops`` in operations of a whole run. ``svm_accuracy_k25`` and the
+      like are for numbers of features other than ``num_features``. Empty where no paper has the
+      experiment.
     """
-    wanted = (method, dataset, task, num_features)
-    rows = [row for row in published_rows() if row[:4] == wanted]
-    # The first entry of a metric counts, so what comes first is preferred.
-    usual = [row for row in rows if row.num_epochs is None]
-    special = [row for row in rows if num_epochs is not None and row.num_epochs == num_epochs]
+    given = {**PUBLISHED_OPTIONS.get(method, {}), **settings}
+
+    def fits(row: Row) -> bool:
+        right_length = row.num_epochs == num_epochs or (
+            row.usual and (row.any_length or num_epochs is None)
+        )
+        return right_length and all(
+            name in given and agrees(wanted, given[name]) for name, wanted in row.options.items()
+        )
+
+    def preference(row: Row) -> tuple[bool, int, bool]:
+        other_k = row.num_features not in (None, num_features)
+        return other_k, row.num_features or 0, row.num_epochs != num_epochs
+
+    rows = [row for row in published_rows() if row[:3] == (method, dataset, task) and fits(row)]
     found: dict[str, dict[str, Any]] = {}
-    for row in special + usual:
-        entry = {name: getattr(row, name) for name in ("mean", "std", "n_repeats", "source")}
-        found.setdefault(row.metric, entry)
+    # The first entry of a metric counts, so what comes first is preferred; ties are in file order.
+    for row in sorted(rows, key=preference):
+        name = _metric_name(row, num_features)
+        if name is not None:
+            entry = {field: getattr(row, field) for field in ("mean", "std", "n_repeats", "source")}
+            found.setdefault(name, entry)
     return found
 
 
@@ -127,9 +112,10 @@ def published_rows() -> tuple[Row, ...]:
     folder = files("fsjax.report") / "paper_results"
     tables = sorted((f for f in folder.iterdir() if f.name.endswith(".csv")), key=lambda f: f.name)
     records = [
-        record
+        {**record, "dataset": dataset}
         for table in tables
         for record in csv.DictReader(io.StringIO(table.read_text(encoding="utf-8")))
+        for dataset in record["dataset"].split("+")  # a column for two data sets
     ]
     return tuple(row for record in records if (row := parse_row(record)) is not None)
 
@@ -141,30 +127,41 @@ def parse_row(record: Mapping[str, str]) -> Row | None:
       record: the columns by name; ``setting`` is ``key=value`` joined by ``;``.
 
     Returns:
-      The row, or ``None`` where a name has no counterpart here, K or the task is not told, or no
-      number is printed.
+      The row, or ``None`` where a name has no counterpart here, the setting lacks what the paper's
+      rows depend on, or no number is printed.
     """
     paper = PAPERS.get(record["paper"])
-    method, dataset = METHODS.get(record["method"]), DATASETS.get(record["dataset"])
+    dataset = DATASETS.get(record["dataset"])
     setting = dict(part.split("=", 1) for part in record["setting"].split(";") if part)
-    known = paper and method and dataset and record["mean"] and {"task", "K"} <= setting.keys()
-    if not known:
+    if not (paper and dataset and record["mean"] and paper.needs <= setting.keys()):
         return None
-    metrics = paper.metrics
-    if method in paper.retrained:
-        metrics = {**metrics, **paper.retrain_metrics}
-    if record["metric"] not in metrics:
+    named = paper.methods.get(record["method"])
+    metric = {**paper.metrics, **(named.metrics if named else {})}.get(record["metric"])
+    task = setting.get("task", paper.task)
+    if not (named and metric and task):
         return None
-    num_epochs = int(setting["epochs"]) if "epochs" in setting else None
+    usual_epochs = named.num_epochs or paper.num_epochs
+    num_epochs = int(setting.get("epochs", usual_epochs))
+    options = {key: read(setting[key]) for key, read in SETTING_OPTIONS.items() if key in setting}
     return Row(
-        method=method,
+        method=named.method,
         dataset=dataset,
-        task=setting["task"],
-        num_features=int(setting["K"]),
-        num_epochs=None if num_epochs == paper.num_epochs else num_epochs,
-        metric=metrics[record["metric"]],
-        mean=float(record["mean"]),
-        std=float(record["std"]) if record["std"] else None,
+        task=task,
+        num_features=None if metric.any_k or "K" not in setting else int(setting["K"]),
+        num_epochs=num_epochs,
+        usual=num_epochs == usual_epochs,
+        any_length=metric.any_length,
+        options={**PUBLISHED_OPTIONS.get(named.method, {}), **named.options, **options},
+        metric=metric.name,
+        mean=float(record["mean"]) * metric.factor,
+        std=float(record["std"]) * metric.factor if record["std"] else None,
         n_repeats=int(record["n_repeats"]) if record["n_repeats"] else None,
         source=f"{record['paper']}, Table {record['table']}",
     )
+
+
+def _metric_name(row: Row, num_features: int) -> str | None:
+    """Under which name a run that selected ``num_features`` columns has a published number."""
+    if row.num_features in (None, num_features):
+        return row.metric
+    return f"{row.metric}_k{row.num_features}" if row.metric in METRICS_OF_OTHER_K else None

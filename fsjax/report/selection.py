@@ -1,4 +1,7 @@
-"""Which columns were selected: on the pixel grid for images, as ranked bars otherwise."""
+"""Which columns were selected: on the pixel grid for images, as ranked bars otherwise.
+
+Networks with masks have a second picture beneath: where the connections of their inputs went.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.ticker import MaxNLocator
 
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
 from fsjax.report import style
+from fsjax.report.connections import connections_height, draw_connections
+from fsjax.report.grid import aspect_of, to_grid
 
 #: Bars in one figure.
 MAX_BARS = 40
 
 #: The largest grid, in pixels a side, on which single pixels are outlined.
 MAX_OUTLINED = 64
-
-#: A grid more elongated than this fills the figure with pixels that are not square.
-MAX_ELONGATION = 4
-
-#: Dark means much, and even the lightest colour differs from the greys of a background.
-COLORS = "viridis_r"
 
 
 def plot_selection(
@@ -35,10 +34,11 @@ def plot_selection(
     feature_names: Sequence[str] | None = None,
     background: np.ndarray | None = None,
 ) -> Figure:
-    """Shows which columns the seeds selected.
+    """Shows which columns the seeds selected and, beneath, where the connections went.
 
     Args:
-      result: what ``fsjax.fit`` returned, for D columns.
+      result: what ``fsjax.fit`` returned, for D columns; the second picture needs its
+        ``input_connections``.
       image_shape: ``(H, W)`` or ``(H, W, C)`` where a row is an image; then the share of the
         seeds is shown on the pixel grid, summed over the channels.
       image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
@@ -63,23 +63,22 @@ def plot_selection(
         if given is not None and len(given) != columns:
             raise DataError(f"{label} has {len(given)} entries; give {columns}, one per column")
     if image_shape is None:
-        return _plot_bars(result, feature_names)
-    return _plot_image(result, image_shape, image_order, background)
-
-
-def to_grid(values: np.ndarray, image_shape: tuple[int, ...], image_order: str = "C") -> np.ndarray:
-    """Puts one value per column on the pixel grid.
-
-    Args:
-      values: ``(D,)``.
-      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries.
-      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
-
-    Returns:
-      ``(H, W, C)``, with C = 1 where the image has no channels.
-    """
-    grid = np.asarray(values).reshape(image_shape, order=image_order)
-    return grid.reshape(*image_shape[:2], -1)
+        height, layout = 1.6 + 0.19 * max(len(most_selected(result)), 6), "constrained"
+    else:
+        ratio = image_shape[0] / image_shape[1]
+        height, layout = float(np.clip(5.6 * ratio + 1.2, 2.8, 8.0)), "compressed"
+    extra = connections_height(result, image_shape)
+    figure = style.new_figure(height + extra, layout)
+    figure.suptitle(style.literal(style.title(result)), fontsize=10)
+    upper: FigureBase = figure
+    if extra:
+        upper, lower = figure.subfigures(2, 1, height_ratios=(height, extra))
+        draw_connections(lower, result, image_shape, image_order)
+    if image_shape is None:
+        _draw_bars(upper, result, feature_names)
+    else:
+        _draw_image(upper, result, image_shape, image_order, background)
+    return figure
 
 
 def most_selected(result: FitResult, limit: int = MAX_BARS) -> np.ndarray:
@@ -112,19 +111,18 @@ def summary(frequency: np.ndarray, num_seeds: int) -> str:
     return f"{text} by at least one seed, {always} by every seed"
 
 
-def _plot_image(
+def _draw_image(
+    figure: FigureBase,
     result: FitResult,
     image_shape: tuple[int, ...],
     image_order: str,
     background: np.ndarray | None,
-) -> Figure:
+) -> None:
     frequency = result.selection_frequency
     share = to_grid(frequency, image_shape, image_order).sum(axis=-1)
     height, width = share.shape
-    figure = style.new_figure(float(np.clip(5.6 * height / width + 1.2, 2.8, 8.0)), "compressed")
     axes = figure.add_subplot()
-    square = max(height, width) <= MAX_ELONGATION * min(height, width)
-    aspect = "equal" if square else "auto"
+    aspect = aspect_of(height, width)
     notes = [summary(frequency, len(result.seeds))]
 
     if background is not None:
@@ -134,7 +132,7 @@ def _plot_image(
     else:
         axes.set_facecolor("#EFEFEF")
     norm = Normalize(0.0, max(1.0, float(share.max())))
-    shown = axes.imshow(np.ma.masked_equal(share, 0.0), cmap=COLORS, norm=norm, aspect=aspect)
+    shown = axes.imshow(np.ma.masked_equal(share, 0.0), cmap=style.COLORS, norm=norm, aspect=aspect)
     label = "share of seeds"
     if len(image_shape) == 3 and image_shape[2] > 1:
         label = f"share of seeds, summed over {image_shape[2]} channels"
@@ -142,8 +140,7 @@ def _plot_image(
     bar.set_label(label, fontsize=9)
     bar.ax.tick_params(labelsize=8)
     _outline_pixels(axes, height, width)
-    _set_titles(figure, result, notes)
-    return figure
+    _set_notes(figure, notes)
 
 
 def _grey_range(values: np.ndarray) -> Normalize:
@@ -167,16 +164,17 @@ def _outline_pixels(axes: Axes, height: int, width: int) -> None:
     axes.tick_params(which="minor", length=0)
 
 
-def _plot_bars(result: FitResult, feature_names: Sequence[str] | None) -> Figure:
+def _draw_bars(
+    figure: FigureBase, result: FitResult, feature_names: Sequence[str] | None
+) -> None:
     frequency = result.selection_frequency
     columns = most_selected(result)
     scores = np.mean(result.scores, axis=0)[columns]
     names = [f"x{c}" if feature_names is None else feature_names[c] for c in columns]
-    figure = style.new_figure(1.6 + 0.19 * max(len(columns), 6))
     axes = figure.add_subplot()
 
     norm = _score_range(scores)
-    mappable = ScalarMappable(norm, COLORS)
+    mappable = ScalarMappable(norm, style.COLORS)
     places = np.arange(len(columns))
     axes.barh(places, frequency[columns], height=0.78, color=mappable.to_rgba(scores))
     axes.set_yticks(places, [style.literal(style.shorten(name)) for name in names], fontsize=8)
@@ -194,8 +192,7 @@ def _plot_bars(result: FitResult, feature_names: Sequence[str] | None) -> Figure
     notes = [summary(frequency, len(result.seeds))]
     if len(columns) < np.count_nonzero(frequency):
         notes.append(f"the first {len(columns)} are shown")
-    _set_titles(figure, result, notes)
-    return figure
+    _set_notes(figure, notes)
 
 
 def _score_range(scores: np.ndarray) -> Normalize:
@@ -205,6 +202,5 @@ def _score_range(scores: np.ndarray) -> Normalize:
     return Normalize(low, high if high > low else low + (abs(low) or 1.0))
 
 
-def _set_titles(figure: Figure, result: FitResult, notes: Sequence[str]) -> None:
-    figure.suptitle(style.literal(style.title(result)), fontsize=10)
+def _set_notes(figure: FigureBase, notes: Sequence[str]) -> None:
     figure.supxlabel("; ".join(notes), fontsize=8, color=style.GREY)

@@ -13,7 +13,11 @@ from fsjax.engine.result import FitResult
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREEN: Final = "#009E73"
+PURPLE: Final = "#CC79A7"
 GREY: Final = "#5F5F5F"
+
+#: Of maps. Dark means much, and even the lightest colour differs from the greys of a background.
+COLORS: Final = "viridis_r"
 
 #: Pixels per inch: the figures are 1200 pixels wide.
 DPI: Final = 150

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from fsjax.report.style import count, shorten
 
 #: The metrics that come first, in this order.
 FIRST_METRICS = (
+    "svm_accuracy",
     "embedded_accuracy",
     "reconstruction_frobenius",
     "mse",
@@ -34,6 +36,12 @@ HEADER = (
 #: Columns of numbers, set flush right.
 NUMERIC = frozenset({"K", "ours", "seeds", "paper", "difference"})
 
+#: What a paper may tell beside the metrics; no line where a run has not measured the same.
+ONLY_BESIDE_OURS = re.compile(r"params|train_flops|svm_accuracy_k\d+")
+
+#: Names of metrics in percent; those for a K other than the run's end in it.
+PERCENT = re.compile(r".*(accuracy(_k\d+)?|percentage)")
+
 #: Names that one line spells out.
 MAX_NAMES = 12
 
@@ -47,8 +55,8 @@ def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
     Returns:
       Aligned text without a final line break. ``ours`` is the mean and the population standard
       deviation over the seeds with a finite value, whose number stands behind it; accuracies and
-      other percentages have two decimals. The main metric of the task comes first, then
-      ``unique_percentage``; metrics that only the paper has come last.
+      other percentages have two decimals. The metrics of :data:`FIRST_METRICS` come first; metrics
+      that only the paper has come last, where a run could have measured them.
     """
     lines = [cells for row in rows for cells in _lines(row)]
     if not any(cells[-1] for cells in lines):
@@ -98,7 +106,7 @@ def finite(values: Iterable[float | None]) -> np.ndarray:
 
 def is_percent(metric: str) -> bool:
     """Whether a metric is in percent, by its name."""
-    return metric.endswith(("accuracy", "percentage"))
+    return PERCENT.fullmatch(metric) is not None
 
 
 def format_value(metric: str, value: float, scale: float | None = None) -> str:
@@ -122,7 +130,8 @@ def format_value(metric: str, value: float, scale: float | None = None) -> str:
 def _lines(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
     metrics, paper = row["metrics"], row.get("paper") or {}
     first = [name for name in FIRST_METRICS if name in metrics]
-    names = dict.fromkeys([*first, *metrics, *paper])
+    only_theirs = [name for name in paper if not ONLY_BESIDE_OURS.fullmatch(name)]
+    names = dict.fromkeys([*first, *metrics, *only_theirs])
     about = (row["method"], row["dataset"], str(row["num_features"]), row["task"])
     return [
         (*about, name, *_compare(name, metrics.get(name), paper.get(name), len(row["seeds"])))

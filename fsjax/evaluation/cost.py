@@ -1,0 +1,50 @@
+"""Memory and computation of a network as the papers count them: connections and FLOPs."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from fsjax.errors import ConfigError
+from fsjax.method import PyTree
+
+
+def count_connections(params: PyTree, masks: PyTree = ()) -> int:
+    """Number of active weights, the papers' #params (WAST, eq. 5).
+
+    The sum over layers of the L0 norm of the weight matrix, where a connection counts as active by
+    its mask, whatever its weight. Biases and other vectors do not count.
+
+    Args:
+      params: arrays of one network (one seed); those with two or more dimensions are weights.
+      masks: boolean arrays in the structure and shapes of ``params``, or ``()`` where nothing is
+        masked.
+
+    Raises:
+      ConfigError: if ``masks`` has another structure or other shapes.
+    """
+    weights, structure = jax.tree.flatten(params)
+    shapes = [np.shape(leaf) for leaf in weights]
+    if isinstance(masks, tuple) and not masks:
+        return sum(int(np.prod(shape)) for shape in shapes if len(shape) >= 2)
+    active, other = jax.tree.flatten(masks)
+    if other != structure or [np.shape(leaf) for leaf in active] != shapes:
+        raise ConfigError(
+            f"masks {other} with shapes {[np.shape(leaf) for leaf in active]} do not match params "
+            f"{structure} with shapes {shapes}; give one mask for each array, or () for none"
+        )
+    return sum(int(np.count_nonzero(leaf)) for leaf in active if np.ndim(leaf) >= 2)
+
+
+def training_flops(connections: int, num_samples: int, num_epochs: int) -> float:
+    """Floating-point operations of training, as WAST's Table 3 has them (A.2).
+
+    Two for each connection and row in the forward pass, a multiplication and an addition, and
+    twice as many in the backward pass.
+
+    Args:
+      connections: of :func:`count_connections`.
+      num_samples: rows in an epoch.
+      num_epochs: epochs.
+    """
+    return 6.0 * connections * num_samples * num_epochs

@@ -1,0 +1,128 @@
+"""From a finished fit to test metrics, by the names of the protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from fsjax.data.dataset import Dataset
+from fsjax.errors import ConfigError, DataError, check_whole, nearest
+from fsjax.evaluation.svm import NEEDS_CLASSES, check_noise_std, svm_accuracy
+
+if TYPE_CHECKING:  # the engine imports this package
+    from fsjax.engine.result import FitResult
+
+#: The names that ``evaluation.protocols`` may hold.
+PROTOCOLS: Final = ("embedded", "svm")
+
+
+def evaluate(
+    result: FitResult,
+    dataset: Dataset,
+    protocols: Sequence[str] = ("embedded",),
+    num_features: Sequence[int] = (),
+    *,
+    noise_std: float = 0.0,
+) -> dict[str, np.ndarray]:
+    """Test metrics of a fit under one or more protocols.
+
+    Args:
+      result: what ``fsjax.fit`` returned, for S seeds.
+      dataset: the data that it was fitted on.
+      protocols: names of :data:`PROTOCOLS`. ``embedded`` is what the fit measured itself; ``svm``
+        is :func:`fsjax.evaluation.svm_accuracy` of the selected columns.
+      num_features: further numbers of columns K, 1 to D, at which ``svm`` judges the same fit.
+      noise_std: noise on the rows that the SVM learns from, at least 0; the same for each seed.
+
+    Returns:
+      By name, ``(S,)`` each: ``result.metrics`` for ``embedded``; for ``svm`` ``svm_accuracy`` at
+      the fit's own K and ``svm_accuracy_k25``, ... at the further ones, in percent.
+
+    Raises:
+      ConfigError: as :func:`check_protocols`.
+      DataError: if ``svm`` is asked for a data set without classes.
+    """
+    check_protocols(
+        protocols,
+        num_features,
+        dataset.num_features,
+        num_classes=dataset.num_classes,
+        noise_std=noise_std,
+    )
+    metrics: dict[str, np.ndarray] = {}
+    if "embedded" in protocols:
+        metrics.update(result.metrics)
+    if "svm" in protocols:
+        selections = {"svm_accuracy": result.selected}
+        for k in map(int, num_features):
+            if k != result.num_features:
+                selections[f"svm_accuracy_k{k}"] = result.select(k)
+        metrics.update(_svm(result, dataset, selections, noise_std))
+    return metrics
+
+
+def check_protocols(
+    protocols: Sequence[str],
+    num_features: Sequence[int],
+    num_columns: int,
+    *,
+    num_classes: int | None = None,
+    noise_std: float = 0.0,
+) -> None:
+    """Checks what :func:`evaluate` will be given, before anything is trained.
+
+    Args:
+      protocols: names of :data:`PROTOCOLS`.
+      num_features: further numbers of columns to evaluate.
+      num_columns: D.
+      num_classes: of the data set, 0 where it has none; ``None`` leaves this unchecked.
+      noise_std: noise on the rows that the SVM learns from.
+
+    Raises:
+      ConfigError: for an unknown name, a number of columns outside 1 to D, or a negative noise.
+      DataError: if ``svm`` is asked for a data set without classes.
+    """
+    if isinstance(protocols, str):
+        raise ConfigError(
+            f"evaluation.protocols={protocols!r}; give a tuple of names: ({protocols!r},)"
+        )
+    for protocol in protocols:
+        if protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"evaluation.protocols has {protocol!r}: {nearest(protocol, PROTOCOLS)}"
+            )
+    for k in num_features:
+        if check_whole("evaluation.num_features", k) > num_columns:
+            raise ConfigError(
+                f"evaluation.num_features has {k} but X has {num_columns} columns; choose at most "
+                f"{num_columns}"
+            )
+    check_noise_std(noise_std)
+    if "svm" in protocols and num_classes == 0:
+        raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
+
+
+def _svm(
+    result: FitResult, dataset: Dataset, selections: dict[str, np.ndarray], noise_std: float
+) -> dict[str, np.ndarray]:
+    """``svm_accuracy`` of each seed's columns ``(S, K)``, by name."""
+    # Seeds often agree: each set of columns on each split is computed once.
+    keys = {
+        name: [
+            (id(split), tuple(sorted(map(int, columns))))
+            for split, columns in zip(result.splits, selected, strict=True)
+        ]
+        for name, selected in selections.items()
+    }
+    splits = {id(split): split for split in result.splits}
+    wanted = list(dict.fromkeys(key for row in keys.values() for key in row))
+    # Threads suffice: libsvm runs without the interpreter lock.
+    accuracies = Parallel(n_jobs=-1, prefer="threads")(
+        delayed(svm_accuracy)(dataset, splits[split], np.array(columns), noise_std=noise_std)
+        for split, columns in wanted
+    )
+    found = dict(zip(wanted, accuracies, strict=True))
+    return {name: np.array([found[key] for key in row]) for name, row in keys.items()}

@@ -1,0 +1,107 @@
+"""The SVM protocol: how well a support vector machine does with the selected columns alone."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Final
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from fsjax.data.dataset import Dataset
+from fsjax.data.splits import Split
+from fsjax.errors import ConfigError, DataError
+
+#: What to tell a user whose data set the protocol cannot judge.
+NEEDS_CLASSES: Final = (
+    "the SVM protocol needs class labels; leave 'svm' out of evaluation.protocols"
+)
+
+#: Megabytes for the kernel's rows; they change the time and not the result.
+CACHE_SIZE: Final = 1000
+
+
+def svm_accuracy(
+    dataset: Dataset,
+    split: Split,
+    columns: np.ndarray,
+    *,
+    noise_std: float = 0.0,
+    seed: int = 42,
+) -> float:
+    """Test accuracy of scikit-learn's default SVM on some columns (WAST, A.2 and its code).
+
+    ``SVC()`` (RBF kernel, C = 1, ``gamma='scale'``) learns from the training and the validation
+    rows together, each column standardised by its mean and deviation in these rows; a column that
+    is constant there is only centred.
+
+    Args:
+      dataset: a data set with classes.
+      split: the rows; those of ``train`` and ``valid`` are learned from, in the order of their
+        numbers.
+      columns: ``(K,)`` different column numbers; their order does not matter.
+      noise_std: standard deviation, at least 0, of Gaussian noise on the standardised training
+        rows (WAST, appendix G; 0.2 to 0.8 there). The test rows stay clean.
+      seed: of the noise. Each column has its own stream, so that its noise does not depend on
+        which other columns were chosen.
+
+    Returns:
+      Percent of the test rows.
+
+    Raises:
+      DataError: if the data set has no classes, or a single one in the training rows.
+      ConfigError: for columns that do not exist, none, or a negative ``noise_std``.
+    """
+    check_noise_std(noise_std)
+    if not dataset.num_classes:
+        kind = "no target" if dataset.y is None else "a numeric target"
+        raise DataError(f"{dataset.name} has {kind}; {NEEDS_CLASSES}")
+    columns = _checked(columns, dataset.num_features)
+    rows = np.sort(np.concatenate([split.train, split.valid]))
+    y = dataset.y[rows]
+    if np.unique(y).size < 2:
+        raise DataError(
+            f"the {len(rows)} training rows of {dataset.name} hold a single class; give more rows "
+            "or choose data.split=stratified"
+        )
+    scaler = StandardScaler()
+    x = scaler.fit_transform(_rows(dataset, rows, columns))
+    if noise_std > 0:
+        x += noise_std * _noise(len(rows), columns, seed)
+    model = SVC(cache_size=CACHE_SIZE).fit(x, y)
+    x_test = scaler.transform(_rows(dataset, split.test, columns))
+    return 100.0 * float(np.mean(model.predict(x_test) == dataset.y[split.test]))
+
+
+def check_noise_std(noise_std: float) -> None:
+    """Raises ConfigError unless ``noise_std`` is a finite number from 0."""
+    number = isinstance(noise_std, numbers.Real) and not isinstance(noise_std, bool)
+    if not number or not math.isfinite(noise_std) or noise_std < 0:
+        raise ConfigError(f"noise_std={noise_std!r}; choose a number from 0 (no noise)")
+
+
+def _checked(columns: np.ndarray, num_columns: int) -> np.ndarray:
+    """The columns in ascending order, so that one set always gives the same number."""
+    columns = np.sort(np.asarray(columns))
+    if columns.ndim != 1 or columns.size == 0 or columns.dtype.kind not in "iu":
+        raise ConfigError(
+            f"columns of shape {columns.shape} and type {columns.dtype}; give (K,) column numbers"
+        )
+    if columns[0] < 0 or columns[-1] >= num_columns:
+        raise ConfigError(
+            f"columns from {columns[0]} to {columns[-1]}, but X has {num_columns}; choose from 0 "
+            f"to {num_columns - 1}"
+        )
+    return columns
+
+
+def _rows(dataset: Dataset, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return dataset.X[np.ix_(rows, columns)].astype(np.float64)
+
+
+def _noise(num_rows: int, columns: np.ndarray, seed: int) -> np.ndarray:
+    """Standard normal ``(num_rows, K)``."""
+    streams = (np.random.default_rng((seed, int(column))) for column in columns)
+    return np.stack([stream.standard_normal(num_rows) for stream in streams], axis=1)

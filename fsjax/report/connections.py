@@ -1,0 +1,138 @@
+"""Where the connections of a rewiring network go: WAST's Figure 6, and a profile for other data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import FigureBase
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from fsjax.engine.result import FitResult
+from fsjax.report import style
+from fsjax.report.grid import aspect_of, to_grid
+
+#: At most this many epochs are shown: the first, the last and some between.
+MAX_EPOCHS: Final = 5
+
+#: Inches: the largest height of a row of maps, and the height of the profiles.
+MAX_MAP_HEIGHT: Final = 2.6
+PROFILE_HEIGHT: Final = 3.0
+
+#: Inches around a row of maps: at their sides; for titles and the colour bar.
+MAPS_MARGIN: Final = 0.6
+MAPS_TITLES: Final = 1.1
+
+#: More input neurons than this have a logarithmic axis, which keeps the first ranks apart.
+MAX_LINEAR: Final = 100
+
+
+def connections_height(result: FitResult, image_shape: tuple[int, ...] | None) -> float:
+    """Inches that :func:`draw_connections` needs; 0 where nothing was counted.
+
+    Args:
+      result: what ``fsjax.fit`` returned.
+      image_shape: as for :func:`draw_connections`.
+    """
+    if not result.connection_epochs or result.input_connections is None:
+        return 0.0
+    if image_shape is None:
+        return PROFILE_HEIGHT
+    height, width = image_shape[:2]
+    map_width = (style.WIDTH - MAPS_MARGIN) / len(shown_epochs(result.connection_epochs))
+    return float(np.clip(map_width * height / width, 1.0, MAX_MAP_HEIGHT)) + MAPS_TITLES
+
+
+def draw_connections(
+    figure: FigureBase,
+    result: FitResult,
+    image_shape: tuple[int, ...] | None = None,
+    image_order: str = "C",
+) -> None:
+    """Draws how many connections each input neuron has at the counted epochs.
+
+    For images one pixel map for each epoch, the mean over the seeds, summed over the channels
+    (WAST, Figure 6). Otherwise one line for each epoch: the numbers of every seed in decreasing
+    order, then the mean over the seeds.
+
+    Args:
+      figure: a figure or subfigure with nothing in it.
+      result: what ``fsjax.fit`` returned, with ``input_connections`` ``(S, T, D)``.
+      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries, where a row is an image.
+      image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
+    """
+    shown = shown_epochs(result.connection_epochs)
+    titles = [_moment(result.connection_epochs[index]) for index in shown]
+    counts = np.asarray(result.input_connections, np.float64)[:, shown]
+    if image_shape is None:
+        profiles = np.sort(counts, axis=2)[:, :, ::-1].mean(axis=0)
+        _draw_profiles(figure, profiles, titles, len(counts))
+    else:
+        grids = [
+            to_grid(mean, image_shape, image_order).sum(axis=-1) for mean in counts.mean(axis=0)
+        ]
+        channels = image_shape[2] if len(image_shape) == 3 else 1
+        _draw_maps(figure, grids, titles, channels, len(counts))
+
+
+def shown_epochs(epochs: tuple[int, ...]) -> list[int]:
+    """Positions of at most :data:`MAX_EPOCHS` epochs, with the first and the last one."""
+    places = np.linspace(0, len(epochs) - 1, min(len(epochs), MAX_EPOCHS))
+    return [int(place) for place in places.round()]
+
+
+def _moment(epoch: int) -> str:
+    return "before training" if epoch == 0 else f"after epoch {epoch}"
+
+
+def _draw_maps(
+    figure: FigureBase, grids: list[np.ndarray], titles: list[str], channels: int, num_seeds: int
+) -> None:
+    panels = figure.subplots(1, len(grids), squeeze=False)[0]
+    norm = Normalize(0.0, max(1.0, max(float(grid.max()) for grid in grids)))
+    for axes, grid, title in zip(panels, grids, titles, strict=True):
+        shown = axes.imshow(grid, cmap=style.COLORS, norm=norm, aspect=aspect_of(*grid.shape))
+        axes.set_title(title, fontsize=9)
+        axes.xaxis.set_major_locator(NullLocator())
+        axes.yaxis.set_major_locator(NullLocator())
+    bar = figure.colorbar(shown, ax=panels, location="bottom", pad=0.03, aspect=50)
+    what = "input neuron" if channels == 1 else f"pixel, summed over {channels} channels"
+    bar.set_label(f"connections of each {what}{_over_seeds(num_seeds)}", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    bar.ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+
+
+def _over_seeds(num_seeds: int) -> str:
+    return ", mean over seeds" if num_seeds > 1 else ""
+
+
+def _draw_profiles(
+    figure: FigureBase, profiles: np.ndarray, titles: list[str], num_seeds: int
+) -> None:
+    axes = figure.subplots()
+    ranks = np.arange(1, profiles.shape[1] + 1)
+    # Light to dark in the order of the epochs, without the lightest colours.
+    colors = colormaps[style.COLORS](np.linspace(0.15, 1.0, len(profiles)))
+    for profile, title, color in zip(profiles, titles, colors, strict=True):
+        axes.plot(ranks, profile, label=title, color=color, linewidth=1.5)
+    if len(ranks) > MAX_LINEAR:
+        _logarithmic(axes, len(ranks))
+    axes.set_ylim(bottom=0.0)
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_xlabel("rank of the input neuron", fontsize=9)
+    axes.set_ylabel(f"connections{_over_seeds(num_seeds)}", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(alpha=0.3, linewidth=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=8, frameon=False)
+
+
+def _logarithmic(axes: Axes, last: int) -> None:
+    axes.set_xscale("log")
+    ticks = [m * 10**e for e in range(len(str(last))) for m in (1, 2, 5)]
+    axes.xaxis.set_major_locator(FixedLocator([tick for tick in ticks if tick <= last]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())

@@ -1,0 +1,60 @@
+"""Sparse networks: masks, drop and grow rules, and an Optax wrapper for any network."""
+
+from fsjax.sparsity import drop, grow, similarity
+from fsjax.sparsity.kth import kth_smallest, largest, random_subset, smallest
+from fsjax.sparsity.masks import (
+    apply_masks,
+    count_active,
+    erdos_renyi_counts,
+    erdos_renyi_density_counts,
+    init_masks,
+    is_kernel,
+    random_mask,
+    sparsity,
+    uniform_counts,
+)
+from fsjax.sparsity.optimizer import (
+    SparseState,
+    mask_params,
+    masks_of,
+    sparse,
+    with_masks,
+)
+from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
+from fsjax.sparsity.snip import snip_masks
+from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, rewire
+
+__all__ = [
+    "DropRule",
+    "GrowRule",
+    "Layer",
+    "Recipe",
+    "Rewired",
+    "SparseState",
+    "apply_masks",
+    "count_active",
+    "ctre_sim",
+    "drop",
+    "erdos_renyi_counts",
+    "erdos_renyi_density_counts",
+    "evolutionary",
+    "grow",
+    "init_masks",
+    "is_kernel",
+    "kth_smallest",
+    "largest",
+    "mask_params",
+    "masks_of",
+    "random_mask",
+    "random_subset",
+    "rewire",
+    "rigl",
+    "similarity",
+    "smallest",
+    "snip_masks",
+    "sparse",
+    "sparsity",
+    "static",
+    "uniform_counts",
+    "with_masks",
+]

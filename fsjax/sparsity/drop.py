@@ -1,0 +1,56 @@
+"""Drop rules: which active connections go. All are exact in number; ties go by position."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from fsjax.sparsity.kth import random_subset, smallest
+from fsjax.sparsity.topology import Layer, number_to_drop
+
+Array = jax.Array
+
+
+def _lowest(scores: Array, layer: Layer, fraction: Array) -> Array:
+    return smallest(scores, number_to_drop(layer.mask, fraction), layer.mask)
+
+
+def magnitude(layer: Layer, fraction: Array, key: Array) -> Array:
+    """The smallest absolute weights (CTRE, algorithm 1, line 6)."""
+    del key
+    return _lowest(jnp.abs(layer.weight), layer, fraction)
+
+
+def magnitude_times_importance(layer: Layer, fraction: Array, key: Array) -> Array:
+    """The smallest absolute weight times importance of its neuron (WAST, eq. 4)."""
+    del key
+    return _lowest(jnp.abs(layer.weight) * layer.importance, layer, fraction)
+
+
+def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
+    """A fraction of the positive and one of the negative weights, nearest 0 (SET).
+
+    Active weights of exactly 0 go too. With ``importance`` in the layer, weights count times
+    the importance of their neuron, as in the authors' code of WAST.
+    """
+    del key
+    scores = jnp.abs(layer.weight)
+    if layer.importance is not None:
+        scores = scores * layer.importance
+    positive = layer.mask & (layer.weight > 0)
+    negative = layer.mask & (layer.weight < 0)
+    dropped = layer.mask & (layer.weight == 0)
+    for side in (positive, negative):
+        dropped |= smallest(scores, number_to_drop(side, fraction), side)
+    return dropped
+
+
+def lowest_similarity(layer: Layer, fraction: Array, key: Array) -> Array:
+    """The connections whose neurons are least similar (CTRE, section 5.2)."""
+    del key
+    return _lowest(layer.similarity, layer, fraction)
+
+
+def random(layer: Layer, fraction: Array, key: Array) -> Array:
+    """Any connections."""
+    return random_subset(key, number_to_drop(layer.mask, fraction), layer.mask)

@@ -1,0 +1,110 @@
+"""Grow rules: which connections come in place of the dropped ones, exactly as many.
+
+Unless said otherwise, a connection that was just dropped may come back at once; it then keeps
+its weight.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from fsjax.sparsity.kth import largest, random_subset
+from fsjax.sparsity.topology import GrowRule, Layer
+
+Array = jax.Array
+
+
+def _free(layer: Layer, dropped: Array) -> Array:
+    """Connections that were not kept."""
+    return ~layer.mask | dropped
+
+
+def _count(chosen: Array) -> Array:
+    return jnp.sum(chosen, dtype=jnp.int32)
+
+
+def random(layer: Layer, dropped: Array, key: Array) -> Array:
+    """Any free connections (SET)."""
+    return random_subset(key, _count(dropped), _free(layer, dropped))
+
+
+def gradient(layer: Layer, dropped: Array, key: Array) -> Array:
+    """The largest absolute gradients of the loss (RigL)."""
+    del key
+    return largest(jnp.abs(layer.gradient), _count(dropped), _free(layer, dropped))
+
+
+def similar(layer: Layer, dropped: Array, key: Array) -> Array:
+    """The most similar neurons (CTRE, algorithm 1, line 11)."""
+    del key
+    return largest(layer.similarity, _count(dropped), _free(layer, dropped))
+
+
+def similar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
+    """The most similar neurons; random ones where these were just dropped (CTRE, algorithm 2)."""
+    wanted = _count(dropped)
+    picks = largest(layer.similarity, wanted, _free(layer, dropped))
+    grown = picks & ~dropped
+    rest = random_subset(key, wanted - _count(grown), _free(layer, dropped) & ~grown)
+    return grown | rest
+
+
+def dissimilar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
+    """The least similar neurons first: CTRE's ablation "LTH" (section 5.1.2)."""
+    return similar_or_random(layer._replace(similarity=-layer.similarity), dropped, key)
+
+
+def switched(first: GrowRule, then: GrowRule) -> GrowRule:
+    """The rule ``first`` until ``layer.search`` is true, and ``then`` from there on."""
+
+    def rule(layer: Layer, dropped: Array, key: Array) -> Array:
+        return jax.lax.cond(
+            layer.search,
+            lambda: then(layer, dropped, key),
+            lambda: first(layer, dropped, key),
+        )
+
+    return rule
+
+
+def important_inputs(layer: Layer, dropped: Array, key: Array) -> Array:
+    """Free connections of the most important input neurons (WAST, section 3).
+
+    Their score is that of their neuron, so neurons are ordered rather than connections. Within
+    the last neuron that gets some, the lowest positions are filled. The layer is ``(I, O)`` and
+    its importance ``(I, 1)``.
+    """
+    del key
+    return _by_neuron(_free(layer, dropped), layer.importance[:, 0], _count(dropped), axis=0)
+
+
+def important_outputs(layer: Layer, dropped: Array, key: Array) -> Array:
+    """As :func:`important_inputs`, for the importance ``(1, O)`` of the output neurons."""
+    del key
+    return _by_neuron(_free(layer, dropped), layer.importance[0], _count(dropped), axis=1)
+
+
+def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Array:
+    """Marks ``wanted`` of the free connections, neuron after neuron.
+
+    Args:
+      free: ``(I, O)`` bool.
+      importance: of the neurons along ``axis``.
+      wanted: scalar int32.
+      axis: 0 for the input neurons, 1 for the output neurons.
+    """
+    # As a product with ones: a sum over a leading axis is slow on CPUs.
+    ones = jnp.ones(free.shape[1 - axis], jnp.float32)
+    numbers = free.astype(jnp.float32)
+    room = (numbers @ ones if axis == 0 else ones @ numbers).astype(jnp.int32)
+    order = jnp.argsort(-importance, stable=True)
+    ordered = room[order]
+    before = jnp.cumsum(ordered) - ordered
+    quota = jnp.zeros_like(room).at[order].set(jnp.clip(wanted - before, 0, ordered))
+    # One neuron at most is filled in part; without one, this changes nothing.
+    partial = jnp.argmax((quota > 0) & (quota < room))
+    line = jax.lax.dynamic_index_in_dim(free, partial, axis, keepdims=False)
+    line = line & (jnp.cumsum(line) <= quota[partial])
+    grown = free & jnp.expand_dims(quota == room, 1 - axis)
+    return jax.lax.dynamic_update_index_in_dim(grown, line, partial, axis)

@@ -1,0 +1,140 @@
+"""The k smallest or largest entries of an array: exact, without sorting, with a traced k.
+
+Floats order like their bit patterns, so the k-th smallest value is found by bisection on the
+bits: each halving is one fused compare-and-count over the array. The search ends early once the
+count is met exactly; only where values tie at the threshold does a second bisection, on the
+position, choose those with the lowest index.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Array = jax.Array
+
+_LAST = np.int32(np.iinfo(np.int32).max)
+_FIRST = np.int32(np.iinfo(np.int32).min)
+
+
+def ordered_bits(values: Array) -> Array:
+    """Integers that order as the values do.
+
+    Args:
+      values: real numbers of any shape; compared in float32 precision, -0 equals 0, and NaN
+        counts as minus infinity.
+
+    Returns:
+      int32 of the same shape, below the largest int32.
+    """
+    values = values.astype(jnp.float32)
+    values = jnp.where(jnp.isnan(values), -jnp.inf, values)
+    values = jnp.where(values == 0, 0.0, values)
+    bits = jax.lax.bitcast_convert_type(values, jnp.int32)
+    return jnp.where(bits < 0, bits ^ _LAST, bits)
+
+
+def smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
+    """Marks the k smallest entries; ties go to the lowest position.
+
+    Args:
+      values: real numbers of any shape.
+      k: how many, at least 0, may be traced; no more than there are candidates are marked.
+      among: bool of the same shape, the candidates; ``None`` allows all.
+
+    Returns:
+      bool of the same shape with exactly ``min(k, candidates)`` true entries.
+    """
+    return _first_by_bits(ordered_bits(values), k, among)
+
+
+def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
+    """Marks the k largest entries; otherwise as :func:`smallest`."""
+    return _first_by_bits(~ordered_bits(values), k, among)
+
+
+def random_subset(key: Array, k: Array | int, among: Array) -> Array:
+    """Marks k of the candidates, each subset equally likely (up to ties of 31-bit numbers).
+
+    Args:
+      key: PRNG key.
+      k: how many, at least 0, may be traced.
+      among: bool of any shape, the candidates.
+
+    Returns:
+      bool of the same shape with exactly ``min(k, candidates)`` true entries.
+    """
+    bits = jax.random.bits(key, among.shape, jnp.uint32) >> 2
+    return _first_by_bits(bits.astype(jnp.int32), k, among)
+
+
+def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
+    """The k-th smallest value, k from 1, in float32; infinity where there are fewer candidates."""
+    values = values.astype(jnp.float32)
+    chosen = smallest(values, k, among)
+    if among is None:
+        among = jnp.ones(values.shape, bool)
+    found = jnp.max(jnp.where(chosen, values, -jnp.inf))
+    return jnp.where(k > jnp.sum(among), jnp.inf, found)
+
+
+def _count(condition: Array) -> Array:
+    return jnp.sum(condition, dtype=jnp.int32)
+
+
+def _middle(low: Array, high: Array) -> Array:
+    """The floor of the mean, without overflow."""
+    return (low >> 1) + (high >> 1) + (low & high & 1)
+
+
+def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
+    shape = bits.shape
+    bits = bits.reshape(-1)
+    if among is not None:
+        bits = jnp.where(among.reshape(-1), bits, _LAST)
+    candidates = _count(bits < _LAST)
+    k = jnp.clip(jnp.asarray(k, jnp.int32), 0, candidates)
+
+    # Invariant: fewer than k entries are <= low, at least k are <= high.
+    def bisect(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        low, high, at_high = state
+        middle = _middle(low, high)
+        count = _count(bits <= middle)
+        enough = count >= k
+        return (
+            jnp.where(enough, low, middle),
+            jnp.where(enough, middle, high),
+            jnp.where(enough, count, at_high),
+        )
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        low, high, at_high = state
+        return (at_high > k) & (high - 1 > low)
+
+    _, threshold, at_threshold = jax.lax.while_loop(
+        unfinished, bisect, (_FIRST, jnp.asarray(_LAST - 1), candidates)
+    )
+    below = bits < threshold
+    ties = bits == threshold
+    # How many of the ties are not wanted; those with the highest positions go.
+    surplus = at_threshold - k
+    last = _last_position(ties, _count(ties) - surplus, surplus > 0)
+    position = jnp.arange(bits.size, dtype=jnp.int32)
+    chosen = below | (ties & (position <= last))
+    return (chosen & (k > 0)).reshape(shape)
+
+
+def _last_position(ties: Array, wanted: Array, needed: Array) -> Array:
+    """The lowest position up to which there are ``wanted`` ties; the end where not needed."""
+    position = jnp.arange(ties.size, dtype=jnp.int32)
+    end = jnp.int32(ties.size - 1)
+
+    def bisect(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = _middle(low, high)
+        enough = _count(ties & (position <= middle)) >= wanted
+        return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+
+    low = jnp.where(needed, jnp.int32(-1), end - 1)
+    return jax.lax.while_loop(lambda b: b[1] - 1 > b[0], bisect, (low, end))[1]

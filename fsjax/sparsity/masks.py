@@ -1,0 +1,199 @@
+"""Boolean masks over parameters: how many connections a layer gets, where, and what they mean.
+
+A mask tree has the structure of the parameters; leaves that are never masked are all true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from fsjax.errors import ConfigError
+
+Array = jax.Array
+PyTree = Any
+
+#: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``.
+Where = Callable[[tuple[str, ...], Array], bool]
+
+
+def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
+    """The usual choice of what is masked: arrays of two or more dimensions."""
+    del path
+    return jnp.ndim(leaf) >= 2
+
+
+def uniform_counts(shapes: Sequence[Sequence[int]], density: float) -> list[int]:
+    """The same density in every layer.
+
+    Args:
+      shapes: of the weight arrays.
+      density: share of active connections, in (0, 1].
+
+    Returns:
+      Active connections of each layer, at least 1.
+
+    Raises:
+      ConfigError: for a density outside its range.
+    """
+    _check_density(density)
+    return [_whole(density * math.prod(shape), shape) for shape in shapes]
+
+
+def erdos_renyi_counts(shapes: Sequence[Sequence[int]], epsilon: float) -> list[int]:
+    """Erdos-Renyi random graphs (CTRE, section 3.1): ``epsilon (n_in + n_out)`` connections.
+
+    A layer that would get more than it has becomes dense; its surplus is not given to others.
+
+    Args:
+      shapes: of the weight arrays; kernels of convolutions count as
+        ``(positions x channels in, channels out)``.
+      epsilon: above 0.
+
+    Raises:
+      ConfigError: for an epsilon that is not above 0.
+    """
+    if not epsilon > 0:
+        raise ConfigError(f"epsilon={epsilon}; choose a value above 0")
+    return [_whole(epsilon * (_fan_in(shape) + shape[-1]), shape) for shape in shapes]
+
+
+def erdos_renyi_density_counts(
+    shapes: Sequence[Sequence[int]], density: float, kernel: bool = True
+) -> list[int]:
+    """Erdos-Renyi(-Kernel) for a density of the whole network (RigL, appendix).
+
+    The density of a layer is proportional to the sum over the product of its dimensions. Layers
+    that would be more than dense become dense, and the rest shares what remains of the budget.
+
+    Args:
+      shapes: of the weight arrays.
+      density: active share of all connections, in (0, 1].
+      kernel: whether the spatial dimensions of convolutions count (ERK) or not (ER).
+
+    Returns:
+      Active connections of each layer; they sum to the budget up to rounding.
+
+    Raises:
+      ConfigError: for a density outside its range.
+    """
+    _check_density(density)
+    sizes = [math.prod(shape) for shape in shapes]
+    raw = [
+        (sum(shape) if kernel else sum(shape[-2:])) / math.prod(shape if kernel else shape[-2:])
+        for shape in shapes
+    ]
+    dense: set[int] = set()
+    while True:
+        budget = density * sum(sizes) - sum(sizes[i] for i in dense)
+        free = [i for i in range(len(shapes)) if i not in dense]
+        if not free:
+            return sizes
+        scale = budget / sum(raw[i] * sizes[i] for i in free)
+        over = {i for i in free if scale * raw[i] > 1}
+        if not over:
+            break
+        dense |= over
+    return [
+        sizes[i] if i in dense else _whole(scale * raw[i] * sizes[i], shapes[i])
+        for i in range(len(shapes))
+    ]
+
+
+def random_mask(key: Array, shape: Sequence[int], count: int) -> Array:
+    """A mask with exactly ``count`` true entries at random positions.
+
+    Args:
+      key: PRNG key.
+      shape: of the mask.
+      count: from 0 to its size.
+
+    Returns:
+      bool of this shape.
+    """
+    # Once per run, so a sort costs nothing, and every subset is equally likely.
+    order = jax.random.permutation(key, math.prod(shape))
+    return (order < count).reshape(shape)
+
+
+def init_masks(
+    key: Array,
+    params: PyTree,
+    counts: Callable[[list[tuple[int, ...]]], list[int]],
+    where: Where = is_kernel,
+) -> PyTree:
+    """Random masks for the chosen leaves, all true for the others.
+
+    Args:
+      key: PRNG key.
+      params: parameters.
+      counts: from the shapes of the chosen leaves to their active connections, for example
+        ``lambda shapes: uniform_counts(shapes, 0.2)``.
+      where: which leaves are masked.
+
+    Returns:
+      bool arrays in the structure of ``params``.
+
+    Raises:
+      ConfigError: if no leaf is chosen.
+    """
+    chosen = masked_leaves(params, where)
+    leaves, structure = jax.tree.flatten(params)
+    masks = [jnp.ones(leaf.shape, bool) for leaf in leaves]
+    numbers = counts([tuple(leaves[i].shape) for i in chosen])
+    for key_leaf, i, count in zip(jax.random.split(key, len(chosen)), chosen, numbers, strict=True):
+        masks[i] = random_mask(key_leaf, leaves[i].shape, count)
+    return jax.tree.unflatten(structure, masks)
+
+
+def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
+    """Positions, in the order of ``jax.tree.leaves``, of the leaves that are masked.
+
+    Raises:
+      ConfigError: if there is none.
+    """
+    flat = jax.tree_util.tree_flatten_with_path(params)[0]
+    chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
+    if not chosen:
+        paths = ", ".join("/".join(_names(path)) for path, _ in flat[:8])
+        raise ConfigError(f"the path filter chooses no parameter; there are {paths}")
+    return chosen
+
+
+def apply_masks(params: PyTree, masks: PyTree) -> PyTree:
+    """Parameters with 0 where the mask is false."""
+    return jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, masks)
+
+
+def count_active(masks: PyTree) -> list[Array]:
+    """True entries of every leaf, int32, in the order of ``jax.tree.leaves``."""
+    return [jnp.sum(mask, dtype=jnp.int32) for mask in jax.tree.leaves(masks)]
+
+
+def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
+    """Share of the connections of the masked leaves that are inactive, in [0, 1)."""
+    leaves = jax.tree.leaves(masks)
+    chosen = [leaves[i] for i in masked_leaves(masks, where)]
+    active = sum(jnp.sum(mask, dtype=jnp.float32) for mask in chosen)
+    return 1.0 - active / sum(mask.size for mask in chosen)
+
+
+def _names(path: tuple) -> tuple[str, ...]:
+    return tuple(str(getattr(p, "key", getattr(p, "name", getattr(p, "idx", p)))) for p in path)
+
+
+def _fan_in(shape: Sequence[int]) -> int:
+    return math.prod(shape[:-1])
+
+
+def _whole(count: float, shape: Sequence[int]) -> int:
+    return min(max(round(count), 1), math.prod(shape))
+
+
+def _check_density(density: float) -> None:
+    if not 0 < density <= 1:
+        raise ConfigError(f"density={density}; choose a value above 0 and at most 1")

@@ -1,0 +1,316 @@
+"""Any network made sparse with any Optax optimiser: a wrapper around the optimiser.
+
+    tx = sparsity.sparse(optax.adam(1e-3), sparsity.rigl(0.1, every=100), jax.random.key(0))
+    opt_state = tx.init(params)
+    params = sparsity.mask_params(params, opt_state)
+
+The training loop stays as it is: ``tx.update`` and ``optax.apply_updates`` keep inactive weights
+at exactly 0 and change the connections when it is time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fsjax.errors import ConfigError
+from fsjax.sparsity import drop, grow
+from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, masked_leaves
+from fsjax.sparsity.recipes import Recipe
+from fsjax.sparsity.topology import Layer, rewire
+
+Array = jax.Array
+PyTree = Any
+
+#: Rules that need more than weights and gradients: the argument of ``update`` with it.
+NEEDS = {
+    drop.lowest_similarity: "similarity",
+    drop.magnitude_times_importance: "importance",
+    grow.similar: "similarity",
+    grow.similar_or_random: "similarity",
+    grow.dissimilar_or_random: "similarity",
+    grow.important_inputs: "importance",
+    grow.important_outputs: "importance",
+}
+
+
+class SparseState(NamedTuple):
+    """State of :func:`sparse`; everything that differs between seeds is in here.
+
+    Attributes:
+      step: int32, calls of ``update`` so far.
+      key: PRNG key of the changes; it stays, as every step folds in its number.
+      masks: bool arrays in the structure of the parameters, all true where nothing is masked.
+      inner: state of the wrapped optimiser, of its initial value at inactive connections.
+    """
+
+    step: Array
+    key: Array
+    masks: PyTree
+    inner: optax.OptState
+
+
+def sparse(
+    inner: optax.GradientTransformation,
+    recipe: Recipe,
+    key: Array,
+    where: Where = is_kernel,
+) -> optax.GradientTransformationExtraArgs:
+    """Wraps an optimiser so that the network is sparse and stays so.
+
+    The inner optimiser sees gradients that are 0 at inactive connections. The returned updates
+    are such that ``optax.apply_updates`` gives exactly 0 there and exactly the initial value at
+    new connections, so nothing may come after this wrapper: put clipping or weight decay inside.
+    Gradients must be those of the plain loss, without masks in the forward pass, as growth by
+    gradient looks at inactive connections too.
+
+    A change resets what the optimiser remembers of new and of removed connections; one that is
+    dropped and grown again at once keeps its weight and moments. In RigL, where the change
+    replaces the gradient step, schedules inside ``inner`` do not advance at this step.
+
+    ``update`` takes, for rules that look at them, ``similarity``, ``importance`` (trees with an
+    array at the path of each masked leaf; other leaves are ignored and may be missing) and
+    ``search``; see :class:`fsjax.sparsity.Layer`. Other arguments go to ``inner``.
+
+    Under ``vmap`` over seeds the number of the step is batched, and then JAX computes a change at
+    every step and mostly discards it: prefer ``jax.lax.map`` over seeds for large networks.
+
+    Args:
+      inner: any Optax optimiser.
+      recipe: from :func:`fsjax.sparsity.rigl` and its like, or a :class:`Recipe`.
+      key: PRNG key of the initial connections and the changes.
+      where: which parameters are masked; by default all of two or more dimensions.
+
+    Returns:
+      The optimiser; its ``init`` and ``update`` raise ConfigError if no parameter is chosen, if
+      ``params`` are missing, or if a rule lacks what it needs.
+    """
+    inner = optax.with_extra_args_support(inner)
+
+    def init(params: PyTree) -> SparseState:
+        key_masks, key_state = jax.random.split(jax.random.clone(key))
+        if jax.tree.leaves(params):
+            masks = init_masks(key_masks, params, recipe.counts, where)
+        else:  # The placeholder of optax.tree.map_params.
+            masks = params
+        state = inner.init(apply_masks(params, masks))
+        return SparseState(jnp.zeros([], jnp.int32), key_state, masks, state)
+
+    def update(
+        updates: PyTree,
+        state: SparseState,
+        params: PyTree | None = None,
+        *,
+        similarity: PyTree | None = None,
+        importance: PyTree | None = None,
+        search: Array | None = None,
+        **extra: Any,
+    ) -> tuple[PyTree, SparseState]:
+        if params is None:
+            raise ConfigError("update needs the parameters: tx.update(grads, opt_state, params)")
+        gradients = updates
+        step = optax.safe_increment(state.step)
+
+        def train() -> tuple[PyTree, optax.OptState]:
+            masked = apply_masks(gradients, state.masks)
+            moves, after = inner.update(masked, state.inner, params, **extra)
+            # p + (-p) is exactly 0.
+            return jax.tree.map(
+                lambda mask, move, p: jnp.where(mask, move, -p), state.masks, moves, params
+            ), after
+
+        if recipe.drop is None:
+            moves, after = train()
+            return moves, SparseState(step, state.key, state.masks, after)
+
+        layers = _layers(recipe, params, state.masks, gradients, similarity, importance, where)
+
+        def change(moves: PyTree, after: optax.OptState) -> tuple[PyTree, optax.OptState, PyTree]:
+            weights = apply_masks(optax.apply_updates(params, moves), state.masks)
+            p, q, u, masks = (jax.tree.leaves(t) for t in (params, weights, moves, state.masks))
+            kept = [jnp.ones(mask.shape, bool) for mask in masks]
+            keys = jax.random.split(jax.random.fold_in(state.key, step), (len(layers), 2))
+            for (i, layer), (key_rewire, key_init) in zip(layers.items(), keys, strict=True):
+                layer = layer._replace(weight=q[i], search=search)
+                fraction = recipe.fraction_at(step)
+                masks[i], new = rewire(layer, recipe.drop, recipe.grow, fraction, key_rewire)
+                kept[i] = masks[i] & ~new
+                initial = recipe.grow_init(key_init, q[i].shape, q[i].dtype)
+                q[i] = jnp.where(new, initial, jnp.where(kept[i], q[i], 0))
+                # p + (q - p) is exactly q where p or q is 0.
+                u[i] = jnp.where(kept[i], u[i], q[i] - p[i]).astype(u[i].dtype)
+            unflatten = jax.tree.structure(params).unflatten
+            after = _keep_moments(inner, after, inner.init(unflatten(q)), unflatten(kept))
+            return unflatten(u), after, unflatten(masks)
+
+        due = step % recipe.every == 0
+        if recipe.end_step is not None:
+            due &= step < recipe.end_step
+        if recipe.replaces_step:
+            still = jax.tree.map(
+                lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(train)[0]
+            )
+            moves, after, masks = jax.lax.cond(
+                due, lambda: change(still, state.inner), lambda: (*train(), state.masks)
+            )
+        else:
+            moves, after = train()
+            moves, after, masks = jax.lax.cond(
+                due, lambda: change(moves, after), lambda: (moves, after, state.masks)
+            )
+        return moves, SparseState(step, state.key, masks, after)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def masks_of(opt_state: PyTree) -> PyTree:
+    """The masks inside an optimiser state, bool arrays in the structure of the parameters.
+
+    Args:
+      opt_state: state of :func:`sparse`, also inside ``optax.chain`` or a whole train state.
+
+    Raises:
+      ConfigError: unless there is exactly one.
+    """
+    found = [node for node in jax.tree.leaves(opt_state, is_leaf=_is_sparse) if _is_sparse(node)]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{len(found)} sparse optimisers in this state; there must be one: wrap the optimiser "
+            "with fsjax.sparsity.sparse and pass the state of its init"
+        )
+    return found[0].masks
+
+
+def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
+    """Parameters that are 0 at inactive connections; needed once, before training."""
+    return apply_masks(params, masks_of(opt_state))
+
+
+def with_masks(opt_state: PyTree, masks: PyTree) -> PyTree:
+    """The optimiser state with other masks, for example of :func:`fsjax.sparsity.snip_masks`.
+
+    Args:
+      opt_state: state of :func:`sparse` before the first step.
+      masks: bool arrays in the structure of the parameters, all true where nothing is masked.
+
+    Raises:
+      ConfigError: unless structure and shapes are those of the present masks.
+    """
+    present = masks_of(opt_state)
+    if jax.tree.structure(masks) != jax.tree.structure(present):
+        raise ConfigError("the masks have another structure than the parameters")
+    for (path, old), new in zip(
+        jax.tree.leaves_with_path(present), jax.tree.leaves(masks), strict=True
+    ):
+        if jnp.shape(new) != old.shape:
+            raise ConfigError(
+                f"the mask of {_name(path)} has shape {jnp.shape(new)}; it must be {old.shape}"
+            )
+    masks = jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
+    return jax.tree.map(
+        lambda node: node._replace(masks=masks) if _is_sparse(node) else node,
+        opt_state,
+        is_leaf=_is_sparse,
+    )
+
+
+def _is_sparse(node: Any) -> bool:
+    return isinstance(node, SparseState)
+
+
+def _name(path: tuple) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator="/")
+
+
+def _layers(
+    recipe: Recipe,
+    params: PyTree,
+    masks: PyTree,
+    gradients: PyTree,
+    similarity: PyTree | None,
+    importance: PyTree | None,
+    where: Where,
+) -> dict[int, Layer]:
+    """What the rules see of every masked leaf, by its position among the leaves."""
+    given = {
+        what: {_name(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
+        for what, tree in (("similarity", similarity), ("importance", importance))
+    }
+    flat = jax.tree.leaves_with_path(params)
+    mask, gradient = jax.tree.leaves(masks), jax.tree.leaves(gradients)
+    layers = {}
+    for i in masked_leaves(params, where):
+        name, weight = _name(flat[i][0]), flat[i][1]
+        layers[i] = Layer(
+            weight,
+            mask[i],
+            gradient[i],
+            **{what: leaves.get(name) for what, leaves in given.items()},
+        )
+        _check_layer(recipe, layers[i], name)
+    return layers
+
+
+def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
+    shape = layer.weight.shape
+    for rule in (recipe.drop, recipe.grow):
+        what = NEEDS.get(rule)
+        if what is not None and getattr(layer, what) is None:
+            raise ConfigError(
+                f"the rule {rule.__name__} needs {what} of {name}; pass "
+                f"tx.update(grads, opt_state, params, {what}=tree) with an array at its path, or "
+                "leave this parameter out with the path filter `where`"
+            )
+        if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
+            raise ConfigError(
+                f"the rule {rule.__name__} is for matrices, and {name} has shape {shape}; leave "
+                "it out with the path filter `where`"
+            )
+    if layer.similarity is not None and layer.similarity.shape != shape:
+        raise ConfigError(
+            f"similarity of {name} has shape {layer.similarity.shape}; it must be {shape}"
+        )
+    if layer.importance is not None and not (
+        len(layer.importance.shape) == len(shape)
+        and all(n in (1, m) for n, m in zip(layer.importance.shape, shape, strict=True))
+    ):
+        raise ConfigError(
+            f"importance of {name} has shape {layer.importance.shape}; it must broadcast to {shape}"
+        )
+
+
+def _keep_moments(
+    inner: optax.GradientTransformation, state: PyTree, fresh: PyTree, kept: PyTree
+) -> PyTree:
+    """The state where connections were kept, and its initial value elsewhere.
+
+    Args:
+      inner: the optimiser.
+      state: its state.
+      fresh: its initial state, of the same structure.
+      kept: bool arrays in the structure of the parameters.
+    """
+    # kept in place of every copy of the parameters, and True in place of everything else
+    selected = optax.tree.map_params(
+        inner,
+        lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
+        state,
+        kept,
+        transform_non_params=lambda _: True,
+        is_leaf=_is_masked_out,
+    )
+
+    def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
+        # Factored moments have no entry for each connection.
+        if keep is True or keep.shape != old.shape:
+            return old
+        return jnp.where(keep, old, initial)
+
+    return jax.tree.map(choose, selected, state, fresh)
+
+
+def _is_masked_out(node: Any) -> bool:
+    return isinstance(node, optax.MaskedNode)

@@ -1,0 +1,185 @@
+"""How a network is made sparse: how many connections, which drop and grow rule, and when."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Callable, Sequence
+
+import jax
+import optax
+
+from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.sparsity import drop as drop_rules
+from fsjax.sparsity import grow as grow_rules
+from fsjax.sparsity.masks import (
+    erdos_renyi_counts,
+    erdos_renyi_density_counts,
+    uniform_counts,
+)
+from fsjax.sparsity.topology import DropRule, GrowRule
+
+Array = jax.Array
+
+#: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``.
+Initializer = Callable[..., Array]
+
+_DISTRIBUTIONS: dict[str, Callable[[Sequence[Sequence[int]], float], list[int]]] = {
+    "uniform": uniform_counts,
+    "er": lambda shapes, density: erdos_renyi_density_counts(shapes, density, kernel=False),
+    "erk": erdos_renyi_density_counts,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What :func:`fsjax.sparsity.sparse` does; any drop rule goes with any grow rule.
+
+    Attributes:
+      density: share of the connections of the masked layers that are active, in (0, 1]. Give
+        either this or ``epsilon``.
+      epsilon: above 0; a layer gets ``epsilon (n_in + n_out)`` connections.
+      distribution: of the density over the layers: ``"uniform"``, ``"er"`` or ``"erk"``
+        (Erdos-Renyi without and with the spatial dimensions of convolutions).
+      drop: drop rule; ``None``, with ``grow=None``, keeps the initial connections.
+      grow: grow rule.
+      fraction: share of the active connections that is replaced, in [0, 1]: a number, which may
+        be traced, or an Optax schedule of the step.
+      every: steps between two changes; the first is at step ``every``, counted from 1.
+      end_step: there is no change at this step and after; ``None`` for no end.
+      grow_init: initial values of new connections.
+      replaces_step: whether a change comes in place of that step's gradient step (RigL) or
+        after it.
+
+    Raises:
+      ConfigError: for a value outside its range, or an unknown distribution.
+    """
+
+    density: float | None = None
+    epsilon: float | None = None
+    distribution: str = "erk"
+    drop: DropRule | None = None
+    grow: GrowRule | None = None
+    fraction: float | Array | optax.Schedule = 0.3
+    every: int = 100
+    end_step: int | None = None
+    grow_init: Initializer = jax.nn.initializers.zeros
+    replaces_step: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.density is None) == (self.epsilon is None):
+            raise ConfigError(
+                f"density={self.density} and epsilon={self.epsilon}; give one of the two"
+            )
+        if self.distribution not in _DISTRIBUTIONS:
+            help_ = nearest(self.distribution, _DISTRIBUTIONS)
+            raise ConfigError(f"distribution={self.distribution!r}; {help_}")
+        if (self.drop is None) != (self.grow is None):
+            raise ConfigError("a drop rule needs a grow rule; give both or none")
+        if isinstance(self.fraction, numbers.Real) and not 0 <= self.fraction <= 1:
+            raise ConfigError(f"fraction={self.fraction}; choose a value from 0 to 1")
+        check_whole("every", self.every)
+        if self.end_step is not None:
+            check_whole("end_step", self.end_step)
+        self.counts([(1, 1)])  # The range of the density or epsilon.
+
+    def counts(self, shapes: Sequence[Sequence[int]]) -> list[int]:
+        """Active connections of layers of these shapes."""
+        if self.epsilon is not None:
+            return erdos_renyi_counts(shapes, self.epsilon)
+        return _DISTRIBUTIONS[self.distribution](shapes, self.density)
+
+    def fraction_at(self, step: Array) -> Array | float:
+        """The share that is replaced at a step."""
+        return self.fraction(step) if callable(self.fraction) else self.fraction
+
+
+def static(
+    density: float | None = None, *, epsilon: float | None = None, distribution: str = "erk"
+) -> Recipe:
+    """Random connections that never change."""
+    return Recipe(density=density, epsilon=epsilon, distribution=distribution)
+
+
+def evolutionary(
+    density: float | None = None,
+    *,
+    epsilon: float | None = None,
+    distribution: str = "erk",
+    every: int = 100,
+    end_step: int | None = None,
+    fraction: float = 0.3,
+    grow_init: Initializer = jax.nn.initializers.zeros,
+) -> Recipe:
+    """SET, sparse evolutionary training (Mocanu et al. 2018).
+
+    The positive and the negative weights nearest 0 go, random connections come. Arguments as in
+    :class:`Recipe`.
+    """
+    return Recipe(
+        density=density,
+        epsilon=epsilon,
+        distribution=distribution,
+        drop=drop_rules.per_sign,
+        grow=grow_rules.random,
+        fraction=fraction,
+        every=every,
+        end_step=end_step,
+        grow_init=grow_init,
+    )
+
+
+def rigl(
+    density: float | None = None,
+    *,
+    epsilon: float | None = None,
+    distribution: str = "erk",
+    every: int = 100,
+    end_step: int | None = None,
+    fraction: float = 0.3,
+) -> Recipe:
+    """RigL (Evci et al. 2020): the smallest weights go, the largest gradients come.
+
+    With ``end_step`` the fraction falls to 0 by a cosine, as in the paper, which ends after three
+    quarters of the training; without, it is constant. Arguments as in :class:`Recipe`.
+    """
+    # f/2 (1 + cos(pi t / T_end))
+    decayed = fraction if end_step is None else optax.cosine_decay_schedule(fraction, end_step)
+    return Recipe(
+        density=density,
+        epsilon=epsilon,
+        distribution=distribution,
+        drop=drop_rules.magnitude,
+        grow=grow_rules.gradient,
+        fraction=decayed,
+        every=every,
+        end_step=end_step,
+        replaces_step=True,
+    )
+
+
+def ctre_sim(
+    density: float | None = None,
+    *,
+    epsilon: float | None = None,
+    distribution: str = "erk",
+    every: int = 100,
+    end_step: int | None = None,
+    fraction: float = 0.2,
+) -> Recipe:
+    """CTRE-sim (CTRE, algorithm 2): the smallest weights go, connections of similar neurons come.
+
+    New weights start uniform within ``sqrt(6 / n_in)``, as in the authors' code. The paper sets
+    ``epsilon`` and makes one change in each epoch. Arguments as in :class:`Recipe`.
+    """
+    return Recipe(
+        density=density,
+        epsilon=epsilon,
+        distribution=distribution,
+        drop=drop_rules.magnitude,
+        grow=grow_rules.similar_or_random,
+        fraction=fraction,
+        every=every,
+        end_step=end_step,
+        grow_init=jax.nn.initializers.he_uniform(),
+    )

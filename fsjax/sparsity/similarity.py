@@ -1,0 +1,79 @@
+"""Similarity of neurons of two successive layers over the training rows (CTRE, section 3.2).
+
+Each is a function of the products of the activations and of their squared lengths, which add up
+over rows, so that a large set is gone through in chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+Array = jax.Array
+
+#: Lengths below this count as this, so that a silent neuron is similar to none.
+_SMALL = 1e-6
+
+
+class Moments(NamedTuple):
+    """Sums over rows; two of them add up field by field.
+
+    Attributes:
+      products: ``(I, O)`` sums of the products of the activations.
+      before: ``(I,)`` sums of squares of the layer below.
+      after: ``(O,)`` sums of squares of the layer itself.
+    """
+
+    products: Array
+    before: Array
+    after: Array
+
+
+def moments(before: Array, after: Array) -> Moments:
+    """Sums over the rows of activations ``(N, I)`` and ``(N, O)``."""
+    return Moments(
+        before.T @ after, jnp.sum(jnp.square(before), axis=0), jnp.sum(jnp.square(after), axis=0)
+    )
+
+
+def cosine_of(sums: Moments) -> Array:
+    """Absolute cosine of the angle (eq. 2), ``(I, O)`` in [0, 1]; 0 for silent neurons."""
+    before, after = (jnp.maximum(jnp.sqrt(squares), _SMALL) for squares in sums[1:])
+    return jnp.abs(sums.products) / (before[:, None] * after)
+
+
+def hebb_of(sums: Moments) -> Array:
+    """Absolute product without normalisation (section 5.3), ``(I, O)``."""
+    return jnp.abs(sums.products)
+
+
+def euclidean_of(sums: Moments) -> Array:
+    """One over one plus the distance (eq. 4), ``(I, O)`` in (0, 1]."""
+    squares = sums.before[:, None] + sums.after - 2.0 * sums.products
+    return 1.0 / (1.0 + jnp.sqrt(jnp.maximum(squares, 0.0)))
+
+
+#: From sums over rows to similarities, by name.
+SIMILARITIES: dict[str, Callable[[Moments], Array]] = {
+    "cosine": cosine_of,
+    "euclidean": euclidean_of,
+    "hebb": hebb_of,
+}
+
+
+def cosine(before: Array, after: Array) -> Array:
+    """Absolute cosine of activations ``(N, I)`` and ``(N, O)``; see :func:`cosine_of`."""
+    return cosine_of(moments(before, after))
+
+
+def hebb(before: Array, after: Array) -> Array:
+    """Absolute product of activations ``(N, I)`` and ``(N, O)``; see :func:`hebb_of`."""
+    return hebb_of(moments(before, after))
+
+
+def euclidean(before: Array, after: Array) -> Array:
+    """Closeness of activations ``(N, I)`` and ``(N, O)``; see :func:`euclidean_of`."""
+    return euclidean_of(moments(before, after))

@@ -1,0 +1,74 @@
+"""Connections and FLOPs against WAST's Table 3, and on trees of every shape."""
+
+from __future__ import annotations
+
+from decimal import ROUND_DOWN, Decimal
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fsjax.errors import ConfigError
+from fsjax.evaluation import count_connections, training_flops
+
+#: Data set, D, training rows, #params, and the printed FLOPs (1e12) of QS and of WAST.
+TABLE_3 = [
+    ("MNIST", 784, 60000, 62720, "2.25", "0.22"),
+    ("USPS", 256, 7438, 20480, "0.09", "0.009"),
+    ("COIL-20", 1024, 1152, 81920, "0.05", "0.005"),
+    ("Isolet", 617, 6237, 49360, "0.18", "0.01"),
+    ("HAR", 516, 7352, 41280, "0.18", "0.01"),
+    ("PCMAC", 3289, 1554, 263120, "0.24", "0.02"),
+    ("SMK", 19993, 149, 1599440, "0.14", "0.01"),
+    ("GLA", 49151, 144, 3932080, "0.33", "0.03"),
+]
+
+
+def sparse_autoencoder(num_features: int) -> tuple[dict, dict]:
+    """D -> 200 -> D with a fifth of the connections of each layer."""
+    shapes = {"encoder": (num_features, 200), "decoder": (200, num_features)}
+    params, masks = {}, {}
+    for layer, shape in shapes.items():
+        active = np.zeros(shape, bool)
+        active.reshape(-1)[: active.size // 5] = True
+        # Weights of 0: a connection counts by its mask.
+        params[layer] = {"kernel": np.zeros(shape, np.float32), "bias": np.ones(shape[1])}
+        masks[layer] = {"kernel": active, "bias": np.ones(shape[1], bool)}
+    return params, masks
+
+
+@pytest.mark.parametrize("row", TABLE_3, ids=[row[0] for row in TABLE_3])
+def test_wast_table_3(row: tuple) -> None:
+    _, num_features, num_samples, params, *printed = row
+    connections = count_connections(*sparse_autoencoder(num_features))
+    assert connections == params == 80 * num_features
+    for num_epochs, text in zip((100, 10), printed, strict=True):
+        flops = Decimal(training_flops(connections, num_samples, num_epochs)) / 10**12
+        # The paper cuts off further digits: 0.0566 is printed as 0.05.
+        assert flops.quantize(Decimal(text), ROUND_DOWN) == Decimal(text)
+
+
+def test_without_masks_all_weights_count() -> None:
+    params = {"a": jnp.zeros((3, 4)), "b": jnp.zeros(4), "c": (np.zeros((2, 3, 4)), np.zeros(()))}
+    assert count_connections(params) == count_connections(params, ()) == 12 + 24
+    assert count_connections({}) == count_connections((), ()) == 0
+
+
+def test_numpy_and_jax_masks() -> None:
+    params = [np.ones((3, 4)), np.ones(4)]
+    mask = np.arange(12).reshape(3, 4) % 3 == 0
+    for array in (np.asarray, jnp.asarray):
+        assert count_connections(params, [array(mask), array(np.zeros(4, bool))]) == 4
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        {"a": np.ones((3, 4), bool)},
+        {"a": np.ones((4, 3), bool), "b": np.ones(4, bool)},
+        {},
+    ],
+)
+def test_masks_that_do_not_match(masks: dict) -> None:
+    with pytest.raises(ConfigError, match="do not match params"):
+        count_connections({"a": np.ones((3, 4)), "b": np.ones(4)}, masks)

@@ -1,0 +1,141 @@
+"""Protocols by name: what each adds, what is computed once, and mistakes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.data import Dataset, load
+from fsjax.errors import ConfigError, DataError
+from fsjax.evaluation import check_protocols, evaluate, protocols, svm_accuracy
+
+
+@pytest.fixture(scope="module")
+def digits() -> Dataset:
+    return load("digits")
+
+
+@pytest.fixture(scope="module")
+def result(digits: Dataset) -> fsjax.FitResult:
+    method = fsjax.methods.random_selection(5)
+    return fsjax.fit(method, digits, seeds=(0, 1, 2), num_epochs=1)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The column sets that the SVM was run on."""
+    seen = []
+
+    def counted(dataset, split, columns, **options):
+        seen.append(tuple(columns.tolist()))
+        return svm_accuracy(dataset, split, columns, **options)
+
+    monkeypatch.setattr(protocols, "svm_accuracy", counted)
+    return seen
+
+
+def test_embedded_is_what_the_fit_measured(result: fsjax.FitResult, digits: Dataset) -> None:
+    found = evaluate(result, digits)
+    assert list(found) == list(result.metrics)
+    for name, values in found.items():
+        np.testing.assert_array_equal(values, result.metrics[name])
+
+
+def test_svm_at_several_k(result: fsjax.FitResult, digits: Dataset) -> None:
+    found = evaluate(result, digits, ("svm",), (5, 3, 20))
+    assert list(found) == ["svm_accuracy", "svm_accuracy_k3", "svm_accuracy_k20"]
+    for name, selected in zip(found, (result.selected, *map(result.select, (3, 20))), strict=True):
+        expected = [svm_accuracy(digits, result.splits[0], columns) for columns in selected]
+        np.testing.assert_array_equal(found[name], expected)
+    assert found["svm_accuracy_k20"].min() > found["svm_accuracy_k3"].max()
+
+
+def test_both_protocols(result: fsjax.FitResult, digits: Dataset) -> None:
+    found = evaluate(result, digits, ("svm", "embedded"))
+    assert list(found) == [*result.metrics, "svm_accuracy"]
+    assert {values.shape for values in found.values()} == {(3,)}
+
+
+def test_noise_is_passed_on(result: fsjax.FitResult, digits: Dataset) -> None:
+    noisy = evaluate(result, digits, ("svm",), noise_std=3.0)["svm_accuracy"]
+    expected = [
+        svm_accuracy(digits, result.splits[0], columns, noise_std=3.0)
+        for columns in result.selected
+    ]
+    np.testing.assert_array_equal(noisy, expected)
+
+
+def test_identical_sets_are_computed_once(
+    result: fsjax.FitResult, digits: Dataset, calls: list
+) -> None:
+    selected = np.array([[3, 20, 30], [30, 3, 20], [20, 30, 43]])
+    same = dataclasses.replace(result, selected=selected, num_features=3)
+    found = evaluate(same, digits, ("svm",))["svm_accuracy"]
+    assert sorted(calls) == [(3, 20, 30), (20, 30, 43)]
+    assert found[0] == found[1] != found[2]
+
+
+def test_the_same_set_on_another_split_is_another_one(
+    result: fsjax.FitResult, digits: Dataset, calls: list
+) -> None:
+    first = result.splits[0]
+    other = first._replace(train=first.train[:50], valid=first.valid[:0])
+    own = dataclasses.replace(
+        result,
+        selected=np.tile(np.arange(20, 25), (3, 1)),
+        splits=(first, other, first),
+    )
+    found = evaluate(own, digits, ("svm",))["svm_accuracy"]
+    assert len(calls) == 2
+    assert found[0] == found[2] > found[1]
+
+
+def test_all_columns_give_one_computation(
+    result: fsjax.FitResult, digits: Dataset, calls: list
+) -> None:
+    found = evaluate(result, digits, ("svm",), (64,))["svm_accuracy_k64"]
+    assert len(calls) == 3 + 1
+    assert found[0] == found[1] == found[2] > 95
+
+
+def test_no_protocols(result: fsjax.FitResult, digits: Dataset) -> None:
+    assert evaluate(result, digits, ()) == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "num_features", "message"),
+    [
+        (("embeded",), (), "evaluation.protocols has 'embeded': did you mean 'embedded'"),
+        (("retrain",), (), "allowed: 'embedded', 'svm'"),
+        ("svm", (), r"give a tuple of names: \('svm',\)"),
+        (("svm",), (65,), "evaluation.num_features has 65 but X has 64 columns; choose at most 64"),
+        (("svm",), (25, 0), "evaluation.num_features=0"),
+        (("svm",), (2.5,), "evaluation.num_features=2.5"),
+    ],
+)
+def test_mistakes(names: object, num_features: tuple, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_protocols(names, num_features, 64)
+
+
+def test_mistakes_are_found_before_anything_is_computed(
+    result: fsjax.FitResult, digits: Dataset, calls: list
+) -> None:
+    with pytest.raises(ConfigError, match="noise_std=-1"):
+        evaluate(result, digits, ("svm",), noise_std=-1)
+    with pytest.raises(ConfigError, match="choose at most 64"):
+        evaluate(result, digits, ("svm",), (65,))
+    with pytest.raises(DataError, match="the SVM protocol needs class labels"):
+        evaluate(result, dataclasses.replace(digits, y=None, class_names=None), ("svm",))
+    assert not calls
+
+
+def test_classes_are_needed_for_svm_only() -> None:
+    check_protocols(("embedded",), (), 10, num_classes=0)
+    check_protocols(("embedded", "svm"), (10,), 10)
+    check_protocols(("embedded", "svm"), (), 10, num_classes=2)
+    with pytest.raises(DataError, match="leave 'svm' out of evaluation.protocols"):
+        check_protocols(("embedded", "svm"), (), 10, num_classes=0)

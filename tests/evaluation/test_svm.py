@@ -1,0 +1,121 @@
+"""The SVM protocol against scikit-learn written out by hand, and its noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from fsjax.data import Dataset, load, make_split
+from fsjax.data.splits import Split
+from fsjax.errors import ConfigError, DataError
+from fsjax.evaluation import svm_accuracy
+
+
+@pytest.fixture(scope="module")
+def digits() -> Dataset:
+    return load("digits")
+
+
+@pytest.fixture(scope="module")
+def split(digits: Dataset) -> Split:
+    return make_split(digits)
+
+
+def small(y: np.ndarray | None, rows: int = 40) -> tuple[Dataset, Split]:
+    """Column 0 holds the class where y is one, column 1 is constant, column 2 is noise."""
+    rng = np.random.default_rng(0)
+    x = np.stack([np.arange(rows) % 2 * 10, np.full(rows, 7), rng.integers(0, 9, rows)], axis=1)
+    parts = np.split(np.arange(rows, dtype=np.int32), [rows // 2, 3 * rows // 4])
+    return Dataset("small", x.astype(np.uint8), y), Split(*parts)
+
+
+def test_matches_scikit_learn(digits: Dataset, split: Split) -> None:
+    columns = np.array([20, 30, 43, 10, 61])
+    rows = np.sort(np.concatenate([split.train, split.valid]))
+    x = digits.X.astype(np.float64)[:, np.sort(columns)]
+    model = make_pipeline(StandardScaler(), SVC()).fit(x[rows], digits.y[rows])
+    expected = 100 * model.score(x[split.test], digits.y[split.test])
+    assert svm_accuracy(digits, split, columns) == pytest.approx(expected)
+    assert 50 < expected < 100
+
+
+def test_validation_rows_train_and_orders_do_not_matter(digits: Dataset, split: Split) -> None:
+    columns = np.arange(20, 30)
+    accuracy = svm_accuracy(digits, split, columns)
+    merged = Split(np.concatenate([split.valid, split.train]), split.valid[:0], split.test)
+    assert svm_accuracy(digits, merged, columns[::-1]) == accuracy
+    fewer = Split(split.train[:40], split.valid[:0], split.test)
+    assert svm_accuracy(digits, fewer, columns) < accuracy
+
+
+def test_a_constant_column_changes_nothing() -> None:
+    dataset, split = small(np.arange(40, dtype=np.int32) % 2)
+    assert svm_accuracy(dataset, split, np.array([0])) == 100.0
+    assert svm_accuracy(dataset, split, np.array([0, 1])) == 100.0
+    # Nothing but a constant: the larger class of the training rows.
+    assert svm_accuracy(dataset, split, np.array([1])) == 50.0
+
+
+def test_noise_costs_accuracy_and_is_repeatable(digits: Dataset, split: Split) -> None:
+    columns = np.array([20, 30, 43, 10, 61, 36])
+    clean, noisy, loud = (
+        svm_accuracy(digits, split, columns, noise_std=level) for level in (0.0, 0.8, 5.0)
+    )
+    assert loud < noisy < clean
+    assert svm_accuracy(digits, split, columns, noise_std=0.8) == noisy
+    assert svm_accuracy(digits, split, columns, noise_std=5.0, seed=1) != loud
+
+
+def test_noise_of_a_column_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, split = small(np.arange(40, dtype=np.int32) % 2)
+    seen = []
+    fit = SVC.fit
+    monkeypatch.setattr(SVC, "fit", lambda self, x, y: seen.append(x) or fit(self, x, y))
+    for columns in ([0, 1], [1, 2], [2, 1], [1]):
+        svm_accuracy(dataset, split, np.array(columns), noise_std=0.5)
+    # Column 1 is constant, so what remains of it is its noise.
+    noise = seen[0][:, 1]
+    assert 0.3 < noise.std() < 0.7
+    for x in seen[1:]:
+        np.testing.assert_array_equal(x[:, 0], noise)
+    assert np.abs(np.corrcoef(noise, seen[1][:, 1])[0, 1]) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "small has no target; the SVM protocol needs class labels; leave 'svm' out"),
+        (np.linspace(0, 1, 40, dtype=np.float32), "small has a numeric target"),
+        ((np.arange(40) > 35).astype(np.int32), "30 training rows of small hold a single class"),
+    ],
+)
+def test_targets_that_cannot_be_judged(y: np.ndarray | None, message: str) -> None:
+    dataset, split = small(y)
+    with pytest.raises(DataError, match=message):
+        svm_accuracy(dataset, split, np.array([0]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ([], "give .K,. column numbers"),
+        ([[0, 1]], "shape .1, 2."),
+        ([0.0, 1.0], "type float64"),
+        ([-1, 0], "columns from -1 to 0, but X has 3; choose from 0 to 2"),
+        ([0, 3], "columns from 0 to 3"),
+    ],
+)
+def test_columns_that_do_not_exist(columns: list, message: str) -> None:
+    dataset, split = small(np.arange(40, dtype=np.int32) % 2)
+    with pytest.raises(ConfigError, match=message):
+        svm_accuracy(dataset, split, np.array(columns))
+
+
+@pytest.mark.parametrize("noise_std", [-0.1, np.nan, np.inf, "0.2", True])
+def test_noise_out_of_range(noise_std: object) -> None:
+    dataset, split = small(np.arange(40, dtype=np.int32) % 2)
+    with pytest.raises(ConfigError, match="choose a number from 0"):
+        svm_accuracy(dataset, split, np.array([0]), noise_std=noise_std)

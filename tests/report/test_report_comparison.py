@@ -1,0 +1,133 @@
+"""The text below the table of a comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from report_synthetic import make_result
+
+from experiments.compare import comparisons, recorded_accuracy
+from fsjax.report import result_dict, write_metrics_csv
+from fsjax.report.comparison import delay_table, main_metric, significance_table
+
+
+def test_delay_table() -> None:
+    accuracies = {
+        "ctre": np.array([[50.0, 95.0, 100.0, 100.0], [50.0, 50.0, 95.0, 100.0]]),
+        "set": np.array([[10.0, 20.0, 30.0, 40.0, 95.0], [10.0, 20.0, 30.0, 40.0, 50.0]]),
+        "rigl": np.full((3, 4), 20.0),
+        "unmeasured": np.full((2, 4), np.nan),
+    }
+    assert delay_table(accuracies) == "\n".join(
+        [
+            "training delay: share of the epochs until 90.00 % test accuracy, 0.9 of the best mean",
+            "method        delay, %  reached by",
+            "------  --------------  ----------",
+            "ctre    62.50 +- 12.50      2 of 2",
+            "set     100.00 +- 0.00      1 of 2",
+            "rigl                 -      0 of 3",
+        ]
+    )
+
+
+def test_delay_needs_two_methods() -> None:
+    curve = np.array([[50.0, 60.0]])
+    assert delay_table({}) == delay_table({"a": curve}) == ""
+    assert delay_table({"a": curve, "b": curve * np.nan}) == ""
+    assert "0.5 of the best" in delay_table({"a": curve, "b": curve}, threshold=0.5)
+
+
+def test_an_epoch_that_a_seed_lacks_does_not_set_the_goal() -> None:
+    lacking = np.array([[50.0, 99.0], [50.0, np.nan]])
+    assert "until 54.00 %" in delay_table({"a": lacking, "b": np.array([[50.0, 60.0]])})
+
+
+def test_significance_table() -> None:
+    samples = {
+        "ip_cae": [1.0, 2.0, 3.0, 4.0, 5.0],
+        "cae": [11.0, 12.0, 13.0, 14.0, 15.0],
+        "single": [1.0, None],
+        "gjsd": [2.0, 3.0, 4.0, 5.0, None],
+    }
+    assert significance_table(samples, "svm_accuracy") == "\n".join(
+        [
+            "p of the Kolmogorov-Smirnov test of svm_accuracy over seeds (* below 0.05)",
+            "method    seeds        1        2",
+            "--------  -----  -------  -------",
+            "1 ip_cae      5",
+            "2 cae         5  0.0079*",
+            "3 gjsd        4  1.0000   0.0159*",
+        ]
+    )
+
+
+def test_too_few_seeds_are_told() -> None:
+    table = significance_table({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]}, "mse")
+    assert table.endswith("so few seeds cannot give p below 0.1: run at least 4 of each method")
+    assert significance_table({"a": [1.0], "b": [2.0]}, "mse") == ""
+    assert significance_table({"a": [1.0, 2.0]}, "mse") == significance_table({}, "mse") == ""
+
+
+@pytest.mark.parametrize(
+    ("metrics", "main"),
+    [
+        ([{"embedded_accuracy", "svm_accuracy"}, {"embedded_accuracy"}], "embedded_accuracy"),
+        ([{"embedded_accuracy", "svm_accuracy"}, {"svm_accuracy"}], "svm_accuracy"),
+        ([{"mse", "reconstruction_frobenius"}] * 2, "reconstruction_frobenius"),
+        ([{"mse", "r2"}] * 2, "mse"),
+        ([{"embedded_accuracy"}, {"svm_accuracy"}], None),
+    ],
+)
+def test_main_metric(metrics: list[set[str]], main: str | None) -> None:
+    assert main_metric({"metrics": dict.fromkeys(names)} for names in metrics) == main
+
+
+def finished(workdir: Path, label: str, **options) -> dict:
+    """A made-up run with its ``metrics.csv``."""
+    result = make_result(num_seeds=4, **options)
+    write_metrics_csv(result, workdir / label / "metrics.csv")
+    return result_dict(result)
+
+
+def test_recorded_accuracy(tmp_path: Path) -> None:
+    accuracy = np.array([[10.0, np.nan, 30.0], [20.0, 25.0, 50.0]])
+    shape = {"num_epochs": 3, "seeds": (7, 3), "best_epoch": np.array([3, 3])}
+    history = {"test/accuracy": accuracy[::-1], "valid/accuracy": accuracy + 1}
+    finished(tmp_path, "run", history=history, metrics={}, **shape)
+    np.testing.assert_array_equal(recorded_accuracy(tmp_path / "run"), accuracy)
+
+
+def test_runs_that_recorded_nothing(tmp_path: Path) -> None:
+    finished(tmp_path, "run")
+    assert recorded_accuracy(tmp_path / "run") is None
+    finished(tmp_path, "one_epoch", history={"test/accuracy": np.full((4, 1), 90.0)})
+    assert recorded_accuracy(tmp_path / "one_epoch") is None
+    assert recorded_accuracy(tmp_path / "missing") is None
+
+
+def test_comparisons_by_data_set_and_task(tmp_path: Path) -> None:
+    history = {"test/accuracy": np.tile([10.0, 50.0, 96.0], (4, 1))}
+    results = {
+        "a": finished(tmp_path, "a", history=history),
+        "b": finished(tmp_path, "b", history=history),
+        "other_data": finished(tmp_path, "other_data", dataset="isolet"),
+        "c": finished(tmp_path, "c", task="reconstruction"),
+        "d": finished(tmp_path, "d", task="reconstruction"),
+    }
+    delay, accuracy, error = comparisons(results, tmp_path).split("\n\n")[1:]
+    assert delay.startswith("coil20, classification: training delay")
+    assert delay.count("100.00 +- 0.00") == 2
+    assert accuracy.startswith("coil20, classification: p of the Kolmogorov-Smirnov test")
+    assert "embedded_accuracy" in accuracy
+    assert error.startswith("coil20, reconstruction: p of the")
+    assert "reconstruction_frobenius" in error
+    assert "other_data" not in delay + accuracy + error
+
+
+def test_a_single_result_adds_nothing(tmp_path: Path) -> None:
+    history = {"test/accuracy": np.tile([10.0, 50.0, 96.0], (4, 1))}
+    assert comparisons({"a": finished(tmp_path, "a", history=history)}, tmp_path) == ""
+    pair = {name: finished(tmp_path, name, metrics={"auc": np.ones(4)}) for name in "ab"}
+    assert comparisons(pair, tmp_path) == ""
