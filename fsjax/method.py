@@ -214,6 +214,8 @@ class Method(NamedTuple):
       after_step: ``(state, grads, aux, batch, key) -> state``: projections, per-step updates.
       after_epoch: ``(state, batch, key) -> state`` with all training rows as the batch; called
         after validation, so that what is validated is what was trained.
+      compress, expand: ``(state) -> state``, inverse to each other: another form of the state in
+        which ``loss`` and ``predict`` are cheaper, for the steps and the validation of an epoch.
       start: ``(state, batch, key) -> state`` with all training rows, once before the first step.
       picks: ``(state) -> indices[K]`` where the method chooses its own features, possibly with
         duplicates; ``None`` where the selection is the top K of ``score``.
@@ -233,6 +235,8 @@ class Method(NamedTuple):
     score: Callable[[TrainState], Array]
     after_step: Callable[..., TrainState] = _same_state
     after_epoch: Callable[..., TrainState] = _same_state
+    compress: Callable[[TrainState], TrainState] = _same_state
+    expand: Callable[[TrainState], TrainState] = _same_state
     start: Callable[..., TrainState] | None = None
     picks: Callable[[TrainState], Array] | None = None
     monitor: Callable[[TrainState], dict[str, Array]] = _no_metrics

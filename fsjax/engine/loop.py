@@ -73,13 +73,24 @@ def evaluate(method: Method, state: TrainState, x: Array, y: Array) -> dict[str,
     """
     task = state.spec.task
 
-    def row(pair: tuple[Array, Array]) -> dict[str, Array]:
-        x_row, y_row = pair
-        outputs = method.predict(state, x_row[None])
-        metrics = tasks.row_metrics(task, outputs, targets(task, x_row, y_row)[None])
-        return {name: values[0] for name, values in metrics.items()}
+    def rows(part: tuple[Array, Array]) -> dict[str, Array]:
+        x_part, y_part = part
+        outputs = method.predict(state, x_part)
+        return tasks.row_metrics(task, outputs, targets(task, x_part, y_part))
 
-    return jax.tree.map(jnp.mean, jax.lax.map(row, (x, y), batch_size=EVALUATION_ROWS))
+    chunks, rest = divmod(x.shape[0], EVALUATION_ROWS)
+    found = []
+    if chunks:
+        whole = jax.tree.map(
+            lambda leaf: leaf[: chunks * EVALUATION_ROWS].reshape(
+                chunks, EVALUATION_ROWS, *leaf.shape[1:]
+            ),
+            (x, y),
+        )
+        found.append(jax.tree.map(jnp.ravel, jax.lax.map(rows, whole)))
+    if rest:
+        found.append(rows((x[-rest:], y[-rest:])))
+    return {name: jnp.mean(jnp.concatenate([f[name] for f in found])) for name in found[0]}
 
 
 def batch_indices(state: TrainState, key: Array) -> tuple[Array, Array]:
@@ -127,7 +138,7 @@ def train_epoch(
         return train_step(method, carry, batch, jax.random.fold_in(key_steps, number))
 
     numbers = jnp.arange(spec.steps_per_epoch)
-    state, losses = jax.lax.scan(step, state, (numbers, indices, real))
+    state, losses = jax.lax.scan(step, method.compress(state), (numbers, indices, real))
 
     metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
     metrics["train/loss"] = jnp.mean(losses)
@@ -139,7 +150,7 @@ def train_epoch(
         if x.shape[0]:
             found = evaluate(method, state, x, y)
             metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
-    state = _keep_best(state, metrics)
+    state = _keep_best(method.expand(state), metrics)
     state = method.after_epoch(state, everything, key_after)
     metrics |= _topology_metrics(masks_before, state.masks)
     return _count_connections(method, state), metrics

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 from flax import linen as nn
+
+from fsjax.sparsity.coordinates import sparse_dot
 
 #: Of hidden layers, by name.
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
@@ -62,6 +64,39 @@ class Feedforward(nn.Module):
 
     def _activate(self, x: jax.Array) -> jax.Array:
         return ACTIVATIONS[self.activation](x)
+
+
+def sparse_activations(
+    params: Mapping[str, Mapping[str, jax.Array]],
+    positions: Mapping[str, Mapping[str, jax.Array]],
+    x: jax.Array,
+    activation: str,
+) -> list[jax.Array]:
+    """:meth:`Feedforward.activations` for layers that are given by their coordinates.
+
+    Args:
+      params: as those of the module, with kernels ``(n,)`` where there are positions.
+      positions: flat positions ``(n,)`` of the weights in their layer ``(I, O)``; of length 0 for
+        arrays that are as they were.
+      x: ``(B, D)``.
+      activation: of the hidden layers, a name in :data:`ACTIVATIONS`.
+
+    Returns:
+      The same list, up to floating-point reassociation.
+    """
+    # Neurons first, so that a connection moves one contiguous row of the batch.
+    values = [x.T]
+    for number, layer in enumerate(sorted(params, key=lambda name: int(name.split("_")[1]))):
+        kernel, bias = params[layer]["kernel"], params[layer]["bias"]
+        where = positions[layer]["kernel"]
+        if where.size:
+            rows, columns = where // bias.size, where % bias.size
+            y = sparse_dot(kernel, rows, columns, values[-1], bias)
+        else:
+            y = kernel.T @ values[-1]
+        y = y + bias[:, None]
+        values.append(y if number == len(params) - 1 else ACTIVATIONS[activation](y))
+    return [value.T for value in values]
 
 
 def _uniform(bound: float) -> Callable:

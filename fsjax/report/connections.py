@@ -18,13 +18,15 @@ from fsjax.report.grid import aspect_of, to_grid
 #: At most this many epochs are shown: the first, the last and some between.
 MAX_EPOCHS: Final = 5
 
-#: Inches: the largest height of a row of maps, and the height of the profiles.
-MAX_MAP_HEIGHT: Final = 2.6
-PROFILE_HEIGHT: Final = 3.0
+#: Inches of a map: its largest height, and the room that its title needs.
+MAX_MAP_HEIGHT: Final = 2.4
+MIN_MAP_WIDTH: Final = 1.15
 
 #: Inches around a row of maps: at their sides; for titles and the colour bar.
-MAPS_MARGIN: Final = 0.6
-MAPS_TITLES: Final = 1.1
+MAPS_SIDES: Final = 0.4
+MAPS_TITLES: Final = 1.15
+
+PROFILE_HEIGHT: Final = 3.0
 
 #: More input neurons than this have a logarithmic axis, which keeps the first ranks apart.
 MAX_LINEAR: Final = 100
@@ -41,9 +43,8 @@ def connections_height(result: FitResult, image_shape: tuple[int, ...] | None) -
         return 0.0
     if image_shape is None:
         return PROFILE_HEIGHT
-    height, width = image_shape[:2]
-    map_width = (style.WIDTH - MAPS_MARGIN) / len(shown_epochs(result.connection_epochs))
-    return float(np.clip(map_width * height / width, 1.0, MAX_MAP_HEIGHT)) + MAPS_TITLES
+    height, _ = map_size(len(shown_epochs(result.connection_epochs)), image_shape)
+    return height + MAPS_TITLES
 
 
 def draw_connections(
@@ -84,6 +85,16 @@ def shown_epochs(epochs: tuple[int, ...]) -> list[int]:
     return [int(place) for place in places.round()]
 
 
+def map_size(number: int, image_shape: tuple[int, ...]) -> tuple[float, float]:
+    """Inches of each map, height and width, where so many share the width of a figure."""
+    ratio = image_shape[0] / image_shape[1]
+    width = (style.WIDTH - MAPS_SIDES) / number
+    if aspect_of(*image_shape[:2]) == "auto":
+        return min(1.5, width), width
+    height = min(width * ratio, MAX_MAP_HEIGHT)
+    return height, min(max(height / ratio, MIN_MAP_WIDTH), width)
+
+
 def _moment(epoch: int) -> str:
     return "before training" if epoch == 0 else f"after epoch {epoch}"
 
@@ -91,14 +102,21 @@ def _moment(epoch: int) -> str:
 def _draw_maps(
     figure: FigureBase, grids: list[np.ndarray], titles: list[str], channels: int, num_seeds: int
 ) -> None:
-    panels = figure.subplots(1, len(grids), squeeze=False)[0]
+    _, width = map_size(len(grids), grids[0].shape)
+    panels = style.centred(figure, [width] * len(grids), style.WIDTH - MAPS_SIDES)
     norm = Normalize(0.0, max(1.0, max(float(grid.max()) for grid in grids)))
     for axes, grid, title in zip(panels, grids, titles, strict=True):
-        shown = axes.imshow(grid, cmap=style.COLORS, norm=norm, aspect=aspect_of(*grid.shape))
+        shown = axes.imshow(
+            grid,
+            cmap=style.COLORS,
+            norm=norm,
+            aspect=aspect_of(*grid.shape),
+            interpolation="nearest",
+        )
         axes.set_title(title, fontsize=9)
         axes.xaxis.set_major_locator(NullLocator())
         axes.yaxis.set_major_locator(NullLocator())
-    bar = figure.colorbar(shown, ax=panels, location="bottom", pad=0.03, aspect=50)
+    bar = figure.colorbar(shown, ax=panels, location="bottom", pad=0.05, aspect=50)
     what = "input neuron" if channels == 1 else f"pixel, summed over {channels} channels"
     bar.set_label(f"connections of each {what}{_over_seeds(num_seeds)}", fontsize=9)
     bar.ax.tick_params(labelsize=8)
@@ -118,6 +136,7 @@ def _draw_profiles(
     colors = colormaps[style.COLORS](np.linspace(0.15, 1.0, len(profiles)))
     for profile, title, color in zip(profiles, titles, colors, strict=True):
         axes.plot(ranks, profile, label=title, color=color, linewidth=1.5)
+    axes.margins(x=0.01)
     if len(ranks) > MAX_LINEAR:
         _logarithmic(axes, len(ranks))
     axes.set_ylim(bottom=0.0)
@@ -127,7 +146,7 @@ def _draw_profiles(
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="upper right")
 
 
 def _logarithmic(axes: Axes, last: int) -> None:

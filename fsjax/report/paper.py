@@ -91,9 +91,9 @@ def published(
             name in given and agrees(wanted, given[name]) for name, wanted in row.options.items()
         )
 
-    def preference(row: Row) -> tuple[bool, int, bool]:
-        other_k = row.num_features not in (None, num_features)
-        return other_k, row.num_features or 0, row.num_epochs != num_epochs
+    def preference(row: Row) -> tuple[int, bool]:
+        other_k = 0 if row.num_features in (None, num_features) else row.num_features
+        return other_k, row.num_epochs != num_epochs
 
     rows = [row for row in published_rows() if row[:3] == (method, dataset, task) and fits(row)]
     found: dict[str, dict[str, Any]] = {}

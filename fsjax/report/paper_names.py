@@ -153,12 +153,13 @@ PUBLISHED_OPTIONS: dict[str, dict[str, Any]] = {
         # Chosen for each data set, never one of the ends, which are ablations.
         "sensitivity_weight": Besides((0.0, 1.0)),
         "accumulate": True,
-        "drop": "importance",
+        # By importance over all weights (eq. 4) or each sign by itself (the authors' code).
+        "drop": Besides(("magnitude",)),
         "update": "step",
     },
-    "quick_selection": {"update": "epoch"},
     "ctre_seq": {"similarity": "cosine", "order": "similar_first"},
     "ctre_sim": {
+        "drop": "magnitude",
         "grow": "similar_or_random",
         "similarity": "cosine",
         "similarity_fraction": 1.0,

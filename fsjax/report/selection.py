@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.ticker import MaxNLocator
 
 from fsjax.engine.result import FitResult
@@ -22,6 +22,12 @@ from fsjax.report.grid import aspect_of, to_grid
 
 #: Bars in one figure.
 MAX_BARS = 40
+
+#: Inches: the width of a pixel map alone and above the connections; beneath it; at its sides.
+MAP_ALONE = 5.6
+MAP_ABOVE = 4.2
+MAP_LABELS = 1.2
+MAP_SIDES = 1.8
 
 #: The largest grid, in pixels a side, on which single pixels are outlined.
 MAX_OUTLINED = 64
@@ -62,18 +68,7 @@ def plot_selection(
     for label, given in (("feature_names", feature_names), ("background", background)):
         if given is not None and len(given) != columns:
             raise DataError(f"{label} has {len(given)} entries; give {columns}, one per column")
-    if image_shape is None:
-        height, layout = 1.6 + 0.19 * max(len(most_selected(result)), 6), "constrained"
-    else:
-        ratio = image_shape[0] / image_shape[1]
-        height, layout = float(np.clip(5.6 * ratio + 1.2, 2.8, 8.0)), "compressed"
-    extra = connections_height(result, image_shape)
-    figure = style.new_figure(height + extra, layout)
-    figure.suptitle(style.literal(style.title(result)), fontsize=10)
-    upper: FigureBase = figure
-    if extra:
-        upper, lower = figure.subfigures(2, 1, height_ratios=(height, extra))
-        draw_connections(lower, result, image_shape, image_order)
+    figure, upper = _new_figure(result, image_shape, image_order)
     if image_shape is None:
         _draw_bars(upper, result, feature_names)
     else:
@@ -111,6 +106,27 @@ def summary(frequency: np.ndarray, num_seeds: int) -> str:
     return f"{text} by at least one seed, {always} by every seed"
 
 
+def _new_figure(
+    result: FitResult, image_shape: tuple[int, ...] | None, image_order: str
+) -> tuple[Figure, FigureBase]:
+    """The figure, with all but the selection drawn, and the part of it that is left for that."""
+    extra = connections_height(result, image_shape)
+    if image_shape is None:
+        height = 1.6 + 0.19 * max(len(most_selected(result)), 6)
+    else:
+        width = MAP_ABOVE if extra else MAP_ALONE
+        height = float(np.clip(width * image_shape[0] / image_shape[1] + MAP_LABELS, 2.8, 8.0))
+    # A compressed layout cuts off what stands beside a map in a subfigure.
+    compressed = image_shape is not None and not extra
+    figure = style.new_figure(height + extra, "compressed" if compressed else "constrained")
+    figure.suptitle(style.literal(style.title(result)), fontsize=10)
+    if not extra:
+        return figure, figure
+    upper, lower = figure.subfigures(2, 1, height_ratios=(height, extra))
+    draw_connections(lower, result, image_shape, image_order)
+    return figure, upper
+
+
 def _draw_image(
     figure: FigureBase,
     result: FitResult,
@@ -121,8 +137,13 @@ def _draw_image(
     frequency = result.selection_frequency
     share = to_grid(frequency, image_shape, image_order).sum(axis=-1)
     height, width = share.shape
-    axes = figure.add_subplot()
     aspect = aspect_of(height, width)
+    if isinstance(figure, SubFigure):
+        room = style.WIDTH - MAP_SIDES
+        inches = (figure.bbox.height / style.DPI - MAP_LABELS) * width / height
+        (axes,) = style.centred(figure, [inches if aspect == "equal" else room], room)
+    else:
+        axes = figure.add_subplot()
     notes = [summary(frequency, len(result.seeds))]
 
     if background is not None:
@@ -164,9 +185,7 @@ def _outline_pixels(axes: Axes, height: int, width: int) -> None:
     axes.tick_params(which="minor", length=0)
 
 
-def _draw_bars(
-    figure: FigureBase, result: FitResult, feature_names: Sequence[str] | None
-) -> None:
+def _draw_bars(figure: FigureBase, result: FitResult, feature_names: Sequence[str] | None) -> None:
     frequency = result.selection_frequency
     columns = most_selected(result)
     scores = np.mean(result.scores, axis=0)[columns]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 
 from fsjax.engine.result import FitResult
 
@@ -33,6 +35,21 @@ def new_figure(height: float, layout: str = "constrained") -> Figure:
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     FigureCanvasAgg(figure)
     return figure
+
+
+def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Axes]:
+    """Axes side by side in the middle of a figure with constrained layout.
+
+    Args:
+      figure: a figure or subfigure.
+      widths: of the axes, in inches.
+      room: inches that there are for all of them.
+    """
+    side = max(room - sum(widths), 0.0) / 2
+    if not side:
+        return list(figure.subplots(1, len(widths), squeeze=False)[0])
+    cells = figure.add_gridspec(1, len(widths) + 2, width_ratios=[side, *widths, side])
+    return [figure.add_subplot(cells[number]) for number in range(1, len(widths) + 1)]
 
 
 def title(result: FitResult) -> str:

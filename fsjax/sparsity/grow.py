@@ -59,10 +59,12 @@ def switched(first: GrowRule, then: GrowRule) -> GrowRule:
     """The rule ``first`` until ``layer.search`` is true, and ``then`` from there on."""
 
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:
+        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
+        words, impl = jax.random.key_data(key), jax.random.key_impl(key)
         return jax.lax.cond(
             layer.search,
-            lambda: then(layer, dropped, key),
-            lambda: first(layer, dropped, key),
+            lambda: then(layer, dropped, jax.random.wrap_key_data(words, impl=impl)),
+            lambda: first(layer, dropped, jax.random.wrap_key_data(words, impl=impl)),
         )
 
     return rule

@@ -30,8 +30,9 @@ def ordered_bits(values: Array) -> Array:
     """
     values = values.astype(jnp.float32)
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
-    values = jnp.where(values == 0, 0.0, values)
     bits = jax.lax.bitcast_convert_type(values, jnp.int32)
+    # On integers, as float comparisons take the smallest numbers (denormals) for 0 on some CPUs.
+    bits = jnp.where(bits == _FIRST, 0, bits)  # -0
     return jnp.where(bits < 0, bits ^ _LAST, bits)
 
 
@@ -55,7 +56,7 @@ def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
 
 
 def random_subset(key: Array, k: Array | int, among: Array) -> Array:
-    """Marks k of the candidates, each subset equally likely (up to ties of 31-bit numbers).
+    """Marks k of the candidates, each subset equally likely (up to ties of 30-bit numbers).
 
     Args:
       key: PRNG key.
@@ -70,13 +71,16 @@ def random_subset(key: Array, k: Array | int, among: Array) -> Array:
 
 
 def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
-    """The k-th smallest value, k from 1, in float32; infinity where there are fewer candidates."""
-    values = values.astype(jnp.float32)
-    chosen = smallest(values, k, among)
-    if among is None:
-        among = jnp.ones(values.shape, bool)
-    found = jnp.max(jnp.where(chosen, values, -jnp.inf))
-    return jnp.where(k > jnp.sum(among), jnp.inf, found)
+    """The k-th smallest value, k from 1, in float32; infinity where there are fewer candidates.
+
+    As for :func:`smallest`, NaN counts as minus infinity.
+    """
+    bits = ordered_bits(values)
+    chosen = _first_by_bits(bits, k, among)
+    number = _count(chosen)
+    found = jnp.max(jnp.where(chosen, bits, ordered_bits(jnp.float32(-jnp.inf))))
+    found = jax.lax.bitcast_convert_type(jnp.where(found < 0, found ^ _LAST, found), jnp.float32)
+    return jnp.where(k > number, jnp.inf, found)
 
 
 def _count(condition: Array) -> Array:

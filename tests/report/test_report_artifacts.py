@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from report_synthetic import make_result
 
+from fsjax.methods import random_selection
 from fsjax.report import (
     environment,
     result_dict,
@@ -88,6 +89,17 @@ def test_result_json_is_the_result_dict(tmp_path):
 
 def test_result_without_published_numbers():
     assert result_dict(make_result(dataset="digits"))["paper"] == {}
+
+
+def test_options_of_the_method_choose_the_published_numbers():
+    def mean(**options):
+        method = random_selection(20)._replace(name="wast", settings=tuple(options.items()))
+        task = "reconstruction"
+        result = make_result(dataset="madelon", task=task, num_features=20, method=method)
+        return result_dict(result)["paper"]["svm_accuracy"]["mean"]
+
+    assert mean(sensitivity_weight=0.9, accumulate=True) == 83.27
+    assert mean(sensitivity_weight=0.0, accumulate=True) == 55.50
 
 
 def test_result_json_has_null_for_what_is_not_finite(tmp_path):

@@ -6,7 +6,7 @@ from report_figure_checks import assert_readable
 from report_synthetic import make_result
 
 from fsjax.report import plot_curves, save_figure
-from fsjax.report.curves import mean_and_std, spans_far
+from fsjax.report.curves import mean_and_std, spans_far, sparsity_text
 
 
 def titles(figure):
@@ -46,6 +46,102 @@ def test_last_panel_follows_what_was_recorded():
     assert len(plot_curves(make_result(history=history)).axes) == 2
     history["train/sparsity"] = np.full((3, 5), 0.9, np.float32)
     assert titles(plot_curves(make_result(history=history)))[-1] == "sparsity"
+
+
+def rewired(num_seeds=3, num_epochs=5, sparsity=0.8, **more):
+    """The history of a network that rewires itself, trained without labels."""
+    shape = (num_seeds, num_epochs)
+    return {
+        "train/loss": np.linspace(1.0, 0.4, num_epochs) * np.ones(shape),
+        "train/sparsity": np.broadcast_to(np.float32(sparsity), shape),
+        "train/topology_change": np.linspace(30.0, 9.0, num_epochs) * np.ones(shape),
+        **more,
+    }
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+def test_rewiring_without_labels(num_seeds):
+    result = make_result(
+        name="wast",
+        task="reconstruction",
+        num_seeds=num_seeds,
+        history=rewired(num_seeds, 10),
+        best_epoch=np.full(num_seeds, 10),
+    )
+    figure = plot_curves(result)
+    assert titles(figure) == ["loss", "topology change (%)\nat sparsity 0.80"]
+    np.testing.assert_allclose(figure.axes[1].lines[0].get_ydata(), np.linspace(30.0, 9.0, 10))
+    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert legend[0] == "training"
+    assert_readable(figure)
+
+
+def test_test_metric_stands_in_for_that_of_validation_rows():
+    accuracy = np.linspace(50.0, 79.0, 5) * np.ones((3, 5))
+    history = rewired(sparsity=0.9974, **{"test/accuracy": accuracy})
+    figure = plot_curves(make_result(history=history))
+    changes = "topology change (%)\nat sparsity 0.9974"
+    assert titles(figure) == ["loss", "test accuracy (%)", changes]
+    assert figure.axes[1].get_legend() is None
+    np.testing.assert_allclose(figure.axes[1].lines[0].get_ydata(), accuracy[0])
+    assert_readable(figure)
+
+
+def test_validation_and_test_metric_share_a_panel():
+    result = make_result(name="ctre_seq")
+    valid = result.history["valid/accuracy"]
+    history = rewired(**{"valid/accuracy": valid, "test/accuracy": valid - 5.0})
+    history["train/sparsity"] = np.linspace(0.5, 0.9, 5) * np.ones((3, 5))
+    figure = plot_curves(make_result(history=history))
+    assert titles(figure) == ["loss", "accuracy (%)", "topology change (%)", "sparsity"]
+    axes = figure.axes[1]
+    assert [line.get_label() for line in axes.lines] == ["validation", "test"]
+    best = valid[np.arange(3), result.best_epoch - 1]
+    np.testing.assert_allclose(axes.collections[-1].get_offsets()[:, 1], best)
+    assert_readable(figure)
+
+
+@pytest.mark.parametrize(
+    ("task", "metric"), [("reconstruction", "reconstruction_frobenius"), ("regression", "mse")]
+)
+def test_four_panels_with_long_titles(task, metric):
+    history = rewired(**{f"valid/{metric}": np.linspace(9e-3, 2e-3, 5) * np.ones((3, 5))})
+    history["train/sparsity"] = np.linspace(0.5, 0.9, 5) * np.ones((3, 5))
+    figure = plot_curves(make_result(task=task, history=history))
+    assert len(figure.axes) == 4
+    assert_readable(figure)
+
+
+def test_fixed_topology():
+    history = rewired(**{"train/topology_change": np.zeros((3, 5))})
+    figure = plot_curves(make_result(history=history))
+    assert figure.axes[-1].get_ylim()[1] >= 1.0
+    assert_readable(figure)
+
+
+def test_distinct_picks_come_before_the_topology():
+    history = rewired(**{"train/unique_percentage": np.full((3, 5), 90.0)})
+    assert titles(plot_curves(make_result(history=history))) == ["loss", "distinct picks (%)"]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([[0.8, 0.8]], "0.80"),
+        ([[0.8, 0.8005], [0.81, 0.81]], "0.81"),
+        ([[0.9]], "0.90"),
+        ([[0.9974] * 3], "0.9974"),
+        ([[0.984] * 3], "0.984"),
+        ([[0.0, 0.0]], "0.00"),
+        ([[1.0, 1.0]], "1.00"),
+        ([[0.8, 0.81]], None),
+        ([[0.99, 0.995]], None),
+        ([[0.8, np.nan]], None),
+        (np.zeros((2, 0)), None),
+    ],
+)
+def test_constant_sparsity(values, text):
+    assert sparsity_text(np.array(values, np.float32)) == text
 
 
 def test_without_validation_rows():

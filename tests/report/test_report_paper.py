@@ -1,9 +1,14 @@
 """The published numbers under our names."""
 
+import inspect
+
 import pytest
 
+from fsjax.data.catalog import ENTRIES
+from fsjax.methods import METHODS
 from fsjax.report import published
-from fsjax.report.paper import DATASETS, METHODS, parse_row, published_rows
+from fsjax.report.paper import parse_row, published_rows
+from fsjax.report.paper_names import DATASETS, PAPERS, Besides, agrees
 
 
 @pytest.mark.parametrize(
@@ -43,13 +48,214 @@ def test_unknown_experiments_have_no_numbers(experiment):
     assert published(*experiment) == {}
 
 
-def test_every_method_and_data_set_is_in_both_main_tables():
-    for method in METHODS.values():
-        for dataset in DATASETS.values():
+def test_every_method_and_data_set_is_in_both_main_tables_of_ip_cae():
+    datasets = ("mnist", "fashion_mnist", "isolet", "coil20", "har", "mice_protein")
+    for named in PAPERS["IP-CAE"].methods.values():
+        for dataset in datasets:
             k = 10 if dataset == "mice_protein" else 50
             for task in ("classification", "reconstruction"):
-                (entry,) = published(method, dataset, task, k).values()
+                (entry,) = published(named.method, dataset, task, k).values()
                 assert entry["mean"] > 0 and entry["std"] > 0
+                assert entry["source"].startswith("IP-CAE")
+
+
+@pytest.mark.parametrize("settings", [{}, {"noise": "row", "hidden": (200,)}])
+def test_settings_do_not_matter_where_no_table_depends_on_them(settings):
+    plain = published("cae", "isolet", "classification", 50)
+    assert published("cae", "isolet", "classification", 50, settings=settings) == plain
+
+
+def test_data_sets_are_registered():
+    assert set(DATASETS.values()) <= set(ENTRIES)
+
+
+def test_every_name_of_a_method_is_in_its_table():
+    used = {(row.method, tuple(row.options.items())) for row in published_rows()}
+    for paper in PAPERS.values():
+        for named in paper.methods.values():
+            wanted = set(named.options.items())
+            assert any(m == named.method and wanted <= set(options) for m, options in used), named
+
+
+def svm(method, dataset, k, num_epochs=None, **settings):
+    found = published(method, dataset, "reconstruction", k, num_epochs, settings)
+    entry = found["svm_accuracy"]
+    return entry["mean"], entry["std"], entry["source"]
+
+
+def test_wast():
+    assert svm("wast", "madelon", 20, 10) == (83.27, 0.63, "WAST, Table 2")
+    assert svm("wast", "smk_can_187", 50, 10) == (84.74, 1.05, "WAST, Table 2")
+    assert svm("wast", "fashion_mnist", 200, 10)[2] == "WAST, Table 5"
+    assert published("wast", "madelon", "classification", 20) == {}
+    assert published("wast", "coil20", "reconstruction", 50)["svm_accuracy"]["n_repeats"] == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"sensitivity_weight": 0.9}, (83.27, 0.63, "WAST, Table 2")),
+        ({"sensitivity_weight": None, "num_hidden": 200}, (83.27, 0.63, "WAST, Table 2")),
+        ({"drop": "per_sign"}, (83.27, 0.63, "WAST, Table 2")),
+        ({"sensitivity_weight": 0.0}, (55.50, 2.45, "WAST, Table 4")),
+        ({"sensitivity_weight": 1}, (82.47, 0.75, "WAST, Table 4")),
+        ({"accumulate": False}, (81.60, 1.06, "WAST, Table 4")),
+        ({"drop": "magnitude"}, (83.27, 0.63, "WAST, Table 4")),
+        ({"update": "epoch"}, (83.37, 0.62, "WAST, Table 9")),
+        (
+            {"sensitivity_weight": 0.4, "accumulate": True, "drop": "importance", "update": "step"},
+            (83.27, 0.63, "WAST, Table 2"),
+        ),
+    ],
+)
+def test_ablations_of_wast(settings, expected):
+    assert svm("wast", "madelon", 20, 10, **settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("dataset", "settings"),
+    [
+        ("madelon", {"sensitivity_weight": 0.0, "accumulate": False}),
+        ("madelon", {"update": "epoch", "drop": "magnitude"}),
+        ("isolet", {"sensitivity_weight": 0.0}),
+        ("isolet", {"update": "epoch"}),
+    ],
+)
+def test_main_results_do_not_stand_for_other_options(dataset, settings):
+    assert published("wast", dataset, "reconstruction", 50, 10, settings) == {}
+
+
+def test_quick_selection_depends_on_the_epochs():
+    assert svm("quick_selection", "madelon", 20) == (82.07, 1.10, "WAST, Table 2")
+    assert svm("quick_selection", "madelon", 20, 100) == (82.07, 1.10, "WAST, Table 2")
+    assert svm("quick_selection", "madelon", 20, 10) == (52.73, 2.28, "WAST, Table 7")
+    assert svm("quick_selection", "mnist", 50) == (94.07, 0.04, "WAST, Table 2")
+
+
+def test_further_numbers_of_features():
+    found = published("wast", "har", "reconstruction", 50, 10)
+    further = [f"svm_accuracy_k{k}" for k in (25, 75, 100, 150, 200)]
+    assert list(found) == ["svm_accuracy", "params", "train_flops", *further]
+    at_25 = published("wast", "har", "reconstruction", 25, 10)
+    assert at_25["svm_accuracy"] == found["svm_accuracy_k25"]
+    assert at_25["svm_accuracy_k50"] == found["svm_accuracy"]
+    assert "svm_accuracy" not in published("wast", "har", "reconstruction", 30, 10)
+
+
+def test_costs_of_wast():
+    for dataset in ("mnist", "fashion_mnist"):
+        found = published("wast", dataset, "reconstruction", 50, 10)
+        assert found["params"]["mean"] == 62720
+        assert found["train_flops"]["mean"] == pytest.approx(0.22e12)
+        assert found["params"]["source"] == found["train_flops"]["source"] == "WAST, Table 3"
+    found = published("quick_selection", "mnist", "reconstruction", 25, 100)
+    assert found["params"]["mean"] == 62720
+    assert found["train_flops"]["mean"] == pytest.approx(2.25e12)
+    shorter = published("quick_selection", "mnist", "reconstruction", 25, 10)
+    assert "params" in shorter and "train_flops" not in shorter
+
+
+def test_methods_that_wast_trained_otherwise_have_no_number():
+    for method in ("cae", "stg", "lassonet"):
+        found = published(method, "coil20", "reconstruction", 50)
+        assert list(found) == ["reconstruction_frobenius"]
+        assert published(method, "usps", "reconstruction", 50) == {}
+
+
+@pytest.mark.parametrize("name", sorted({row.method for row in published_rows()} & set(METHODS)))
+def test_options_of_the_tables_are_options_of_the_methods(name):
+    settings = inspect.signature(METHODS[name]).parameters
+    for row in published_rows():
+        if row.method == name:
+            assert set(row.options) <= set(settings)
+
+
+@pytest.mark.parametrize("name", ["ctre_sim", "ctre_seq", "set", "rigl", "snip", "dense"])
+def test_defaults_of_the_methods_are_those_of_table_2(name):
+    settings = dict(METHODS[name]().settings)
+    (entry,) = published(name, "madelon", "classification", 20, 500, settings).values()
+    assert entry["source"] == "CTRE, Table 2"
+
+
+def ctre(method, dataset="madelon", width=1000, **settings):
+    given = {"hidden": (width,) * 3, **settings}
+    return published(method, dataset, "classification", 20, 500, given)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "mean", "table"),
+    [
+        ("ctre_sim", {}, 78.8, 2),
+        ("ctre_sim", {"grow": "similar"}, 50.0, 4),
+        ("ctre_sim", {"grow": "dissimilar_or_random"}, 51.1, 4),
+        ("ctre_sim", {"similarity": "hebb"}, 60.2, 5),
+        ("ctre_sim", {"similarity": "euclidean"}, 70.6, 9),
+        ("ctre_sim", {"similarity_fraction": 0.5}, 80.6, 7),
+        ("ctre_sim", {"similarity_fraction": 0.25}, 78.7, 7),
+        ("ctre_seq", {}, 61.1, 2),
+        ("ctre_seq", {"similarity": "hebb"}, 61.6, 5),
+        ("ctre_seq", {"order": "random_first"}, 61.1, 10),
+        ("ctre_seq", {"order": "half"}, 61.6, 10),
+        ("set", {}, 61.7, 2),
+        ("rigl", {}, 50.0, 2),
+        ("snip", {}, 58.1, 2),
+    ],
+)
+def test_ctre(method, settings, mean, table):
+    (entry,) = ctre(method, epsilon=1, **settings).values()
+    assert (entry["mean"], entry["source"]) == (mean, f"CTRE, Table {table}")
+    assert ctre(method, epsilon=1.0, **settings) == {"embedded_accuracy": entry}
+
+
+def test_ctre_depends_on_the_network_alone():
+    found = ctre("ctre_sim", width=100, epsilon=13)
+    assert found["embedded_accuracy"]["mean"] == 65.6
+    listed = {"hidden": [100, 100, 100], "epsilon": 13}
+    assert published("ctre_sim", "madelon", "classification", 50, 10, listed) == found
+    for settings in (
+        {"hidden": (100, 100, 100)},
+        {"hidden": (100, 100), "epsilon": 1},
+        {"hidden": (200, 200, 200), "epsilon": 1},
+        {"hidden": (100, 100, 100), "epsilon": 2},
+        {"hidden": (100, 100, 100), "epsilon": None, "density": 0.1},
+        {"hidden": (100, 100, 100), "epsilon": 1, "drop": "random"},
+        {"hidden": (100, 100, 100), "epsilon": 1, "grow": "similar", "similarity": "hebb"},
+        {},
+    ):
+        assert published("ctre_sim", "madelon", "classification", 20, 500, settings) == {}
+
+
+def test_dense_networks_have_no_epsilon():
+    assert ctre("dense", "mnist", 100)["embedded_accuracy"]["mean"] == 97.9
+    assert ctre("dense", "cifar10", 1000)["embedded_accuracy"]["source"] == "CTRE, Table 2"
+
+
+def test_contradictions_are_settled_for_table_2():
+    entry = ctre("ctre_seq", "fashion_mnist", 100, epsilon=1)["embedded_accuracy"]
+    assert (entry["std"], entry["source"]) == (0.3, "CTRE, Table 2")
+    assert svm("wast", "har", 50, 10) == (91.20, 0.16, "WAST, Table 2")
+    numbers = {}
+    for row in published_rows():
+        if not row.source.startswith("IP-CAE"):  # whose Table 6 rounds
+            key = (*row[:5], str(row.options), row.metric)
+            assert numbers.setdefault(key, (row.mean, row.std)) == (row.mean, row.std), row
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "same"),
+    [
+        (1.0, 1, True),
+        ((1, 2), [1, 2], True),
+        ("similar", "random", False),
+        (Besides((0.0, 1.0)), 0.4, True),
+        (Besides((0.0, 1.0)), None, True),
+        (Besides((0.0, 1.0)), Besides((0.0, 1.0)), True),
+        (Besides((0.0, 1.0)), 1, False),
+        (0.0, Besides((0.0, 1.0)), False),
+    ],
+)
+def test_agreement_of_options(wanted, given, same):
+    assert agrees(wanted, given) is same
 
 
 @pytest.mark.parametrize("method", ["stg", "lassonet"])

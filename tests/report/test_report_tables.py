@@ -27,9 +27,9 @@ def test_classification_next_to_the_paper():
     about = ["ip_cae", "coil20", "50", "classification"]
     paper = ["97.92 +- 0.57", "-0.42", "IP-CAE, Table 2"]
     assert cells(table) == [
+        [*about, "svm_accuracy", "90.00 +- 0.00", "2", "-", "-"],
         [*about, "embedded_accuracy", "97.50 +- 0.50", "2", *paper],
         [*about, "unique_percentage", "99.00 +- 1.00", "2", "-", "-"],
-        [*about, "svm_accuracy", "90.00 +- 0.00", "2", "-", "-"],
     ]
 
 
@@ -72,6 +72,28 @@ def test_metric_that_only_the_paper_has():
     assert last[4:] == ["retrain_accuracy", "-", "-", "96.80 +- 0.25", "-", "IP-CAE, Table 2"]
 
 
+def test_what_papers_tell_beside_the_metrics_has_no_line():
+    metrics = {"svm_accuracy_k25": np.array([90.0]), "svm_accuracy": np.array([95.0])}
+    options = {"name": "wast", "dataset": "mnist", "task": "reconstruction", "num_epochs": 10}
+    result = row(**options, num_seeds=1, metrics=metrics)
+    assert {"params", "train_flops", "svm_accuracy_k25", "svm_accuracy_k200"} <= set(
+        result["paper"]
+    )
+    about = ["wast", "mnist", "50", "reconstruction"]
+    assert cells(summary_table([result])) == [
+        [*about, "svm_accuracy", "95.00 +- 0.00", "1", "95.27 +- 0.26", "-0.27", "WAST, Table 2"],
+        [
+            *about,
+            "svm_accuracy_k25",
+            "90.00 +- 0.00",
+            "1",
+            "88.89 +- 0.88",
+            "+1.11",
+            "WAST, Table 5",
+        ],
+    ]
+
+
 def test_paper_without_a_deviation():
     table = summary_table([row(name="cae", dataset="isolet", num_epochs=1000, num_seeds=1)])
     assert cells(table)[0][7] == "91.00"
@@ -85,6 +107,7 @@ def test_no_rows():
     ("metric", "value", "text"),
     [
         ("svm_accuracy", 0.001, "0.00"),
+        ("svm_accuracy_k200", 0.001, "0.00"),
         ("auc", 0.98765, "0.9877"),
         ("mse", 0.0, "0.0000"),
         ("mse", 0.01234, "1.23e-02"),

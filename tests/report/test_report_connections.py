@@ -1,0 +1,136 @@
+"""Pictures of where the connections of the inputs went."""
+
+import numpy as np
+import pytest
+from report_figure_checks import assert_readable
+from report_synthetic import make_result
+
+from fsjax.report import plot_selection, save_figure
+from fsjax.report.connections import connections_height, draw_connections, shown_epochs
+from fsjax.report.style import new_figure
+
+
+def rewired(columns, epochs=(0, 1, 5, 10), num_seeds=3, **options):
+    """A result whose connections gather on the middle columns, more in each counted epoch."""
+    rng = np.random.default_rng(0)
+    place = np.abs(np.arange(columns) / columns - 0.5)
+    weight = np.exp(-8.0 * np.arange(len(epochs))[:, None] * place)
+    counts = rng.poisson(40.0 * weight, (num_seeds, len(epochs), columns))
+    return make_result(
+        name="wast",
+        task="reconstruction",
+        columns=columns,
+        num_seeds=num_seeds,
+        connection_epochs=epochs,
+        input_connections=counts,
+        **options,
+    )
+
+
+def maps(figure):
+    return [axes for axes in figure.axes if axes.get_title()]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_one_map_for_each_epoch(order, tmp_path):
+    result = rewired(64)
+    figure = plot_selection(result, (8, 8), order)
+    shown = maps(figure)
+    moments = ["before training", "after epoch 1", "after epoch 5", "after epoch 10"]
+    assert [axes.get_title() for axes in shown] == moments
+    means = result.input_connections.mean(axis=0)
+    for axes, mean in zip(shown, means, strict=True):
+        np.testing.assert_allclose(axes.images[0].get_array(), mean.reshape((8, 8), order=order))
+        assert axes.images[0].norm.vmin == 0.0
+        assert axes.images[0].norm.vmax == means.max()
+    labels = [axes.get_xlabel() for axes in figure.axes]
+    assert "connections of each input neuron, mean over seeds" in labels
+    assert figure.get_suptitle() == "wast on coil20, K = 10, reconstruction, 3 seeds"
+    assert_readable(figure)
+    save_figure(figure, tmp_path / "selection.png")
+    assert (tmp_path / "selection.png").stat().st_size > 1000
+
+
+def test_the_selection_stays_above():
+    result = rewired(64)
+    figure = plot_selection(result, (8, 8), background=np.arange(64.0))
+    upper, lower = figure.subfigs
+    shown = upper.axes[0].images[-1].get_array().filled(0.0)
+    np.testing.assert_allclose(shown, result.selection_frequency.reshape(8, 8))
+    assert "columns selected by at least one seed" in upper.get_supxlabel()
+    assert len(lower.axes) == 5
+
+
+def test_other_methods_keep_their_picture():
+    for shape in (None, (8, 8)):
+        figure = plot_selection(make_result(columns=64), shape)
+        assert not figure.subfigs and len(figure.axes) == 2
+    empty = make_result(columns=64, input_connections=np.zeros((3, 0, 64)))
+    assert not plot_selection(empty).subfigs
+    assert connections_height(empty, None) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("shape", "epochs"),
+    [
+        *((shape, (0, 1, 5, 10)) for shape in [(28, 28), (12, 8), (32, 32, 3), (2, 100), (90, 30)]),
+        *(((28, 28), epochs) for epochs in [(0,), (0, 1), (0, 1, 2, 5, 10, 50, 100)]),
+        *((shape, (0, 1)) for shape in [(1, 20), (100, 2), (90, 30)]),
+    ],
+)
+def test_shapes_of_images(shape, epochs):
+    result = rewired(int(np.prod(shape)), epochs, num_seeds=2)
+    figure = plot_selection(result, shape)
+    assert len(maps(figure)) == min(len(epochs), 5)
+    assert_readable(figure)
+
+
+def test_channels_are_summed():
+    result = rewired(48, num_seeds=1)
+    figure = plot_selection(result, (4, 4, 3))
+    expected = result.input_connections[0, 0].reshape(4, 4, 3).sum(axis=-1)
+    np.testing.assert_allclose(maps(figure)[0].images[0].get_array(), expected)
+    labels = [axes.get_xlabel() for axes in figure.axes]
+    assert "connections of each pixel, summed over 3 channels" in labels
+
+
+def test_no_connections_at_all():
+    none = np.zeros((3, 2, 64), int)
+    result = make_result(columns=64, input_connections=none, connection_epochs=(0, 1))
+    for shape in (None, (8, 8)):
+        assert_readable(plot_selection(result, shape))
+
+
+@pytest.mark.parametrize(("columns", "scale"), [(64, "linear"), (500, "log"), (3289, "log")])
+@pytest.mark.parametrize("num_seeds", [1, 5])
+def test_profiles(columns, scale, num_seeds):
+    result = rewired(columns, num_seeds=num_seeds)
+    figure = plot_selection(result)
+    (axes,) = figure.subfigs[1].axes
+    assert axes.get_xscale() == scale
+    assert len(axes.lines) == 4
+    assert [t.get_text() for t in axes.get_legend().get_texts()][-1] == "after epoch 10"
+    for line, moment in zip(axes.lines, range(4), strict=True):
+        profile = line.get_ydata()
+        assert np.all(np.diff(profile) <= 0)
+        counts = result.input_connections[:, moment]
+        assert profile[0] == pytest.approx(counts.max(axis=1).mean())
+        assert profile.sum() == pytest.approx(counts.sum(axis=1).mean())
+    label = "connections, mean over seeds" if num_seeds > 1 else "connections"
+    assert axes.get_ylabel() == label
+    assert_readable(figure)
+
+
+def test_a_figure_of_their_own():
+    result = rewired(64)
+    for shape in (None, (8, 8)):
+        figure = new_figure(connections_height(result, shape))
+        draw_connections(figure, result, shape)
+        assert_readable(figure)
+
+
+def test_epochs_that_are_shown():
+    assert shown_epochs((0,)) == [0]
+    assert shown_epochs((0, 1, 5, 10)) == [0, 1, 2, 3]
+    shown = shown_epochs(tuple(range(101)))
+    assert (len(shown), shown[0], shown[-1]) == (5, 0, 100)

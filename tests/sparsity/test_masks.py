@@ -1,0 +1,189 @@
+"""How many connections each layer gets, where they are, and which parameters are masked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from fsjax import sparsity
+from fsjax.errors import ConfigError
+from fsjax.sparsity import masks
+
+MLP_SHAPES = [(500, 1000), (1000, 1000), (1000, 1000), (1000, 2)]
+CNN_SHAPES = [(3, 3, 1, 8), (3, 3, 8, 16), (256, 64), (64, 10)]
+TINY_SHAPES = [(2, 2), (50, 40), (3, 4), (100, 7)]
+
+
+def rigl_counts(shapes: list[tuple[int, ...]], density: float, kernel: bool) -> list[float]:
+    """RigL's loop: the layer with the highest density above 1 becomes dense, one at a time."""
+    dense: set[int] = set()
+    while True:
+        right, divisor, raw = 0.0, 0.0, {}
+        for i, shape in enumerate(shapes):
+            size = math.prod(shape)
+            if i in dense:
+                right -= size * (1 - density)
+                continue
+            right += size * density
+            if kernel:
+                raw[i] = sum(shape) / math.prod(shape)
+            else:
+                raw[i] = (shape[-2] + shape[-1]) / (shape[-2] * shape[-1])
+            divisor += raw[i] * size
+        if not raw:
+            break
+        epsilon = right / divisor
+        worst = max(raw.values())
+        if worst * epsilon <= 1 + 1e-9:
+            break
+        dense |= {i for i in raw if raw[i] == worst}
+    return [
+        math.prod(shape) * (1.0 if i in dense else epsilon * raw[i])
+        for i, shape in enumerate(shapes)
+    ]
+
+
+@pytest.mark.parametrize("shapes", [MLP_SHAPES, CNN_SHAPES, TINY_SHAPES])
+@pytest.mark.parametrize("density", [0.01, 0.05, 0.2, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("kernel", [True, False])
+def test_erdos_renyi_by_density_is_rigls_formula(shapes, density: float, kernel: bool) -> None:
+    found = sparsity.erdos_renyi_density_counts(shapes, density, kernel)
+    expected = rigl_counts(shapes, density, kernel)
+    np.testing.assert_allclose(found, np.maximum(expected, 1), atol=0.5 + 1e-6)
+    budget = density * sum(math.prod(shape) for shape in shapes)
+    assert abs(sum(found) - budget) <= len(shapes)
+
+
+def test_a_layer_that_would_be_more_than_dense_gives_its_surplus_to_the_others() -> None:
+    shapes = [(100, 100), (2, 2)]
+    counts = sparsity.erdos_renyi_density_counts(shapes, 0.5)
+    assert counts == [round(0.5 * 10_004) - 4, 4]
+
+
+def test_kernels_count_by_all_dimensions_or_by_channels() -> None:
+    shapes = [(3, 3, 64, 64), (64, 64)]
+    with_kernel = sparsity.erdos_renyi_density_counts(shapes, 0.1, kernel=True)
+    without = sparsity.erdos_renyi_density_counts(shapes, 0.1, kernel=False)
+    # ERK: in the ratio of the sums of dimensions; ER: the same density for these two layers.
+    assert with_kernel[0] / with_kernel[1] == pytest.approx(134 / 128, rel=0.01)
+    assert without[0] / without[1] == pytest.approx(9, rel=0.01)
+
+
+def test_uniform_counts_are_the_same_density() -> None:
+    assert sparsity.uniform_counts(CNN_SHAPES, 0.25) == [18, 288, 4096, 160]
+    assert sparsity.uniform_counts([(2, 3)], 1e-6) == [1]
+    assert sparsity.uniform_counts([(2, 3)], 1.0) == [6]
+
+
+@pytest.mark.parametrize(
+    ("features", "classes", "neurons", "epsilon", "thousands"),
+    [
+        (500, 2, 1000, 1, 6.5),
+        (500, 2, 100, 13, 14.3),
+        (617, 26, 500, 5, 18.2),
+        (784, 10, 1000, 13, 88.3),
+        (3072, 10, 1000, 5, 45.4),
+    ],
+    ids=["Madelon", "Madelon, 100 neurons", "Isolet", "MNIST", "CIFAR10"],
+)
+def test_epsilon_gives_the_connections_of_table_2_of_ctre(
+    features: int, classes: int, neurons: int, epsilon: int, thousands: float
+) -> None:
+    widths = [features, neurons, neurons, neurons, classes]
+    counts = sparsity.erdos_renyi_counts(list(itertools.pairwise(widths)), epsilon)
+    hidden = [epsilon * (features + neurons), *[epsilon * 2 * neurons] * 2]
+    last = epsilon * (neurons + classes)
+    assert counts == [*hidden, min(last, neurons * classes)]
+    # The table counts a last layer that would be more than dense by the formula.
+    assert sum(hidden) + last == pytest.approx(1000 * thousands, abs=50)
+
+
+def test_epsilon_for_convolutions_counts_positions_as_inputs() -> None:
+    assert sparsity.erdos_renyi_counts([(3, 3, 8, 16)], 2) == [2 * (72 + 16)]
+
+
+@pytest.mark.parametrize("density", [0.0, -0.1, 1.1, float("nan")])
+def test_density_out_of_range_is_refused(density: float) -> None:
+    for counts in (sparsity.uniform_counts, sparsity.erdos_renyi_density_counts):
+        with pytest.raises(ConfigError, match="density=.*above 0 and at most 1"):
+            counts(MLP_SHAPES, density)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan")])
+def test_epsilon_out_of_range_is_refused(epsilon: float) -> None:
+    with pytest.raises(ConfigError, match="epsilon=.*above 0"):
+        sparsity.erdos_renyi_counts(MLP_SHAPES, epsilon)
+
+
+def test_every_random_mask_is_equally_likely() -> None:
+    keys = jax.random.split(jax.random.key(1), 15_000)
+    drawn = jax.jit(jax.vmap(lambda key: sparsity.random_mask(key, (2, 3), 2)))(keys)
+    drawn = np.asarray(drawn).reshape(-1, 6)
+    assert (drawn.sum(axis=1) == 2).all()
+    pairs = itertools.combinations(range(6), 2)
+    counts = [int((drawn[:, a] & drawn[:, b]).sum()) for a, b in pairs]
+    assert scipy.stats.chisquare(counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 6])
+def test_random_masks_have_the_exact_number(key: jax.Array, count: int) -> None:
+    mask = sparsity.random_mask(key, (2, 3), count)
+    assert mask.shape == (2, 3) and mask.dtype == bool and int(mask.sum()) == count
+
+
+def tree() -> dict:
+    """Parameters of a small network."""
+    return {
+        "Conv_0": {"bias": jnp.ones(4), "kernel": jnp.ones((3, 3, 1, 4))},
+        "Dense_0": {"bias": jnp.ones(5), "kernel": jnp.ones((20, 5))},
+        "head": [jnp.ones((5, 2))],
+    }
+
+
+def half(shapes: list[tuple[int, ...]]) -> list[int]:
+    return sparsity.uniform_counts(shapes, 0.5)
+
+
+def test_masks_have_exact_counts_and_biases_stay(key: jax.Array) -> None:
+    params = tree()
+    found = sparsity.init_masks(key, params, half)
+    chex.assert_trees_all_equal_shapes(found, params)
+    assert [int(n) for n in sparsity.count_active(found)] == [4, 18, 5, 50, 5]
+    assert float(sparsity.sparsity(found)) == pytest.approx(0.5)
+    masked = sparsity.apply_masks(params, found)
+    chex.assert_trees_all_equal(masked, jax.tree.map(lambda m: m.astype(jnp.float32), found))
+
+
+def test_layers_and_keys_have_their_own_masks() -> None:
+    params = {"a": jnp.ones((10, 10)), "b": jnp.ones((10, 10))}
+    draw = jax.jit(jax.vmap(lambda key: sparsity.init_masks(key, params, half)))
+    found = draw(jax.random.split(jax.random.key(0), 2))
+    flat = {np.asarray(m).tobytes() for leaf in found.values() for m in leaf}
+    assert len(flat) == 4
+
+
+def test_path_filter_chooses_leaves(key: jax.Array) -> None:
+    seen = []
+
+    def where(path: tuple[str, ...], leaf: jax.Array) -> bool:
+        seen.append(path)
+        return path[0] == "Dense_0" and leaf.ndim == 2
+
+    found = sparsity.init_masks(key, tree(), half, where)
+    assert [int(n) for n in sparsity.count_active(found)] == [4, 36, 5, 50, 10]
+    assert ("Conv_0", "kernel") in seen and ("head", "0") in seen
+    assert float(sparsity.sparsity(found, where)) == pytest.approx(0.5)
+
+
+def test_a_filter_that_chooses_nothing_names_what_there_is(key: jax.Array) -> None:
+    with pytest.raises(ConfigError, match="Conv_0/bias, Conv_0/kernel.*head/0"):
+        sparsity.init_masks(key, tree(), half, lambda path, leaf: False)
+    with pytest.raises(ConfigError, match="chooses no parameter"):
+        masks.masked_leaves({"bias": jnp.ones(3)})
