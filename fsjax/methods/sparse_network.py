@@ -173,8 +173,13 @@ def sparse_network(
     def loss(
         params: PyTree, state: TrainState, batch: Batch, key: Array
     ) -> tuple[Array, dict[str, Array]]:
-        if state.masks != () and "positions" not in state.extra:
-            params = apply_masks(params, state.masks)
+        if state.masks != ():
+            # Layers in coordinates hold active weights only.
+            params = jax.tree.map(
+                lambda leaf, mask: jnp.where(mask, leaf, 0) if leaf.shape == mask.shape else leaf,
+                params,
+                state.masks,
+            )
         if input_noise:
             noise = state.hyper["input_noise"] * jax.random.normal(key, batch.x.shape)
             batch = batch._replace(x=batch.x + noise)

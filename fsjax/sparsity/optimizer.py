@@ -75,8 +75,8 @@ def sparse(
     array at the path of each masked leaf; other leaves are ignored and may be missing) and
     ``search``; see :class:`fsjax.sparsity.Layer`. Other arguments go to ``inner``.
 
-    Under ``vmap`` over seeds the number of the step is batched, and then JAX computes a change at
-    every step and mostly discards it: prefer ``jax.lax.map`` over seeds for large networks.
+    Under ``vmap`` over seeds, keep ``step`` unbatched, with ``SparseState(None, 0, 0, 0)`` as the
+    axes of the state going in and out; else JAX computes a change at every step and discards most.
 
     Args:
       inner: any Optax optimiser.
@@ -154,11 +154,16 @@ def sparse(
         if recipe.end_step is not None:
             due &= step < recipe.end_step
         if recipe.replaces_step:
-            still = jax.tree.map(
-                lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(train)[0]
+            # A step may change types, for example with gradients more precise than parameters.
+            moved, stepped = jax.eval_shape(train)
+            still = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), moved)
+            before = jax.tree.map(
+                lambda leaf, like: leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype),
+                state.inner,
+                stepped,
             )
             moves, after, masks = jax.lax.cond(
-                due, lambda: change(still, state.inner), lambda: (*train(), state.masks)
+                due, lambda: change(still, before), lambda: (*train(), state.masks)
             )
         else:
             moves, after = train()

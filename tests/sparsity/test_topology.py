@@ -142,7 +142,7 @@ def test_dropped_are_those_the_rule_says(name: str) -> None:
         np.testing.assert_array_equal(dropped_by(name)[i], expected, err_msg=f"case {i}")
 
 
-@pytest.mark.parametrize("name", set(DROP) - {"per_sign"})
+@pytest.mark.parametrize("name", sorted(set(DROP) - {"per_sign"}))
 def test_number_of_dropped_is_the_whole_part_of_the_fraction(name: str) -> None:
     active = LAYERS.mask.sum((1, 2))
     expected = [number(f, int(n)) for f, n in zip(FRACTIONS, active, strict=True)]

@@ -1,0 +1,513 @@
+"""The Optax wrapper: invariants at every step, equivalences, and a network that learns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import linen as nn
+from flax.training.train_state import TrainState
+from sklearn.datasets import load_digits
+from sparsity_reference import first_of_sort
+
+from fsjax import sparsity
+from fsjax.engine.checkpoint import Checkpoints
+from fsjax.errors import ConfigError
+from fsjax.sparsity import SparseState, drop, grow
+from fsjax.sparsity.optimizer import NEEDS
+
+STEPS = 25
+RNG = np.random.default_rng(0)
+SIMILARITY = jnp.asarray(RNG.random((12, 6)), jnp.float32)
+IMPORTANCE = jnp.asarray(RNG.random((12, 1)), jnp.float32)
+
+
+def normal(*shape: int) -> jax.Array:
+    return jnp.asarray(RNG.normal(size=shape), jnp.float32)
+
+
+START = {
+    "conv": {"bias": normal(4), "kernel": normal(3, 3, 1, 4)},
+    "dense": {"bias": normal(6), "kernel": normal(12, 6)},
+}
+SMALL = {"dense": START["dense"]}  # For what compiles often.
+NOISE = jax.tree.map(lambda leaf: normal(STEPS + 1, *leaf.shape), START)
+
+
+def only_dense(path: tuple[str, ...], leaf: jax.Array) -> bool:
+    return path == ("dense", "kernel")
+
+
+def noisy_gradient(params: Any, step: jax.Array) -> Any:
+    """That of a quadratic loss with noise: dense, also at inactive connections."""
+    noise = {name: NOISE[name] for name in params}
+    return jax.tree.map(lambda p, e: (p - 0.5 + e[step]).astype(p.dtype), params, noise)
+
+
+def train(
+    tx: optax.GradientTransformationExtraArgs, params: Any, steps: int = STEPS, **extra: Any
+) -> tuple[Any, Any]:
+    """Parameters and states of every step, stacked."""
+
+    def step(carry: tuple, number: jax.Array) -> tuple:
+        params, state = carry
+        updates, state = tx.update(noisy_gradient(params, number), state, params, **extra)
+        params = optax.apply_updates(params, updates)
+        return (params, state), (params, state)
+
+    state = tx.init(params)
+    try:
+        params = sparsity.mask_params(params, state)
+    except ConfigError:  # A plain optimiser.
+        pass
+    return jax.jit(lambda *c: jax.lax.scan(step, c, jnp.arange(1, steps + 1))[1])(params, state)
+
+
+NEAR_ONE = jax.nn.initializers.constant(0.75)
+RECIPES: dict[str, tuple[sparsity.Recipe, dict[str, Any]]] = {
+    "static": (sparsity.static(0.2), {}),
+    "rigl": (sparsity.rigl(0.2, every=4, end_step=17), {}),
+    "evolutionary": (sparsity.evolutionary(epsilon=1, every=3, grow_init=NEAR_ONE), {}),
+    "ctre_sim": (
+        sparsity.ctre_sim(epsilon=1, every=5),
+        {"similarity": {"dense": {"kernel": SIMILARITY}}},
+    ),
+    "important": (
+        sparsity.Recipe(
+            density=0.4,
+            drop=drop.magnitude_times_importance,
+            grow=grow.important_inputs,
+            grow_init=NEAR_ONE,
+            every=1,
+            replaces_step=True,
+        ),
+        {"importance": {"dense": {"kernel": IMPORTANCE}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_connections_at_every_step(name: str) -> None:
+    recipe, extra = RECIPES[name]
+    where = only_dense if extra else sparsity.is_kernel
+    start = START
+    tx = sparsity.sparse(optax.adam(0.05), recipe, jax.random.key(0), where)
+    masks = [sparsity.masks_of(tx.init(start))]
+    params, states = train(tx, start, **extra)
+    adam = states.inner[0]
+    kernels = [("dense", "kernel")] if extra else [("conv", "kernel"), ("dense", "kernel")]
+    expected = recipe.counts([start[layer][leaf].shape for layer, leaf in kernels])
+    for (layer, leaf), count in zip(kernels, expected, strict=True):
+        mask, p = (np.asarray(tree[layer][leaf]) for tree in (states.masks, params))
+        mask = np.concatenate([np.asarray(masks[0][layer][leaf])[None], mask])
+        axes = tuple(range(1, mask.ndim))
+        np.testing.assert_array_equal(mask.sum(axes), count)
+        after = mask[1:]
+        for moments in (adam.mu, adam.nu):
+            assert (np.asarray(moments[layer][leaf])[~after] == 0).all()
+        assert (p[~after] == 0).all()
+        changed = np.flatnonzero((mask[1:] != mask[:-1]).any(axes)) + 1
+        new = after & ~mask[:-1]
+        for moments in (adam.mu, adam.nu):
+            assert (np.asarray(moments[layer][leaf])[new] == 0).all()
+        if recipe.drop is None:
+            assert changed.size == 0
+            continue
+        assert new.any()
+        end = recipe.end_step or STEPS + 1
+        assert set(changed) <= set(range(recipe.every, end, recipe.every))
+        if recipe.grow_init is NEAR_ONE:
+            assert (p[new] == 0.75).all()  # Exactly.
+        elif name == "rigl":
+            assert (p[new] == 0).all()
+        else:
+            assert (np.abs(p[new]) <= np.sqrt(6 / 12)).all() and len(set(p[new])) > 3
+    biases = states.masks["conv"]["bias"], states.masks["dense"]["bias"]
+    assert all(np.asarray(mask).all() for mask in biases)
+
+
+OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
+    "momentum": lambda: optax.sgd(0.05, momentum=0.9, nesterov=True),
+    "decayed": lambda: optax.adamw(
+        0.05, weight_decay=0.1, mask={"dense": {"bias": 0, "kernel": 1}}
+    ),
+    "chained": lambda: optax.chain(optax.clip_by_global_norm(1.0), optax.rmsprop(0.05)),
+    "injected": lambda: optax.inject_hyperparams(optax.adam)(learning_rate=0.05),
+    "partitioned": lambda: optax.partition(
+        {"a": optax.adam(0.05), "b": optax.sgd(0.1, 0.9)}, {"dense": {"bias": "b", "kernel": "a"}}
+    ),
+    "accumulated": lambda: optax.MultiSteps(optax.adam(0.05), 2),
+    "factored": lambda: optax.adafactor(0.05, min_dim_size_to_factor=2),
+    "not from 0": lambda: optax.adagrad(0.05, initial_accumulator_value=0.1),
+    "in half precision": lambda: optax.adam(0.05, mu_dtype=jnp.bfloat16),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_any_optimizer_keeps_the_rest_at_its_initial_value(name: str) -> None:
+    start, inner = SMALL, OPTIMIZERS[name]()
+    recipe = sparsity.rigl(0.25, every=4)
+    tx = sparsity.sparse(inner, recipe, jax.random.key(0))
+    params, states = train(tx, start, steps=14)
+    mask = np.asarray(states.masks["dense"]["kernel"])
+    kernel = np.asarray(params["dense"]["kernel"])
+    assert (mask.sum((1, 2)) == 18).all() and (kernel[~mask] == 0).all()
+    assert (mask[0] != mask[-1]).any() and (kernel[2] != kernel[0])[mask[2]].any()
+    zeros = jax.tree.leaves(inner.init(jax.tree.map(jnp.zeros_like, start)))
+    moments = 0
+    for value, fresh in zip(jax.tree.leaves(states.inner), zeros, strict=True):
+        if fresh.shape == mask.shape[1:]:
+            moments += 1
+            outside = np.broadcast_to(np.asarray(fresh), mask.shape)[~mask]
+            np.testing.assert_array_equal(np.asarray(value)[~mask], outside)
+            assert (np.asarray(value)[mask] != np.broadcast_to(fresh, mask.shape)[mask]).any()
+    assert moments or name == "factored"
+
+
+def test_a_rigl_change_is_that_of_numpy() -> None:
+    start = SMALL
+    recipe = sparsity.rigl(0.25, every=3, end_step=9, fraction=0.4)
+    params, states = train(sparsity.sparse(optax.adam(0.05), recipe, jax.random.key(0)), start, 4)
+    before, after = (np.asarray(params["dense"]["kernel"][i]) for i in (1, 2))
+    old, mask = (np.asarray(states.masks["dense"]["kernel"][i]) for i in (1, 2))
+    step_2 = jax.tree.map(lambda leaf: leaf[1], params)
+    gradient = np.asarray(noisy_gradient(step_2, jnp.int32(3))["dense"]["kernel"])
+    # 0.4 / 2 (1 + cos(pi 3 / 9)) of 18 connections is 5.4.
+    dropped = first_of_sort(np.abs(before), 5, old)
+    kept = old & ~dropped
+    grown = first_of_sort(np.abs(gradient), 5, ~kept, descending=True)
+    np.testing.assert_array_equal(mask, kept | grown)
+    # The change replaces the gradient step.
+    np.testing.assert_array_equal(after, np.where(old & mask, before, 0))
+    chex.assert_trees_all_equal(params["dense"]["bias"][1], params["dense"]["bias"][2])
+    assert states.inner[0].count.tolist() == [1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "recipe", [sparsity.static(1.0), sparsity.evolutionary(1.0, every=2)], ids=["static", "evolve"]
+)
+def test_a_dense_network_trains_as_without_the_wrapper(recipe: sparsity.Recipe) -> None:
+    # With every connection active, what is dropped comes back, with weight and moments.
+    plain, wrapped = optax.adam(0.05), sparsity.sparse(optax.adam(0.05), recipe, jax.random.key(0))
+    update_plain, update = jax.jit(plain.update), jax.jit(wrapped.update)
+    expected, params = SMALL, SMALL
+    state_plain, state = plain.init(SMALL), wrapped.init(SMALL)
+    for step in range(6):
+        updates, state_plain = update_plain(noisy_gradient(expected, step), state_plain, expected)
+        expected = optax.apply_updates(expected, updates)
+        updates, state = update(noisy_gradient(params, step), state, params)
+        params = optax.apply_updates(params, updates)
+        chex.assert_trees_all_equal(params, expected)
+        chex.assert_trees_all_equal(state.inner, state_plain)
+
+
+def test_what_is_dropped_and_grown_again_keeps_weight_and_moments() -> None:
+    def same(layer: sparsity.Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
+        del layer, key
+        return dropped
+
+    recipe = sparsity.Recipe(density=0.3, drop=drop.random, grow=same, fraction=1.0, every=1)
+    params, states = train(sparsity.sparse(optax.adam(0.1), recipe, jax.random.key(0)), SMALL, 6)
+    static = dataclasses.replace(recipe, drop=None, grow=None)
+    expected, still = train(sparsity.sparse(optax.adam(0.1), static, jax.random.key(0)), SMALL, 6)
+    chex.assert_trees_all_equal(params, expected)
+    chex.assert_trees_all_equal(states.inner, still.inner)
+
+
+def test_static_equals_training_with_masks_in_the_forward_pass() -> None:
+    x = jax.random.normal(jax.random.key(1), (9, 12))
+    start = SMALL
+    tx = sparsity.sparse(optax.adamw(0.05), sparsity.static(0.3), jax.random.key(0))
+    state = tx.init(start)
+    masks = sparsity.masks_of(state)
+
+    def loss(params: Any) -> jax.Array:
+        z = jnp.tanh(x @ params["dense"]["kernel"] + params["dense"]["bias"])
+        return jnp.sum(jnp.square(z - 0.3))
+
+    def run(tx: Any, loss: Callable, params: Any) -> Any:
+        def step(carry: tuple, _: None) -> tuple:
+            params, state = carry
+            updates, state = tx.update(jax.grad(loss)(params), state, params)
+            return (optax.apply_updates(params, updates), state), None
+
+        return jax.jit(
+            lambda params: jax.lax.scan(step, (params, tx.init(params)), length=20)[0][0]
+        )(params)
+
+    masked = sparsity.mask_params(start, state)
+    found = run(tx, loss, masked)
+    expected = run(optax.adamw(0.05), lambda p: loss(sparsity.apply_masks(p, masks)), masked)
+    chex.assert_trees_all_close(found, expected, rtol=1e-6, atol=1e-7)
+    assert not np.allclose(found["dense"]["kernel"], masked["dense"]["kernel"])
+
+
+def test_unmasked_parameters_are_masked_by_the_first_update() -> None:
+    tx = sparsity.sparse(optax.adam(0.05), sparsity.static(0.3), jax.random.key(0))
+    params, state = SMALL, tx.init(SMALL)
+    updates, state = tx.update(params, state, params)
+    kernel = optax.apply_updates(params, updates)["dense"]["kernel"]
+    assert (np.asarray(kernel)[~np.asarray(state.masks["dense"]["kernel"])] == 0).all()
+
+
+@pytest.mark.parametrize("step_axis", [0, None], ids=["all batched", "one step"])
+def test_vmapped_seeds_equal_solo_runs_and_differ(step_axis: int | None) -> None:
+    start, recipe = SMALL, sparsity.rigl(0.25, every=3)
+    axes = SparseState(step_axis, 0, 0, 0)
+
+    def make(key: jax.Array) -> optax.GradientTransformationExtraArgs:
+        return sparsity.sparse(optax.sgd(0.05, 0.9), recipe, key)
+
+    def step(params: Any, state: SparseState, number: jax.Array) -> tuple[Any, SparseState]:
+        gradient = noisy_gradient(params, number)
+        updates, state = make(jax.random.key(99)).update(gradient, state, params)
+        return optax.apply_updates(params, updates), state
+
+    def run(keys: jax.Array) -> tuple[Any, SparseState]:
+        states = jax.vmap(lambda key: make(key).init(start), out_axes=axes)(keys)
+        params = jax.tree.map(lambda p: jnp.broadcast_to(p, (len(keys), *p.shape)), start)
+        batched = jax.vmap(step, in_axes=(0, axes, None), out_axes=(0, axes))
+        return jax.lax.fori_loop(1, 9, lambda i, c: batched(*c, i), (params, states))
+
+    keys = jax.random.split(jax.random.key(5), 3)
+    params, states = jax.jit(run)(keys)
+    masks = np.asarray(states.masks["dense"]["kernel"])
+    assert (masks.sum((1, 2)) == 18).all()
+    assert len({mask.tobytes() for mask in masks}) == 3
+    for i in range(2):
+        solo, state = jax.jit(run)(keys[i : i + 1])
+        np.testing.assert_array_equal(state.masks["dense"]["kernel"][0], masks[i])
+        chex.assert_trees_all_close(
+            solo["dense"]["kernel"][0], params["dense"]["kernel"][i], rtol=1e-5, atol=1e-6
+        )
+
+
+def test_one_compilation_for_all_steps_and_fractions_and_donation() -> None:
+    key = jax.random.key(6)
+
+    def update(fraction: jax.Array, params: Any, state: SparseState) -> tuple[Any, SparseState]:
+        recipe = sparsity.Recipe(
+            density=0.3, drop=drop.magnitude, grow=grow.gradient, fraction=fraction, every=2
+        )
+        tx = sparsity.sparse(optax.adam(0.05), recipe, jax.random.key(1))
+        updates, state = tx.update(noisy_gradient(params, state.step), state, params)
+        return optax.apply_updates(params, updates), state
+
+    tx = sparsity.sparse(optax.adam(0.05), sparsity.static(0.3), key)
+    jitted = jax.jit(update, donate_argnums=(1, 2))
+    changes = []
+    for fraction in (0.0, 0.3, 1.0):
+        params, state = jax.tree.map(jnp.copy, SMALL), tx.init(SMALL)  # The key is not donated with the state.
+        first = np.asarray(state.masks["dense"]["kernel"])
+        for _ in range(2):
+            params, state = jitted(jnp.float32(fraction), params, state)
+        changes.append(int((np.asarray(state.masks["dense"]["kernel"]) & ~first).sum()))
+    assert jitted._cache_size() == 1
+    assert changes[0] == 0 < changes[1] < changes[2]
+
+
+@pytest.mark.parametrize("precision", [jnp.bfloat16, jnp.float32])
+def test_half_precision_parameters(precision: Any) -> None:
+    params = jax.tree.map(lambda p: p.astype(jnp.bfloat16), SMALL)
+    tx = sparsity.sparse(optax.adam(0.05), sparsity.rigl(0.3, every=2), jax.random.key(0))
+    state = tx.init(params)
+    update = jax.jit(tx.update)
+    for step in range(3):
+        gradient = jax.tree.map(lambda g: g.astype(precision), noisy_gradient(params, step))
+        updates, state = update(gradient, state, params)
+        params = optax.apply_updates(params, updates)
+        kernel, mask = (tree["dense"]["kernel"] for tree in (params, state.masks))
+        assert kernel.dtype == jnp.bfloat16 and int(mask.sum()) == 22
+        assert (np.asarray(kernel, np.float32)[~np.asarray(mask)] == 0).all()
+
+
+def test_a_checkpoint_goes_on_as_if_there_was_none(tmp_path: Any) -> None:
+    tx = sparsity.sparse(optax.adam(0.05), sparsity.rigl(0.3, every=2), jax.random.key(0))
+    state = tx.init(SMALL)
+    Checkpoints(tmp_path, {}).save(1, state, {})
+    template = sparsity.sparse(optax.adam(0.05), sparsity.rigl(0.3), jax.random.key(1)).init(SMALL)
+    _, restored, _ = Checkpoints(tmp_path, {}).restore(template, [])
+    chex.assert_trees_all_equal(restored, state)
+
+
+def test_masks_are_found_anywhere_in_a_state() -> None:
+    tx = sparsity.sparse(optax.adam(0.05), sparsity.static(0.3), jax.random.key(0))
+    masks = sparsity.masks_of(tx.init(SMALL))
+    chain = optax.chain(optax.clip(1.0), tx)
+    chex.assert_trees_all_equal(sparsity.masks_of(chain.init(SMALL)), masks)
+    state = TrainState.create(apply_fn=lambda: None, params=SMALL, tx=chain)
+    chex.assert_trees_all_equal(sparsity.masks_of(state), masks)
+    assert float(sparsity.sparsity(masks)) == pytest.approx(0.7, abs=0.01)
+    # Tools of Optax go through the wrapper.
+    specs = optax.tree.map_params(tx, lambda _: "spec", state.opt_state[1])
+    assert jax.tree.leaves(specs.inner[0].mu) == ["spec", "spec"]
+
+
+def test_snip_keeps_the_largest_products_of_every_layer_and_starts_from_them() -> None:
+    params = START
+    gradients = noisy_gradient(params, jnp.int32(0))
+    recipe = sparsity.static(0.3)
+    masks = sparsity.snip_masks(params, gradients, recipe.counts)
+    counts = recipe.counts([(3, 3, 1, 4), (12, 6)])
+    for layer, count in zip(("conv", "dense"), counts, strict=True):
+        scores = np.abs(np.asarray(params[layer]["kernel"] * gradients[layer]["kernel"]))
+        expected = first_of_sort(scores, count, descending=True)
+        np.testing.assert_array_equal(masks[layer]["kernel"], expected)
+        assert np.asarray(masks[layer]["bias"]).all()
+    tx = optax.chain(optax.clip(1.0), sparsity.sparse(optax.adam(0.1), recipe, jax.random.key(0)))
+    state = sparsity.with_masks(tx.init(params), masks)
+    chex.assert_trees_all_equal(sparsity.masks_of(state), masks)
+    chex.assert_trees_all_equal(
+        sparsity.mask_params(params, state), sparsity.apply_masks(params, masks)
+    )
+
+
+def test_snip_of_the_parameters_themselves_is_magnitude_pruning() -> None:
+    params = SMALL
+    masks = sparsity.snip_masks(params, params, lambda shapes: [10])
+    expected = first_of_sort(np.abs(params["dense"]["kernel"]), 10, descending=True)
+    np.testing.assert_array_equal(masks["dense"]["kernel"], expected)
+
+
+def test_bad_masks_are_refused() -> None:
+    state = sparsity.sparse(optax.sgd(0.1), sparsity.static(0.3), jax.random.key(0)).init(SMALL)
+    with pytest.raises(ConfigError, match="structure"):
+        sparsity.with_masks(state, {"dense": jnp.ones((12, 6), bool)})
+    with pytest.raises(ConfigError, match=r"dense/kernel has shape \(6, 12\).*\(12, 6\)"):
+        masks = {"dense": {"bias": jnp.ones(6, bool), "kernel": jnp.ones((6, 12), bool)}}
+        sparsity.with_masks(state, masks)
+    with pytest.raises(ConfigError, match="0 sparse optimisers.*wrap"):
+        sparsity.masks_of(optax.adam(0.1).init(SMALL))
+    with pytest.raises(ConfigError, match="2 sparse optimisers"):
+        sparsity.masks_of((state, state))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"density": 1.5}, "density=1.5.*at most 1"),
+        ({"density": 0.0}, "density=0.0.*above 0"),
+        ({"epsilon": -1}, "epsilon=-1.*above 0"),
+        ({}, "one of the two"),
+        ({"density": 0.1, "epsilon": 1}, "one of the two"),
+        ({"density": 0.1, "distribution": "erkk"}, "did you mean 'erk'"),
+        ({"density": 0.1, "fraction": 1.2}, "fraction=1.2.*0 to 1"),
+        ({"density": 0.1, "every": 0}, "every=0.*at least 1"),
+        ({"density": 0.1, "end_step": 2.5}, "end_step=2.5.*whole"),
+        ({"density": 0.1, "drop": drop.magnitude}, "give both or none"),
+    ],
+)
+def test_bad_recipes_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        sparsity.Recipe(**values)
+
+
+def test_bad_use_is_refused_with_advice() -> None:
+    def tx(recipe: sparsity.Recipe, **more: Any) -> optax.GradientTransformationExtraArgs:
+        return sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), **more)
+
+    params = START
+    static = tx(sparsity.static(0.3))
+    with pytest.raises(ConfigError, match="chooses no parameter; there are bias"):
+        static.init({"bias": jnp.ones(3)})
+    with pytest.raises(ConfigError, match=r"tx.update\(grads, opt_state, params\)"):
+        static.update(params, static.init(params))
+    ctre = tx(sparsity.ctre_sim(0.3))
+    state = ctre.init(params)
+    with pytest.raises(ConfigError, match="similar_or_random needs similarity of conv/kernel"):
+        ctre.update(params, state, params)
+    with pytest.raises(ConfigError, match=r"similarity of conv/kernel has shape \(2, 2\)"):
+        given = {"conv": {"kernel": jnp.ones((2, 2))}}
+        ctre.update(params, state, params, similarity=given)
+    inputs = sparsity.Recipe(density=0.3, drop=drop.random, grow=grow.important_inputs)
+    with pytest.raises(ConfigError, match="important_inputs is for matrices, and conv/kernel"):
+        given = {"conv": {"kernel": jnp.ones((3, 3, 1, 1))}}
+        tx(inputs).update(params, state, params, importance=given)
+    with pytest.raises(ConfigError, match="importance of dense/kernel.*broadcast"):
+        given = {"dense": {"kernel": jnp.ones(12)}}
+        matrices = tx(inputs, where=only_dense)
+        matrices.update(params, matrices.init(params), params, importance=given)
+
+
+def test_the_table_of_what_rules_need_is_complete() -> None:
+    weight = jnp.ones((2, 2))
+    full = sparsity.Layer(weight, weight > 0, weight, weight, weight, jnp.array(False))
+    for module, third in ((drop, jnp.float32(0.5)), (grow, weight > 0)):
+        for name, rule in vars(module).items():
+            if getattr(rule, "__module__", None) != module.__name__ or name in (
+                "switched",
+                "_count",
+            ):
+                continue
+            if name.startswith("_"):
+                continue
+            for what in ("similarity", "importance"):
+                try:
+                    jax.eval_shape(rule, full._replace(**{what: None}), third, jax.random.key(0))
+                except (TypeError, AttributeError):
+                    assert NEEDS[rule] == what
+                else:
+                    assert NEEDS.get(rule) != what
+
+
+class CNN(nn.Module):
+    """Two convolutions and a linear layer for 8 x 8 images."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for channels in (8, 16):
+            x = nn.max_pool(nn.relu(nn.Conv(channels, (3, 3))(x)), (2, 2), strides=(2, 2))
+        return nn.Dense(10)(x.reshape(len(x), -1))
+
+
+def digits() -> tuple[jax.Array, ...]:
+    images, labels = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(images))
+    x = jnp.asarray(images[order].reshape(-1, 8, 8, 1) / 16, jnp.float32)
+    y = jnp.asarray(labels[order])
+    return x[:1400], y[:1400], x[1400:], y[1400:]
+
+
+def test_a_sparse_cnn_learns_digits_and_nothing_from_shuffled_labels() -> None:
+    x, y, x_test, y_test = digits()
+    model = CNN()
+    tx = sparsity.sparse(
+        optax.adam(5e-3), sparsity.rigl(0.2, every=20, end_step=225), jax.random.key(0)
+    )
+
+    @jax.jit
+    def accuracy(labels: jax.Array) -> tuple[jax.Array, Any, Any]:
+        params = model.init(jax.random.key(1), x[:1])
+        state = tx.init(params)
+        params = sparsity.mask_params(params, state)
+
+        def step(carry: tuple, rows: jax.Array) -> tuple:
+            params, state = carry
+
+            def loss(params: Any) -> jax.Array:
+                logits = model.apply(params, x[rows])
+                return optax.softmax_cross_entropy_with_integer_labels(logits, labels[rows]).mean()
+
+            updates, state = tx.update(jax.grad(loss)(params), state, params)
+            return (optax.apply_updates(params, updates), state), None
+
+        rows = jax.random.randint(jax.random.key(2), (300, 64), 0, len(x))
+        first = state.masks
+        (params, state), _ = jax.lax.scan(step, (params, state), rows)
+        moved = jax.tree.map(lambda a, b: jnp.sum(a & ~b), state.masks, first)
+        hits = model.apply(params, x_test).argmax(-1) == y_test
+        return hits.mean(), sparsity.sparsity(state.masks), moved
+
+    found, share, moved = accuracy(y)
+    assert float(share) == pytest.approx(0.8, abs=0.002)
+    assert all(int(layer["kernel"]) > 0 for layer in moved["params"].values())
+    shuffled, _, _ = accuracy(jax.random.permutation(jax.random.key(3), y))
+    assert float(found) > 0.9
+    assert float(shuffled) < 0.25
