@@ -85,6 +85,8 @@ def base_config(variant: str | None, method: dict[str, Any]) -> ml_collections.C
                 "split": "paper",
                 "split_per_seed": False,
                 "scaling": "paper",
+                "valid_fraction": config_dict.placeholder(float),
+                "noise_std": 0.0,
             },
             "task": task,
             "num_features": k,
@@ -95,10 +97,12 @@ def base_config(variant: str | None, method: dict[str, Any]) -> ml_collections.C
                 # The authors' loader keeps the order of its split and drops the last batch.
                 "shuffle": not in_paper,
                 "drop_last": in_paper,
+                "best_by": "loss",
+                "record_test": False,
                 "seed_axis": "auto",
                 "checkpoint_every": 20,
             },
-            "evaluation": {"protocols": ("embedded",)},
+            "evaluation": {"protocols": ("embedded",), "num_features": ()},
         }
     )
 

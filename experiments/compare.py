@@ -10,7 +10,7 @@ task are compared: training delay, where test accuracy was recorded in each epoc
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,17 @@ _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")
 _SET = flags.DEFINE_multi_string("set", [], "field=value, for all configs.")
 _PROGRESS = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
+
+
+def join_variants(parts: Sequence[str]) -> list[str]:
+    """Puts ``a.py:x,y`` together again, which the comma of the flag has cut."""
+    names: list[str] = []
+    for part in parts:
+        if names and ".py" not in part and ":" in names[-1]:
+            names[-1] += f",{part}"
+        else:
+            names.append(part)
+    return names
 
 
 def load_config(name: str) -> tuple[str, ml_collections.ConfigDict]:
@@ -117,7 +128,7 @@ def main() -> None:
     fsjax.use_cpu_devices()
     workdir = Path(_WORKDIR.value)
     results = {}
-    for name in _CONFIGS.value:
+    for name in join_variants(_CONFIGS.value):
         label, config = load_config(name)
         for assignment in _SET.value:
             override(config, assignment)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import time
 from collections.abc import Mapping
@@ -14,10 +16,9 @@ import fsjax
 from fsjax import report
 from fsjax.data import load
 from fsjax.data.dataset import Dataset
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import ConfigError
+from fsjax.evaluation import check_protocols, evaluate
 from fsjax.methods import get_method
-
-PROTOCOLS = ("embedded",)
 
 
 def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
@@ -28,8 +29,10 @@ def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
     """
     fields = dict(config.method)
     build = get_method(fields.pop("name"))
+    if "num_features" in inspect.signature(build).parameters:
+        fields["num_features"] = config.num_features
     try:
-        return build(config.num_features, **fields)
+        return build(**fields)
     except TypeError as error:
         raise ConfigError(f"config.method does not fit {config.method.name}: {error}") from None
 
@@ -112,13 +115,16 @@ def run_experiment(
         if progress:
             print(f"{workdir} holds this finished run; its results:")
         return json.loads((workdir / "result.json").read_text())
-    for protocol in config.evaluation.protocols:
-        if protocol not in PROTOCOLS:
-            raise ConfigError(
-                f"evaluation.protocols has {protocol!r}: {nearest(protocol, PROTOCOLS)}"
-            )
     method = build_method(config)
     dataset = load_data(config)
+    protocols, further = config.evaluation.protocols, config.evaluation.num_features
+    check_protocols(
+        protocols,
+        further,
+        dataset.num_features,
+        num_classes=dataset.num_classes,
+        noise_std=config.data.noise_std,
+    )
     started = time.perf_counter()
 
     def before_training() -> None:
@@ -131,9 +137,12 @@ def run_experiment(
         dataset,
         seeds=config.seeds,
         task=config.task,
+        num_features=config.num_features,
         split=config.data.split,
         split_per_seed=config.data.split_per_seed,
         scaling=config.data.scaling,
+        valid_fraction=config.data.valid_fraction,
+        noise_std=config.data.noise_std,
         progress=progress,
         checkpoint_dir=workdir / "checkpoints",
         before_training=before_training,
@@ -145,6 +154,9 @@ def run_experiment(
             f"{constant} of {dataset.num_features} columns are constant in the training rows; "
             "they are never preferred"
         )
+    noise_std = config.data.noise_std
+    metrics = evaluate(result, dataset, protocols, further, noise_std=noise_std)
+    result = dataclasses.replace(result, metrics=metrics)
     write_artifacts(result, dataset, workdir)
     if progress:
         print(f"artifacts in {workdir} after {time.perf_counter() - started:.1f} s")

@@ -17,6 +17,9 @@ Array = jax.Array
 _LAST = np.int32(np.iinfo(np.int32).max)
 _FIRST = np.int32(np.iinfo(np.int32).min)
 
+#: Rows in which entries are counted; a byte holds their number.
+_ROWS = 64
+
 
 def ordered_bits(values: Array) -> Array:
     """Integers that order as the values do.
@@ -84,7 +87,9 @@ def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> A
 
 
 def _count(condition: Array) -> Array:
-    return jnp.sum(condition, dtype=jnp.int32)
+    """True entries of ``(_ROWS, n)``: partial sums of bytes are twice as fast as of words."""
+    partial = jnp.sum(condition.astype(jnp.int8), axis=0, dtype=jnp.int8)
+    return jnp.sum(partial, dtype=jnp.int32)
 
 
 def _middle(low: Array, high: Array) -> Array:
@@ -93,10 +98,11 @@ def _middle(low: Array, high: Array) -> Array:
 
 
 def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
-    shape = bits.shape
-    bits = bits.reshape(-1)
+    shape, size = bits.shape, bits.size
     if among is not None:
-        bits = jnp.where(among.reshape(-1), bits, _LAST)
+        bits = jnp.where(among, bits, _LAST)
+    bits = jnp.pad(bits.reshape(-1), (0, -size % _ROWS), constant_values=_LAST)
+    bits = bits.reshape(_ROWS, -1)
     candidates = _count(bits < _LAST)
     k = jnp.clip(jnp.asarray(k, jnp.int32), 0, candidates)
 
@@ -116,28 +122,28 @@ def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
         low, high, at_high = state
         return (at_high > k) & (high - 1 > low)
 
-    _, threshold, at_threshold = jax.lax.while_loop(
-        unfinished, bisect, (_FIRST, jnp.asarray(_LAST - 1), candidates)
-    )
-    below = bits < threshold
-    ties = bits == threshold
-    # How many of the ties are not wanted; those with the highest positions go.
+    start = (_FIRST, jnp.asarray(_LAST - 1), candidates)
+    _, threshold, at_threshold = jax.lax.while_loop(unfinished, bisect, start)
+    # Of the entries at the threshold, those with the highest positions are too many.
     surplus = at_threshold - k
+    ties = bits == threshold
     last = _last_position(ties, _count(ties) - surplus, surplus > 0)
-    position = jnp.arange(bits.size, dtype=jnp.int32)
-    chosen = below | (ties & (position <= last))
-    return (chosen & (k > 0)).reshape(shape)
+    chosen = (bits < threshold) | (ties & (_positions(bits.shape) <= last))
+    return (chosen & (k > 0)).reshape(-1)[:size].reshape(shape)
+
+
+def _positions(shape: tuple[int, int]) -> Array:
+    return jnp.arange(shape[0] * shape[1], dtype=jnp.int32).reshape(shape)
 
 
 def _last_position(ties: Array, wanted: Array, needed: Array) -> Array:
     """The lowest position up to which there are ``wanted`` ties; the end where not needed."""
-    position = jnp.arange(ties.size, dtype=jnp.int32)
     end = jnp.int32(ties.size - 1)
 
     def bisect(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = _middle(low, high)
-        enough = _count(ties & (position <= middle)) >= wanted
+        enough = _count(ties & (_positions(ties.shape) <= middle)) >= wanted
         return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
 
     low = jnp.where(needed, jnp.int32(-1), end - 1)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax.engine.loop import train_step
-from fsjax.method import Batch, Method, Spec, TrainState
+from fsjax.engine.loop import Arrays, train_epoch, train_step
+from fsjax.method import CONNECTION_EPOCHS, Batch, Method, Spec, TrainState
 from fsjax.methods import METHODS
 from fsjax.selection import distinct_top_k
+from fsjax.sparsity import count_active
 
 #: D is unlike any other size, so that axes over columns can be told from others.
 N, B, D, K, C = 29, 8, 13, 4, 3
@@ -32,10 +33,24 @@ TABLE: dict[str, Callable[[], Method]] = {
         K, hidden=(6, 5), weights="scalar", dropout=0.2, layer_norm=False
     ),
     "random_selection": lambda: fsjax.methods.random_selection(K, hidden=(6,)),
+    "wast": lambda: fsjax.methods.wast(hidden=(6,), density=0.4),
+    "wast-epoch": lambda: fsjax.methods.wast(
+        hidden=(6,), density=0.4, update="epoch", drop="per_sign", accumulate=False
+    ),
+    "quick_selection": lambda: fsjax.methods.quick_selection(hidden=(6,), density=0.4),
+    "set": lambda: fsjax.methods.set(hidden=(6, 5), epsilon=1.5),
+    "rigl": lambda: fsjax.methods.rigl(hidden=(6, 5), epsilon=1.5),
+    "snip": lambda: fsjax.methods.snip(hidden=(6, 5), epsilon=1.5),
+    "ctre_seq": lambda: fsjax.methods.ctre_seq(hidden=(6, 5), epsilon=1.5, patience=1),
+    "ctre_sim": lambda: fsjax.methods.ctre_sim(hidden=(6, 5), epsilon=1.5),
+    "static_sparse": lambda: fsjax.methods.static_sparse(hidden=(6, 5), density=0.4, epsilon=None),
+    "dense": lambda: fsjax.methods.dense(hidden=(6, 5)),
 }
 
 every_method = pytest.mark.parametrize("name", TABLE)
-every_task = pytest.mark.parametrize("task", fsjax.tasks.TASKS)
+every_method_and_task = pytest.mark.parametrize(
+    ("name", "task"), [(name, task) for name, build in TABLE.items() for task in build().tasks]
+)
 
 
 def spec_for(task: str, **changes) -> Spec:
@@ -62,8 +77,7 @@ def test_every_method_is_in_the_table() -> None:
     assert set(METHODS) <= {name.split("-")[0] for name in TABLE}
 
 
-@every_method
-@every_task
+@every_method_and_task
 def test_one_program_with_stable_types(name: str, task: str) -> None:
     method = TABLE[name]()
     chex.clear_trace_counter()
@@ -82,8 +96,7 @@ def test_one_program_with_stable_types(name: str, task: str) -> None:
     )
 
 
-@every_method
-@every_task
+@every_method_and_task
 def test_scan_and_vmap_agree_with_single_steps(name: str, task: str) -> None:
     method, batch = TABLE[name](), batch_for(task)
     keys = jax.random.split(jax.random.key(5), 3)
@@ -102,8 +115,7 @@ def test_scan_and_vmap_agree_with_single_steps(name: str, task: str) -> None:
         chex.assert_trees_all_close(found, state.params, rtol=1e-4, atol=1e-5)
 
 
-@every_method
-@every_task
+@every_method_and_task
 def test_outputs_scores_and_selection(name: str, task: str) -> None:
     method, batch = TABLE[name](), batch_for(task)
     state = init(method, task)
@@ -121,8 +133,7 @@ def test_outputs_scores_and_selection(name: str, task: str) -> None:
         assert set(np.asarray(picks)) <= set(np.asarray(distinct_top_k(scores, K, picks)).tolist())
 
 
-@every_method
-@every_task
+@every_method_and_task
 def test_only_selected_columns_matter(name: str, task: str) -> None:
     method, batch = TABLE[name](), batch_for(task)
     state = init(method, task)
@@ -136,7 +147,7 @@ def test_only_selected_columns_matter(name: str, task: str) -> None:
 @every_method
 def test_permuted_columns_permute_the_selection(name: str) -> None:
     method = TABLE[name]()
-    batch, state = batch_for("classification"), init(TABLE[name](), "classification")
+    batch, state = batch_for(method.tasks[0]), init(method, method.tasks[0])
     order = np.random.default_rng(3).permutation(D)
 
     def permute(leaf: jax.Array) -> jax.Array:
@@ -147,13 +158,15 @@ def test_permuted_columns_permute_the_selection(name: str) -> None:
 
     permuted = state.replace(
         params=jax.tree.map(permute, state.params),
+        masks=jax.tree.map(permute, state.masks),
         extra=jax.tree.map(permute, state.extra),
         feature_mask=permute(state.feature_mask),
     )
     chex.assert_trees_all_close(method.score(permuted), method.score(state)[order], rtol=1e-5)
+    outputs = method.predict(state, batch.x)
     chex.assert_trees_all_close(
         method.predict(permuted, batch.x[:, order]),
-        method.predict(state, batch.x),
+        outputs[:, order] if outputs.shape[1] == D else outputs,
         rtol=1e-4,
         atol=1e-5,
     )
@@ -164,7 +177,8 @@ def test_permuted_columns_permute_the_selection(name: str) -> None:
 
 @every_method
 def test_ruled_out_columns_are_not_picked(name: str) -> None:
-    method, state = TABLE[name](), init(TABLE[name](), "classification")
+    method = TABLE[name]()
+    state = init(method, method.tasks[0])
     mask = jnp.arange(D) >= D - K
     state = state.replace(feature_mask=mask)
     picks = method.picks(state) if method.picks else None
@@ -176,15 +190,52 @@ def test_ruled_out_columns_are_not_picked(name: str) -> None:
 
 @every_method
 def test_padding_rows_have_no_weight(name: str) -> None:
-    method, state = TABLE[name](), init(TABLE[name](), "classification")
-    batch, key = batch_for("classification"), jax.random.key(2)
+    method = TABLE[name]()
+    state = init(method, method.tasks[0])
+    batch, key = batch_for(method.tasks[0]), jax.random.key(2)
     padded = batch._replace(weight=(jnp.arange(B) < 5).astype(jnp.float32))
-    other = padded._replace(
-        x=padded.x.at[5:].set(50.0), y=jnp.where(jnp.arange(B) < 5, padded.y, 0)
-    )
+    other = padded._replace(x=padded.x.at[5:].set(50.0), y=padded.y.at[5:].set(0))
     loss = jax.jit(lambda b, k: method.loss(state.params, state, b, k)[0])
     chex.assert_trees_all_close(loss(padded, key), loss(other, jax.random.clone(key)), rtol=1e-5)
     assert not np.isclose(loss(padded, jax.random.clone(key)), loss(batch, jax.random.clone(key)))
+
+
+@every_method_and_task
+def test_cheaper_form_is_the_same_network(name: str, task: str) -> None:
+    method, batch = TABLE[name](), batch_for(task)
+    state = init(method, task)
+    compressed = jax.jit(method.compress)(state)
+    chex.assert_trees_all_equal(method.expand(compressed), state)
+    chex.assert_trees_all_close(
+        method.predict(compressed, batch.x), method.predict(state, batch.x), rtol=1e-4, atol=1e-6
+    )
+
+
+@every_method_and_task
+def test_masks_keep_their_counts_and_mask(name: str, task: str) -> None:
+    method = TABLE[name]()
+    state = init(method, task)
+    if state.masks == ():
+        pytest.skip("the method masks nothing")
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.normal(size=(N, D)), jnp.float32)
+    y = {
+        "classification": jnp.asarray(rng.integers(0, C, N), jnp.int32),
+        "regression": jnp.asarray(rng.normal(size=(N, 2)), jnp.float32),
+        "reconstruction": jnp.zeros(N, jnp.int32),
+    }[task]
+    arrays = Arrays(x, y, jnp.ones(N), x[:9], y[:9], x[:0], y[:0])
+    if method.input_connections is not None:
+        state = state.replace(trace=jnp.zeros((len(CONNECTION_EPOCHS), D)))
+    epoch = jax.jit(lambda s: train_epoch(method, s, arrays)[0])
+    state = epoch(state)
+    active = [int(count) for count in count_active(state.masks)]
+    for _ in range(8):
+        state = epoch(state)
+        assert [int(count) for count in count_active(state.masks)] == active
+        inactive = jax.tree.map(lambda leaf, mask: leaf[~mask], state.params, state.masks)
+        assert not any(np.any(leaf) for leaf in jax.tree.leaves(inactive))
+    chex.assert_tree_all_finite(state.params)
 
 
 @every_method
@@ -195,6 +246,7 @@ def test_interrupted_run_repeats_an_uninterrupted_one(
     rng = np.random.default_rng(0)
     data = (rng.normal(size=(40, D)), rng.integers(0, C, 40))
     options = dict(seeds=(3, 4), num_epochs=5, batch_size=B, checkpoint_every=2, split="random")
+    options["num_features"] = K
     whole = fsjax.fit(method, data, **options)
 
     saved = fsjax.engine.checkpoint.Checkpoints.save

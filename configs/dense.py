@@ -1,0 +1,16 @@
+"""The dense network, the baseline of the CTRE paper's Table 2.
+
+    python -m experiments.run --config=configs/dense.py:madelon --workdir=runs/dense
+
+TABLE"""
+
+from __future__ import annotations
+
+import ml_collections
+
+from configs.rewiring import classifier_config, classifier_fields
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The setting of a data set."""
+    return classifier_config(variant, {"name": "dense", **classifier_fields(epsilon=False)})

@@ -1,0 +1,16 @@
+"""SNIP (Lee et al. 2019) as the CTRE paper compares with it.
+
+    python -m experiments.run --config=configs/snip.py:madelon --workdir=runs/snip
+
+TABLE"""
+
+from __future__ import annotations
+
+import ml_collections
+
+from configs.rewiring import classifier_config, classifier_fields
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The setting of a data set."""
+    return classifier_config(variant, {"name": "snip", **classifier_fields()})

@@ -1,0 +1,16 @@
+"""Static sparse training, the control of the methods that rewire.
+
+    python -m experiments.run --config=configs/static_sparse.py:madelon --workdir=runs/static
+
+TABLE"""
+
+from __future__ import annotations
+
+import ml_collections
+
+from configs.rewiring import classifier_config, classifier_fields
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The setting of a data set."""
+    return classifier_config(variant, {"name": "static_sparse", **classifier_fields()})

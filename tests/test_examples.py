@@ -1,0 +1,33 @@
+"""The examples run as they are."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def load(name: str) -> ModuleType:
+    """An example as a module."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_sparse_cnn(capsys: pytest.CaptureFixture[str]) -> None:
+    results = load("sparse_cnn").main(epochs=8)
+    accuracy, zeros = results["dense"]
+    assert accuracy > 0.9 and zeros == 0
+    accuracy, zeros = results["RigL"]
+    assert accuracy > 0.7 and zeros >= 0.8 - 1e-3
+    assert "RigL   accuracy" in capsys.readouterr().out
+
+
+def test_sparse_cnn_marks_its_few_added_lines() -> None:
+    text = (EXAMPLES / "sparse_cnn.py").read_text()
+    assert sum(line.endswith("  # sparse") for line in text.splitlines()) == 3
