@@ -80,6 +80,7 @@ def test_order_of_large_arrays_with_many_ties() -> None:
     values = np.random.default_rng(1).integers(0, 40, 30_000).astype(np.float32)
     for k in (1, 700, 15_000, 29_999):
         np.testing.assert_array_equal(smallest(values, k), first_of_sort(values, k))
+        assert kth_smallest(values, k) == np.sort(values)[k - 1]
 
 
 def test_one_compilation_for_every_k() -> None:
