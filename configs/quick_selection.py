@@ -7,7 +7,6 @@ TABLE"""
 from __future__ import annotations
 
 import ml_collections
-
 from ml_collections import config_dict
 
 from configs.rewiring import autoencoder_config

@@ -38,9 +38,9 @@ ROWS_AT_ONCE = 4096
 #: Starting weights of new connections, given the fan-in of the dense layer.
 GROW_INITS: dict[str, Callable[[Array, Sequence[int]], Array]] = {
     "zeros": lambda key, shape: jnp.zeros(shape),
-    "uniform": lambda key, shape: jax.random.uniform(
-        key, shape, minval=-1.0, maxval=1.0
-    ) * jnp.sqrt(6.0 / shape[0]),
+    "uniform": lambda key, shape: (
+        jax.random.uniform(key, shape, minval=-1.0, maxval=1.0) * jnp.sqrt(6.0 / shape[0])
+    ),
 }
 
 
@@ -166,9 +166,7 @@ def sparse_network(
         return activations(params, state, x)[-1]
 
     def task_loss(params: PyTree, state: TrainState, batch: Batch) -> Array:
-        return tasks.loss(
-            state.spec.task, apply(params, state, batch.x), batch.y, batch.weight
-        )
+        return tasks.loss(state.spec.task, apply(params, state, batch.x), batch.y, batch.weight)
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch, key: Array

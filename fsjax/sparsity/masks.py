@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from fsjax.errors import ConfigError
+from fsjax.sparsity.kth import random_subset
 
 Array = jax.Array
 PyTree = Any
@@ -115,9 +116,7 @@ def random_mask(key: Array, shape: Sequence[int], count: int) -> Array:
     Returns:
       bool of this shape.
     """
-    # Once per run, so a sort costs nothing, and every subset is equally likely.
-    order = jax.random.permutation(key, math.prod(shape))
-    return (order < count).reshape(shape)
+    return random_subset(key, count, jnp.ones(shape, bool))
 
 
 def init_masks(

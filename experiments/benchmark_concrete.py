@@ -1,0 +1,180 @@
+"""Benchmarks of the concrete selectors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import fsjax
+from experiments.timing import REPEATS, median, peak_gib, timed
+from fsjax.engine.loop import Arrays
+from fsjax.engine.seeds import choose_seed_axis, padded_seeds, place_seeds, train_seeds
+from fsjax.engine.train import init_states
+from fsjax.method import Spec
+
+#: The shape at which the published code is timed: COIL-20 with the paper's settings.
+ROWS, BATCH, K, D = 864, 16, 50, 1024
+
+
+def training(
+    name: str,
+    noise: str,
+    num_seeds: int,
+    axis: str,
+    epochs: int,
+    *,
+    batch: int = BATCH,
+    rows: int = ROWS,
+    columns: int = D,
+    embedding_dim: int | None = None,
+) -> dict[str, float]:
+    """Reconstruction of random data: time per step and seed after compilation, peak memory."""
+    options = {"embedding_dim": embedding_dim} if name == "ip_cae" else {}
+    method = getattr(fsjax.methods, name)(K, noise=noise, **options)
+    spec = Spec(columns, columns, "reconstruction", rows, batch, 200, False, True)
+    axis = choose_seed_axis(axis, num_seeds)
+    padded = padded_seeds(axis, num_seeds)
+    masks = np.ones((padded, columns), bool)
+    states = place_seeds(axis, init_states(method, spec, list(range(padded)), masks))
+    x = jnp.asarray(np.random.default_rng(0).uniform(size=(rows, columns)), jnp.float32)
+    y = jnp.zeros(rows, jnp.int32)
+    arrays = Arrays(x, y, jnp.ones(rows), x[: rows // 4], y[: rows // 4], x[:0], y[:0])
+
+    def run(epochs: int) -> None:
+        nonlocal states
+        states, _ = train_seeds(method, axis, False, states, arrays, jnp.int32(epochs))
+        jax.block_until_ready(states)
+
+    started = time.perf_counter()
+    run(0)
+    compile_seconds = time.perf_counter() - started
+    run(1)
+    steps = spec.steps_per_epoch * epochs * num_seeds
+    found = median([timed(lambda: run(epochs), steps) for _ in range(REPEATS)])
+    return {
+        "axis": axis,
+        **found,
+        "steps_per_second_all_seeds": 1e3 / found["wall_ms"],
+        "compile_seconds": compile_seconds,
+        "peak_gib": peak_gib(),
+    }
+
+
+def parts() -> dict[str, float]:
+    """CPU milliseconds of the parts of one step of IP-CAE with noise per row, each by itself."""
+    from fsjax.concrete.random import key_words
+    from fsjax.concrete.sampling import select_per_row
+    from fsjax.nets import MLP
+    from fsjax.optimizers import adam
+
+    keys = jax.random.split(jax.random.key(0), 8)
+    logits, x = jax.random.normal(keys[0], (K, D)), jax.random.uniform(keys[1], (BATCH, D))
+    kernel, psi = 0.03 * jax.random.normal(keys[2], (D, D)), jax.random.normal(keys[3], (K, D))
+    net, optimizer = MLP(D), adam(1e-3)
+    decoder = net.init(keys[4], jnp.zeros((1, K)))["params"]
+    z = jax.random.normal(keys[5], (BATCH, K))
+    warm, hot = jnp.float32(2.0), jax.random.key(1)
+
+    def words(i: jax.Array) -> jax.Array:
+        return key_words(jax.random.fold_in(hot, i))
+
+    def plain(logits: jax.Array, i: jax.Array) -> jax.Array:
+        noise = jax.random.gumbel(jax.random.fold_in(hot, i), (BATCH, K, D))
+        samples = jax.nn.softmax((logits + noise) / warm)
+        return jnp.sum(jnp.square(jnp.einsum("bkd,bd->bk", samples, x)))
+
+    def fused(logits: jax.Array, i: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.square(select_per_row(words(i), logits, x, warm)))
+
+    def descend(function: Callable) -> Callable:
+        return lambda logits, i: logits - 1e-3 * jax.grad(function)(logits, i)
+
+    def maps(pair: tuple, i: jax.Array) -> tuple:
+        kernel, psi = pair
+        grad = psi @ kernel
+        return kernel - 1e-6 * (psi.T @ grad), psi - 1e-6 * (grad @ kernel.T)
+
+    def adam_step(pair: tuple, i: jax.Array) -> tuple:
+        kernel, state = pair
+        updates, state = optimizer.update(1e-3 * kernel, state)
+        return kernel + updates, state
+
+    def decode(params: Any, i: jax.Array) -> Any:
+        loss = lambda p: jnp.mean(jnp.square(net.apply({"params": p}, z) - x))  # noqa: E731
+        return jax.tree.map(lambda p, g: p - 1e-4 * g, params, jax.grad(loss)(params))
+
+    bodies = {
+        "selector forward": (lambda c, i: c + 1e-9 * fused(c, i), logits),
+        "selector forward and backward": (descend(fused), logits),
+        "the same through jax.random.gumbel": (descend(plain), logits),
+        "psi W and its two gradients": (maps, (kernel, psi)),
+        "Adam on W": (adam_step, (kernel, optimizer.init(kernel))),
+        "decoder forward and backward": (decode, decoder),
+    }
+    found = {}
+    for label, (body, start) in bodies.items():
+        run = jax.jit(lambda c, body=body: jax.lax.fori_loop(0, 54, lambda i, c: body(c, i), c))
+        carry = jax.block_until_ready(run(start))
+        times = [timed(lambda run=run, carry=carry: run(carry), 54) for _ in range(REPEATS)]
+        found[label] = median(times)["cpu_ms"]
+    return found
+
+
+def torch_step() -> dict[str, float]:
+    """The same step in PyTorch, written plainly: one noise matrix per row, Adam."""
+    import torch
+    from torch import nn
+
+    class Selector(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.psi = nn.Parameter(torch.randn(K, D))
+            self.map = nn.Linear(D, D)
+            layers = nn.Linear(K, 200), nn.LayerNorm(200), nn.LeakyReLU(0.2), nn.Linear(200, D)
+            self.decoder = nn.Sequential(*layers)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            logits = self.map(self.psi).expand(len(x), K, D)
+            samples = nn.functional.gumbel_softmax(logits, tau=2.0)
+            return self.decoder(torch.bmm(samples, x[..., None])[..., 0])
+
+    model, x = Selector(), torch.rand(BATCH, D)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x), x).backward()
+            optimizer.step()
+
+    steps(10)
+    found = median([timed(lambda: steps(50), 50) for _ in range(REPEATS)])
+    return found | {"threads": torch.get_num_threads()}
+
+
+def cases() -> dict[str, tuple[Callable[[], dict], int]]:
+    """Measurements by name, each with the number of CPU devices that it needs (0: one)."""
+    found = {}
+    for noise in ("row", "batch"):
+        for seeds in (1, 10):
+            run = lambda n=noise, s=seeds: training("ip_cae", n, s, "auto", 4)  # noqa: E731
+            found[f"step/ip_cae, noise per {noise}, seeds {seeds}"] = (run, 2 * (seeds > 1))
+    for axis, devices in (("vmap", 0), ("map", 0), ("shard", 2)):
+        run = lambda a=axis: training("ip_cae", "row", 4, a, 4)  # noqa: E731
+        found[f"seed_axis/ip_cae, D 1024, 4 seeds, {axis}"] = (run, devices)
+        small = lambda a=axis: training(  # noqa: E731
+            "ip_cae", "batch", 4, a, 32, batch=32, columns=64
+        )
+        found[f"seed_axis/ip_cae, D 64, 4 seeds, {axis}"] = (small, devices)
+    wide = lambda: training(  # noqa: E731
+        "ip_cae", "row", 1, "auto", 1, rows=320, columns=20_000, embedding_dim=1000
+    )
+    found["memory/ip_cae, D 20000, P 1000, noise per row"] = (wide, 0)
+    found["parts/ip_cae, noise per row"] = (parts, 0)
+    found["torch/the same step, noise per row"] = (torch_step, 0)
+    return found

@@ -1,0 +1,190 @@
+"""Benchmarks of the networks that rewire themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import fsjax
+from experiments.timing import REPEATS, median, peak_gib, timed
+from fsjax.engine.loop import Arrays
+from fsjax.engine.seeds import choose_seed_axis, place_seeds, train_seeds
+from fsjax.engine.train import init_states
+from fsjax.method import Spec
+from fsjax.nets import Feedforward
+from fsjax.sparsity import Layer, drop, grow, random_mask, rewire, smallest
+from fsjax.sparsity.coordinates import gather, positions_of, sparse_dot
+from fsjax.sparsity.similarity import cosine
+
+#: Topology changes by the name of their method.
+RULES = {
+    "SET": (drop.magnitude, grow.random),
+    "SET, per sign": (drop.per_sign, grow.random),
+    "RigL": (drop.magnitude, grow.gradient),
+    "CTRE_seq": (drop.magnitude, grow.similar),
+    "CTRE_sim": (drop.magnitude, grow.similar_or_random),
+    "WAST": (drop.magnitude_times_importance, grow.important_inputs),
+}
+
+#: Changes that are timed together.
+LOOP = 20
+
+
+def wast(rows: int, columns: int, num_seeds: int) -> dict[str, Any]:
+    """Ten epochs of WAST after compilation: seconds per seed, and peak memory."""
+    method = fsjax.methods.wast()
+    spec = Spec(columns, columns, "reconstruction", rows, min(128, rows), 10, best_by="last")
+    axis = choose_seed_axis("auto", num_seeds)
+    masks = np.ones((num_seeds, columns), bool)
+    states = place_seeds(axis, init_states(method, spec, list(range(num_seeds)), masks))
+    x = np.random.default_rng(0).standard_normal((rows, columns), np.float32)
+    y = jnp.zeros(rows, jnp.int32)
+    arrays = Arrays(jnp.asarray(x), y, jnp.ones(rows), x[:0], y[:0], x[:0], y[:0])
+
+    def run(epochs: int) -> None:
+        nonlocal states
+        states, _ = train_seeds(method, axis, False, states, arrays, jnp.int32(epochs))
+        jax.block_until_ready(states)
+
+    started = time.perf_counter()
+    run(0)
+    compile_seconds = time.perf_counter() - started
+    found = median([timed(lambda: run(10), num_seeds) for _ in range(REPEATS)])
+    return {
+        "axis": axis,
+        "cpu_seconds_per_seed": found["cpu_ms"] / 1e3,
+        "wall_seconds_per_seed": found["wall_ms"] / 1e3,
+        "compile_seconds": compile_seconds,
+        "peak_gib": peak_gib(),
+    }
+
+
+def looped(step: Callable[[Any, jax.Array], Any], start: Any) -> dict[str, float]:
+    """Milliseconds of one step in a loop on the device."""
+    run = jax.jit(lambda carry: jax.lax.fori_loop(0, LOOP, lambda i, c: step(c, i), carry))
+    jax.block_until_ready(run(start))
+    return median([timed(lambda: run(start), LOOP) for _ in range(REPEATS)])
+
+
+def changes(rows: int, columns: int, density: float) -> dict[str, float]:
+    """CPU milliseconds of one topology change of a layer by every rule, and what it is beside."""
+    keys = jax.random.split(jax.random.key(0), 6)
+    mask = random_mask(keys[0], (rows, columns), round(density * rows * columns))
+    weight = jnp.where(mask, jax.random.normal(keys[1], mask.shape), 0.0)
+    about = Layer(
+        weight,
+        mask,
+        gradient=jax.random.normal(keys[2], mask.shape),
+        similarity=jax.random.uniform(keys[3], mask.shape),
+        importance=jax.random.uniform(keys[4], (rows, 1)),
+    )
+    found = {}
+    for name, rules in RULES.items():
+
+        def change(carry: tuple, i: jax.Array, rules: tuple = rules) -> tuple:
+            weight, mask, score = carry
+            layer = about._replace(
+                weight=weight, mask=mask, gradient=score, similarity=jnp.abs(score)
+            )
+            done = rewire(layer, *rules, 0.3, jax.random.fold_in(keys[5], i))
+            return 0.99 * weight + 0.01 * score, done.mask, jnp.roll(score, 1)
+
+        found[f"{name} cpu_ms"] = looped(change, (weight, mask, about.gradient))["cpu_ms"]
+
+    def by_sorting(carry: tuple, i: jax.Array) -> tuple:
+        weight, total = carry
+        return 0.99 * weight, total + jnp.sort(jnp.abs(weight).ravel())[i]
+
+    found["one sort of the weights cpu_ms"] = looped(by_sorting, (weight, 0.0))["cpu_ms"]
+    found["training step cpu_ms"] = training_step(rows, columns)
+    return found
+
+
+def training_step(columns: int, hidden: int) -> float:
+    """CPU milliseconds of a dense step of the autoencoder, batch 128, momentum."""
+    net, optimizer = Feedforward(columns, (hidden,), "sigmoid", "fan_in"), optax.sgd(0.1, 0.9)
+    params = net.init(jax.random.key(0), jnp.zeros((1, columns)))
+    x = jax.random.normal(jax.random.key(1), (128, columns))
+
+    def step(carry: tuple, i: jax.Array) -> tuple:
+        params, state = carry
+        grads = jax.grad(lambda p: jnp.mean(jnp.square(net.apply(p, x) - x)))(params)
+        updates, state = optimizer.update(grads, state)
+        return optax.apply_updates(params, updates), state
+
+    return looped(step, (params, optimizer.init(params)))["cpu_ms"]
+
+
+def forms(rows: int, columns: int, density: float) -> dict[str, float]:
+    """CPU milliseconds of a layer with its gradients, batch 100, as masks and as coordinates."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    count = round(density * rows * columns)
+    mask = random_mask(keys[0], (rows, columns), count)
+    weight = jnp.where(mask, jax.random.normal(keys[1], mask.shape), 0.0)
+    x = jax.random.normal(keys[2], (rows, 100))
+    where = positions_of(mask, count)
+    bias = jnp.zeros(columns)
+
+    def by_mask(weight: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.sum(jax.nn.relu(jnp.where(mask, weight, 0.0).T @ x))
+
+    def by_coordinates(values: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.sum(jax.nn.relu(sparse_dot(values, where // columns, where % columns, x, bias)))
+
+    def descend(function: Callable) -> Callable:
+        def step(carry: tuple, i: jax.Array) -> tuple:
+            gradients = jax.grad(function, argnums=(0, 1))(*carry)
+            return jax.tree.map(lambda p, g: p - 1e-6 * g, carry, gradients)
+
+        return step
+
+    return {
+        "mask cpu_ms": looped(descend(by_mask), (weight, x))["cpu_ms"],
+        "coordinates cpu_ms": looped(descend(by_coordinates), (gather(weight, where), x))["cpu_ms"],
+        "positions of the mask cpu_ms": looped(
+            lambda c, i: (~c[0], positions_of(c[0], count)), (mask, where)
+        )["cpu_ms"],
+    }
+
+
+def cosines() -> dict[str, float]:
+    """CPU milliseconds of the similarity of two layers of 1000 over 1800 rows."""
+    keys = jax.random.split(jax.random.key(0))
+    before, after = (jax.random.normal(key, (1800, 1000)) for key in keys)
+    found = looped(lambda c, i: (c[0] * 1.0001, cosine(c[0], after)), (before, before[:1000]))
+    return {"cosine similarity cpu_ms": found["cpu_ms"]}
+
+
+def selection(size: int) -> dict[str, float]:
+    """CPU milliseconds of marking the smallest 6 % of the weights."""
+    weight = jax.random.normal(jax.random.key(0), (1000, size // 1000))
+
+    def mark(carry: tuple, i: jax.Array) -> tuple:
+        weight, _ = carry
+        return 0.99 * weight, smallest(jnp.abs(weight), round(0.06 * size))
+
+    return {"cpu_ms": looped(mark, (weight, weight > 0))["cpu_ms"]}
+
+
+def cases() -> dict[str, tuple[Callable[[], dict], int]]:
+    """Measurements by name, each with the number of CPU devices that it needs (0: one)."""
+    return {
+        "wast/madelon, 2000 x 500, 10 epochs, 1 seed": (lambda: wast(2000, 500, 1), 0),
+        "wast/madelon, 2000 x 500, 10 epochs, 4 seeds": (lambda: wast(2000, 500, 4), 2),
+        "wast/150 x 50000, 10 epochs, 1 seed": (lambda: wast(150, 50_000, 1), 0),
+        "change/784 x 200, density 0.2": (lambda: changes(784, 200, 0.2), 0),
+        "change/5000 x 200, density 0.2": (lambda: changes(5000, 200, 0.2), 0),
+        "change/1000 x 1000, density 0.2": (lambda: changes(1000, 1000, 0.2), 0),
+        "change/similarity, 1800 rows, 1000 x 1000": (cosines, 0),
+        "smallest/100,000 weights": (lambda: selection(100_000), 0),
+        "smallest/1,000,000 weights": (lambda: selection(1_000_000), 0),
+        "form/1000 x 1000, density 0.002": (lambda: forms(1000, 1000, 0.002), 0),
+        "form/1000 x 1000, density 0.02": (lambda: forms(1000, 1000, 0.02), 0),
+        "form/784 x 500, density 0.016": (lambda: forms(784, 500, 0.016), 0),
+    }

@@ -1,0 +1,100 @@
+"""The plain network: shapes, both ways to start, and a NumPy version of its forward pass."""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fsjax.nets import Feedforward
+from fsjax.nets.feedforward import ACTIVATIONS, INITIALISATIONS, sparse_activations
+from fsjax.sparsity.coordinates import gather
+
+NUMPY = {
+    "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+}
+
+
+def layers_of(net: Feedforward, key: jax.Array, columns: int) -> dict:
+    return jax.jit(net.init)(key, jnp.ones((1, columns)))["params"]
+
+
+@pytest.mark.parametrize("hidden", [(20,), (20, 10)])
+def test_shapes(key: jax.Array, hidden: tuple[int, ...]) -> None:
+    net, x = Feedforward(7, hidden), jnp.ones((3, 5))
+    params = layers_of(net, key, 5)
+    widths = (5, *hidden, 7)
+    assert list(params) == [f"layer_{i}" for i in range(len(hidden) + 1)]
+    for i, layer in enumerate(params.values()):
+        chex.assert_shape(layer["kernel"], (widths[i], widths[i + 1]))
+        chex.assert_shape(layer["bias"], (widths[i + 1],))
+    values = net.apply({"params": params}, x, method="activations")
+    assert [value.shape for value in values] == [(3, width) for width in widths]
+    chex.assert_trees_all_equal(values[0], x)
+    chex.assert_trees_all_equal(net.apply({"params": params}, x), values[-1])
+
+
+@pytest.mark.parametrize("initialisation", INITIALISATIONS)
+def test_starting_weights(key: jax.Array, initialisation: str) -> None:
+    net = Feedforward(30, (300, 200), "relu", initialisation)
+    for layer in layers_of(net, key, 400).values():
+        kernel, bias = np.asarray(layer["kernel"]), np.asarray(layer["bias"])
+        fan_in, fan_out = kernel.shape
+        if initialisation == "fan_in":
+            bound = 1 / np.sqrt(fan_in)
+            # Biases are drawn from the same range, as in PyTorch.
+            assert 0.7 * bound < np.abs(bias).max() <= bound
+        else:
+            bound = np.sqrt(6 / (fan_in + fan_out))
+            assert not bias.any()
+        assert 0.99 * bound < np.abs(kernel).max() <= bound
+        # Uniform: the mean and the variance within five standard errors.
+        assert abs(kernel.mean()) < 5 * bound / np.sqrt(3 * kernel.size)
+        error = 5 * bound**2 * np.sqrt(4 / 45 / kernel.size)
+        assert abs(kernel.var() - bound**2 / 3) < error
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_forward_pass(key: jax.Array, activation: str) -> None:
+    net = Feedforward(3, (6, 4), activation, "fan_in")
+    params = layers_of(net, key, 5)
+    x = np.random.default_rng(0).normal(size=(8, 5))
+    expected = [x]
+    for i, layer in enumerate(params.values()):
+        y = expected[-1] @ np.asarray(layer["kernel"], np.float64) + np.asarray(layer["bias"])
+        expected.append(y if i == 2 else NUMPY[activation](y))
+    found = net.apply({"params": params}, jnp.asarray(x, jnp.float32), method="activations")
+    chex.assert_trees_all_close(found, [e.astype(np.float32) for e in expected], atol=1e-6)
+
+
+#: With eleven layers, as layer_10 comes before layer_2 in the order of words.
+WIDTHS = [(6, 5), (6, 5, 4, 7, 6, 5, 4, 6, 5, 4)]
+
+
+@pytest.mark.parametrize(
+    ("activation", "hidden"), [("relu", WIDTHS[1]), ("sigmoid", WIDTHS[0]), ("tanh", WIDTHS[0])]
+)
+def test_coordinates_give_the_same_values(activation: str, hidden: tuple[int, ...]) -> None:
+    net, rng = Feedforward(3, hidden, activation), np.random.default_rng(0)
+    params, positions = {}, {}
+    for i, (fan_in, width) in enumerate(zip((9, *hidden), (*hidden, 3), strict=True)):
+        mask = rng.random((fan_in, width)) < 0.4
+        where = np.flatnonzero(mask) if i != 1 else np.zeros(0, int)  # One layer stays dense.
+        kernel = np.where(mask, rng.normal(size=mask.shape), 0)
+        params[f"layer_{i}"] = {"kernel": kernel, "bias": rng.normal(size=width)}
+        positions[f"layer_{i}"] = {"kernel": where, "bias": np.zeros(0, int)}
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), params)
+    positions = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.int32), positions)
+    x = jnp.asarray(rng.normal(size=(8, 9)), jnp.float32)
+
+    @jax.jit
+    def both(params: dict, x: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+        values = jax.tree.map(gather, params, positions)
+        found = sparse_activations(values, positions, x, activation)
+        return found, net.apply({"params": params}, x, method="activations")
+
+    chex.assert_trees_all_close(*both(params, x), rtol=1e-4, atol=1e-5)
