@@ -25,8 +25,8 @@ from fsjax.sparsity import (
     apply_masks,
     erdos_renyi_counts,
     init_masks,
-    largest,
     rewire,
+    snip_masks,
     uniform_counts,
 )
 from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
@@ -266,12 +266,7 @@ def sparse_network(
     def start(state: TrainState, data: Batch, key: Array) -> TrainState:
         batch = random_batch(key, data, state.spec.batch_size)
         gradients = jax.grad(task_loss)(state.params, state, batch)
-        kernels = {layer: leaves["kernel"] for layer, leaves in state.params.items()}
-        numbers = counts([kernel.shape for kernel in kernels.values()])
-        masks = dict(state.masks)
-        for (layer, kernel), count in zip(kernels.items(), numbers, strict=True):
-            sensitivity = jnp.abs(gradients[layer]["kernel"] * kernel)
-            masks[layer] = {**masks[layer], "kernel": largest(sensitivity, count)}
+        masks = snip_masks(state.params, gradients, counts)
         return state.replace(masks=masks, params=apply_masks(state.params, masks))
 
     def score(state: TrainState) -> Array:
@@ -355,8 +350,8 @@ def layer_similarities(
     activations: Callable[[Array], list[Array]], x: Array, name: str
 ) -> list[Array]:
     """Similarities ``(I, O)`` of every layer over the rows ``(N, D)``, taken in chunks."""
-    size = min(ROWS_AT_ONCE, x.shape[0])
-    chunks = -(-x.shape[0] // size)
+    chunks = -(-x.shape[0] // ROWS_AT_ONCE)
+    size = -(-x.shape[0] // chunks)
 
     def sums(number: Array) -> list[Moments]:
         rows = number * size + jnp.arange(size)

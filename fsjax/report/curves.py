@@ -265,7 +265,7 @@ def _mark_best(axes: Axes, values: np.ndarray, best_epoch: np.ndarray) -> None:
         edgecolors="black",
         linewidths=0.8,
         zorder=3,
-        label="best epoch" if len(values) == 1 else "best epoch of a seed",
+        label="best epoch" if len(values) == 1 else "kept epoch of a seed",
     )
 
 

@@ -230,7 +230,7 @@ def test_masks_keep_their_counts_and_mask(name: str, task: str) -> None:
     epoch = jax.jit(lambda s: train_epoch(method, s, arrays)[0])
     state = epoch(state)
     active = [int(count) for count in count_active(state.masks)]
-    for _ in range(8):
+    for _ in range(40):
         state = epoch(state)
         assert [int(count) for count in count_active(state.masks)] == active
         inactive = jax.tree.map(lambda leaf, mask: leaf[~mask], state.params, state.masks)
