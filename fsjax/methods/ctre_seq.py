@@ -39,7 +39,7 @@ def ctre_seq(
     Args:
       hidden: widths of the hidden layers, as a tuple.
       epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
-      density: instead of epsilon (then ``None``), the share of connections in every layer.
+      density: instead of epsilon (then 0), the share of connections in every layer.
       drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
       order: ``similar_first``; ``random_first`` until validation stalls (appendix E, ablation 1);
         ``half``: random in the first half of the epochs, similar in the second (ablation 2).

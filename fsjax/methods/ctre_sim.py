@@ -48,7 +48,7 @@ def ctre_sim(
     Args:
       hidden: widths of the hidden layers, as a tuple.
       epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
-      density: instead of epsilon (then ``None``), the share of connections in every layer.
+      density: instead of epsilon (then 0), the share of connections in every layer.
       drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
       drop: ``magnitude``, ``lowest_similarity`` or ``random`` (section 5.2).
       grow: ``similar_or_random``, ``similar`` ("w/o random") or ``dissimilar_or_random`` ("LTH";

@@ -35,7 +35,7 @@ def quick_selection(
     Args:
       hidden: widths of the hidden layers, as a tuple.
       epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
-      density: instead of epsilon (then ``None``), the share of connections in every layer.
+      density: instead of epsilon (then 0), the share of connections in every layer.
       drop_fraction: share of the connections that is replaced after each epoch, in [0, 1].
       drop: ``per_sign``, or ``magnitude`` over all weights.
       grow_init: new weights are ``zeros``, or ``uniform`` within sqrt(6 / n_in).

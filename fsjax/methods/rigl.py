@@ -29,7 +29,7 @@ def rigl(
     Args:
       hidden: widths of the hidden layers, as a tuple.
       epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
-      density: instead of epsilon (then ``None``), the share of connections in every layer.
+      density: instead of epsilon (then 0), the share of connections in every layer.
       drop_fraction: share of the connections that is replaced, constant, in [0, 1].
       grow_init: new weights are ``zeros``, or ``uniform`` within sqrt(6 / n_in).
       learning_rate: of gradient descent with Nesterov's momentum.

@@ -32,7 +32,7 @@ def set(  # noqa: A001
     Args:
       hidden: widths of the hidden layers, as a tuple.
       epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
-      density: instead of epsilon (then ``None``), the share of connections in every layer.
+      density: instead of epsilon (then 0), the share of connections in every layer.
       drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
       drop: ``magnitude`` as in CTRE's comparison, or ``per_sign`` as in the original.
       grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.

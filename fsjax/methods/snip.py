@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fsjax.errors import ConfigError
 from fsjax.method import Method
 from fsjax.methods.cached import cached_method
 from fsjax.methods.sparse_network import sparse_network
@@ -28,7 +27,7 @@ def snip(
     Args:
       hidden: widths of the hidden layers, as a tuple.
       epsilon: Erdos-Renyi: a layer keeps ``epsilon (n_in + n_out)`` connections.
-      density: instead of epsilon (then ``None``), the share kept in every layer.
+      density: instead of epsilon (then 0), the share kept in every layer.
       learning_rate: of gradient descent with Nesterov's momentum.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights in the loss.
@@ -39,8 +38,6 @@ def snip(
     Raises:
       ConfigError: for a value outside its range.
     """
-    if epsilon is None and density is None:
-        raise ConfigError("snip prunes; give epsilon or density")
     return sparse_network(
         "snip",
         hidden=hidden,

@@ -127,6 +127,8 @@ def sparse_network(
         check_at_least_0(label, value)
     optimizer = sgd(learning_rate, momentum)
     hyper = {"l2": l2, "input_noise": input_noise}
+    if rewiring is not None or prune_at_start:
+        check_sparse(name, epsilon, density)
     if rewiring is not None:
         check_share("drop_fraction", rewiring.drop_fraction)
         check_choice("grow_init", rewiring.grow_init, GROW_INITS)
@@ -208,8 +210,9 @@ def sparse_network(
             similarities = layer_similarities(
                 lambda rows: firing(compressed, rows), x, rewiring.similarity
             )
-        params, masks, new = dict(state.params), dict(state.masks), {}
-        for number, layer in enumerate(state.params):
+        params, masks, kept = dict(state.params), dict(state.masks), dict(state.masks)
+        for number in range(len(state.params)):
+            layer = f"layer_{number}"
             kernel, mask = params[layer]["kernel"], masks[layer]["kernel"]
             key_layer, key_init = jax.random.split(jax.random.fold_in(key_rules, number))
             about = Layer(
@@ -225,13 +228,9 @@ def sparse_network(
             kernel = jnp.where(changed.mask, jnp.where(changed.new, fresh, kernel), 0.0)
             params[layer] = {**params[layer], "kernel": kernel}
             masks[layer] = {**masks[layer], "kernel": changed.mask}
-            new[layer] = {
-                "bias": jnp.zeros_like(masks[layer]["bias"]),
-                "kernel": changed.new,
-            }
-        keep = jax.tree.map(lambda mask, fresh: mask & ~fresh, masks, new)
+            kept[layer] = {**kept[layer], "kernel": changed.mask & ~changed.new}
         opt_state = optax.tree_utils.tree_map_params(
-            optimizer, lambda moment, kept: jnp.where(kept, moment, 0), state.opt_state, keep
+            optimizer, lambda moment, keep: jnp.where(keep, moment, 0), state.opt_state, kept
         )
         return state.replace(params=params, masks=masks, opt_state=opt_state)
 
@@ -318,18 +317,26 @@ def connection_counts(
 ) -> Callable[[list[tuple[int, ...]]], list[int]] | None:
     """From the shapes of the layers to their connections; ``None`` where neither is given.
 
+    A value of 0 counts as not given, for command lines that cannot say ``None``.
+
     Raises:
       ConfigError: where both are given, or one is out of its range.
     """
-    if epsilon is not None and density is not None:
-        raise ConfigError(f"epsilon={epsilon} and density={density}; give one of them")
-    if epsilon is not None:
+    if epsilon and density:
+        raise ConfigError(f"epsilon={epsilon} and density={density}; set one of them to 0")
+    if epsilon:
         erdos_renyi_counts([], epsilon)
         return lambda shapes: erdos_renyi_counts(shapes, epsilon)
-    if density is not None:
+    if density:
         uniform_counts([], density)
         return lambda shapes: uniform_counts(shapes, density)
     return None
+
+
+def check_sparse(name: str, epsilon: float | None, density: float | None) -> None:
+    """Raises ConfigError where neither epsilon nor density says how sparse a network is."""
+    if not epsilon and not density:
+        raise ConfigError(f"{name} trains a sparse network; give epsilon or density")
 
 
 def random_batch(key: Array, data: Batch, size: int) -> Batch:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fsjax.method import Method
 from fsjax.methods.cached import cached_method
-from fsjax.methods.sparse_network import sparse_network
+from fsjax.methods.sparse_network import check_sparse, sparse_network
 
 
 @cached_method
@@ -24,7 +24,7 @@ def static_sparse(
     Args:
       hidden: widths of the hidden layers, as a tuple.
       epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
-      density: instead of epsilon (then ``None``), the share of connections in every layer.
+      density: instead of epsilon (then 0), the share of connections in every layer.
       learning_rate: of gradient descent with Nesterov's momentum.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights in the loss.
@@ -35,6 +35,7 @@ def static_sparse(
     Raises:
       ConfigError: for a value outside its range.
     """
+    check_sparse("static_sparse", epsilon, density)
     return sparse_network(
         "static_sparse",
         hidden=hidden,

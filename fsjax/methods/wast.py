@@ -16,6 +16,7 @@ from fsjax.methods.sparse_network import (
     check_choice,
     check_hidden,
     check_share,
+    check_sparse,
     connection_counts,
     input_connections,
 )
@@ -88,6 +89,7 @@ def wast(
     hidden = check_hidden(hidden)
     if len(hidden) != 1:
         raise ConfigError(f"hidden={hidden}; wast has one hidden layer, such as (200,)")
+    check_sparse("wast", None, density)
     counts = connection_counts(None, density)
     check_choice("drop", drop, DROPS)
     check_choice("sensitivity", sensitivity, SENSITIVITIES)

@@ -86,7 +86,8 @@ def sparse_activations(
     """
     # Neurons first, so that a connection moves one contiguous row of the batch.
     values = [x.T]
-    for number, layer in enumerate(sorted(params, key=lambda name: int(name.split("_")[1]))):
+    for number in range(len(params)):
+        layer = f"layer_{number}"
         kernel, bias = params[layer]["kernel"], params[layer]["bias"]
         where = positions[layer]["kernel"]
         if where.size:
