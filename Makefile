@@ -22,7 +22,7 @@ demo: $(STAMP)
 	@echo "pictures: runs/demo/*/curves.png and runs/demo/*/selection.png"
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

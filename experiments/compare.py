@@ -68,13 +68,15 @@ def override(config: ml_collections.ConfigDict, assignment: str) -> None:
         holder = config
         for parent in parents:
             holder = holder[parent]
-        kind = type(holder[last])
+        # The type of a field that is still empty, too.
+        kind = holder.get_type(last)
         if kind is tuple:
-            value = tuple(type(holder[last][0])(item) for item in text.split(",") if item)
+            item_kind = type(holder[last][0]) if holder[last] else int
+            value = tuple(item_kind(item) for item in text.split(",") if item)
         elif kind is bool:
             value = {"true": True, "false": False}[text.lower()]
         else:
-            value = text if kind is type(None) else kind(text)
+            value = kind(text)
         holder[last] = value
     except (KeyError, AttributeError):
         raise ConfigError(f"--set={assignment}: the config has no such field or value") from None

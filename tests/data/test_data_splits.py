@@ -95,7 +95,7 @@ def test_sizes_of_sets_by_their_shape(name, rows, num_train, sizes) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(
-    rows=st.integers(10, 300),
+    rows=st.integers(30, 300),
     seed=st.none() | st.integers(0, 2**32 - 1),
     protocol=st.sampled_from(sorted(data.PROTOCOLS)),
     valid=st.sampled_from([0.0, 0.1, 0.3]),
@@ -149,6 +149,42 @@ def test_a_class_that_is_too_small_is_named() -> None:
     data.make_split(dataset, "stratified", fractions=(0.8, 0.0, 0.2))
 
 
+@pytest.mark.parametrize("protocol", ["stratified", "random", "wast", "official"])
+@pytest.mark.parametrize(("share", "count"), [(0.0, 0), (0.1, 16), (0.5, 80)])
+def test_valid_fraction_is_that_of_the_training_rows(protocol, share: float, count: int) -> None:
+    y = (np.arange(200) % 2).astype(np.int32)
+    mark = (np.arange(200) >= 160).astype(np.uint8)
+    dataset = table(200, y, official_split=mark)
+    split = data.make_split(dataset, protocol, valid_fraction=share)
+    assert [len(part) for part in split] == [160 - count, count, 40]
+    # Whatever validates, the test rows stay.
+    usual = data.make_split(dataset, protocol)
+    assert np.array_equal(np.sort(split.test), np.sort(usual.test))
+    assert len(usual.valid) == (32 if protocol in ("official", "wast") else 40)
+
+
+@pytest.mark.parametrize("protocol", ["random", "wast"])
+def test_a_valid_fraction_above_0_is_one_row_at_least(protocol: str) -> None:
+    assert len(data.make_split(table(50), protocol, valid_fraction=0.001).valid) == 1
+
+
+def test_valid_fraction_goes_before_that_of_fractions() -> None:
+    dataset = table(100)
+    split = data.make_split(dataset, "random", fractions=(0.4, 0.1, 0.5), valid_fraction=0.4)
+    assert [len(part) for part in split] == [30, 20, 50]
+
+
+def test_valid_fraction_of_the_ip_cae_protocol() -> None:
+    mark = (np.arange(100) >= 80).astype(np.uint8)
+    with_official = table(100, official_split=mark)
+    for share, count in ((0.0, 0), (0.25, 20)):
+        split = data.make_split(with_official, "ip_cae", valid_fraction=share)
+        assert [len(part) for part in split] == [80 - count, count, 20]
+        # Without official test rows it keeps its own shares.
+        split = data.make_split(table(100), "ip_cae", valid_fraction=share)
+        assert [len(part) for part in split] == [60, 20, 20]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -156,7 +192,9 @@ def test_a_class_that_is_too_small_is_named() -> None:
         ({"task": "classify"}, "did you mean 'classification'"),
         ({"fractions": (0.5, 0.2, 0.2)}, "sum to 1"),
         ({"fractions": (0.8, 0.2, 0.0)}, "train and test must be above 0"),
-        ({"valid_fraction": 1.0}, "valid_fraction=1.0"),
+        ({"valid_fraction": 1.0}, "valid_fraction=1.0 is outside 0 to below 1"),
+        ({"valid_fraction": -0.1}, "valid_fraction=-0.1 is outside"),
+        ({"valid_fraction": float("nan")}, "valid_fraction=nan is outside"),
         ({"protocol": "official"}, "no official split; choose protocol=stratified"),
         ({"protocol": "stratified"}, "needs classes.*no target"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import subprocess
 import sys
@@ -11,14 +12,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from configs import cae, gjsd, ip_cae, random_selection
+from configs import ctre_seq, ctre_sim, gjsd, ip_cae, quick_selection, snip, wast
 from experiments import compare
-from experiments.launch import run_experiment
+from experiments.launch import build_method, run_experiment
+from fsjax.data import available
+from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError, DataError
+from fsjax.evaluation import check_protocols
 from fsjax.methods import METHODS
+from fsjax.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
-MODULES = {"cae": cae, "gjsd": gjsd, "ip_cae": ip_cae, "random_selection": random_selection}
+#: What the configs share; all other files are configs.
+SHARED = ("__init__", "common", "rewiring")
+MODULES = {
+    path.stem: importlib.import_module(f"configs.{path.stem}")
+    for path in sorted((ROOT / "configs").glob("*.py"))
+    if path.stem not in SHARED
+}
 
 
 def launch(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -128,6 +139,9 @@ def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_every_method_has_a_config_that_runs(name: str, tmp_path: Path) -> None:
     config = quick(MODULES[name])
     assert config.method.name == name
+    if len(config.method.hidden) > 1:
+        # The same network with one layer less to compile.
+        config.method.hidden = (20,)
     result = run_experiment(config, tmp_path / name, progress=False)
     assert result["method"] == name
     for variant in ("coil20,quick", "isolet,reconstruction", "madelon"):
@@ -144,6 +158,112 @@ def test_configs_are_the_papers_settings() -> None:
     assert gjsd.get_config("isolet").method.gjsd_weight == 0.05
     assert ip_cae.get_config("mice_protein").num_features == 10
     assert ip_cae.get_config().data.name == "digits"
+
+
+def test_configs_of_rewiring_networks_are_the_papers_settings() -> None:
+    for module, epochs in ((wast, 10), (quick_selection, 100)):
+        config = module.get_config("madelon")
+        assert (config.task, config.num_features, config.seeds) == (
+            "reconstruction",
+            20,
+            (0, 1, 2, 3, 4),
+        )
+        assert (config.train.num_epochs, config.train.batch_size) == (epochs, 128)
+        assert (config.data.split, config.data.scaling) == ("wast", "scalar")
+        assert (config.data.valid_fraction, config.train.best_by) == (0.0, "last")
+        assert config.evaluation.protocols == ("svm", "embedded")
+        assert config.evaluation.num_features == ()
+        assert module.get_config("isolet").evaluation.num_features == (25, 75, 100, 150, 200)
+        assert module.get_config("mnist").evaluation.num_features == ()
+    weights = {
+        name: (wast.get_config(name).method.sensitivity_weight, wast.get_config(name).num_features)
+        for name in ("madelon", "coil20", "mnist", "isolet", "smk_can_187", "gla_bra_180")
+    }
+    assert weights == {
+        "madelon": (0.9, 20),
+        "coil20": (0.4, 50),
+        "mnist": (0.4, 50),
+        "isolet": (0.9, 50),
+        "smk_can_187": (0.01, 50),
+        "gla_bra_180": (0.001, 50),
+    }
+    assert wast.get_config("gla_bra_180").method.learning_rate == 0.001
+
+    config = ctre_sim.get_config("madelon")
+    assert (config.method.hidden, config.method.epsilon) == ((1000, 1000, 1000), 1.0)
+    assert (config.train.num_epochs, config.train.batch_size) == (500, 100)
+    assert (config.data.scaling, config.data.valid_fraction) == ("standard", 0.1)
+    assert (config.train.best_by, config.train.record_test) == ("accuracy", True)
+    assert ctre_sim.get_config("isolet").data.scaling == "minmax"
+    assert ctre_sim.get_config("isolet,reconstruction").train.best_by == "loss"
+    assert ctre_sim.get_config().method.hidden == (200, 200, 200)
+
+
+@pytest.mark.parametrize("quick_run", [False, True], ids=["whole", "quick"])
+@pytest.mark.parametrize("name", MODULES)
+def test_every_config_fits_every_data_set(name: str, quick_run: bool) -> None:
+    fields = set(MODULES[name].get_config().to_dict())
+    options = set(MODULES[name].get_config().method)
+    for data, task in ((data, task) for data in available() for task in TASKS):
+        words = (data, task, "quick") if quick_run else (task, data)
+        config = MODULES[name].get_config(",".join(words))
+        assert config.data.name == data
+        assert (set(config), set(config.method)) == (fields, options)
+        assert (len(config.seeds) == 2) == quick_run
+        assert config.train.num_epochs <= 5 or not quick_run
+        method = build_method(config)
+        assert method.name == name
+        assert config.task in method.tasks
+        assert config.task == task or len(method.tasks) == 1
+        columns = ENTRIES[data].shape[1]
+        assert 1 <= config.num_features <= columns
+        check_protocols(config.evaluation.protocols, config.evaluation.num_features, columns)
+
+
+def test_wast_from_the_command_line(tmp_path: Path) -> None:
+    done = launch(
+        "run",
+        "--config=configs/wast.py:digits,quick",
+        "--config.train.num_epochs=1",
+        "--config.evaluation.num_features=5,8",
+        "--config.data.noise_std=0.1",
+        f"--workdir={tmp_path / 'run'}",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "svm_accuracy" in done.stdout
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    metrics = result["metrics"]
+    svm = {"svm_accuracy", "svm_accuracy_k5", "svm_accuracy_k8"}
+    assert svm | {"reconstruction_frobenius", "mse"} == set(metrics)
+    for name in svm:
+        assert len(metrics[name]) == 2 and all(20 < value <= 100 for value in metrics[name])
+    assert np.mean(metrics["svm_accuracy_k5"]) < np.mean(metrics["svm_accuracy"])
+    assert (result["task"], result["num_features"]) == ("reconstruction", 10)
+    assert result["best_epoch"] == [1, 1]
+    with (tmp_path / "run" / "metrics.csv").open() as file:
+        recorded = {f"{row['split']}/{row['metric']}" for row in csv.DictReader(file)}
+    assert {"train/loss", "train/sparsity", "train/topology_change"} <= recorded
+    assert not any(name.startswith("valid") for name in recorded)
+    for name in ("config.json", "scores.npz", "curves.png", "selection.png", "checkpoints"):
+        assert (tmp_path / "run" / name).exists()
+
+
+def test_a_network_of_other_widths_from_the_command_line(tmp_path: Path) -> None:
+    done = launch(
+        "run",
+        "--config=configs/ctre_sim.py:quick",
+        "--config.train.num_epochs=1",
+        "--config.method.hidden=20,20,20",
+        "--config.method.epsilon=0",
+        "--config.method.density=0.2",
+        f"--workdir={tmp_path / 'run'}",
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["cost"]["params"] == 256 + 80 + 80 + 40
+    with (tmp_path / "run" / "metrics.csv").open() as file:
+        recorded = {f"{row['split']}/{row['metric']}" for row in csv.DictReader(file)}
+    assert {"train/sparsity", "valid/accuracy", "test/accuracy"} <= recorded
 
 
 def test_own_table(tmp_path: Path) -> None:
@@ -187,6 +307,39 @@ def test_mistakes_train_nothing_and_leave_nothing(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("module", "changes", "message"),
+    [
+        (
+            wast,
+            {"evaluation.num_features": (5, 65)},
+            "evaluation.num_features has 65 but X has 64 columns; choose at most 64",
+        ),
+        (wast, {"evaluation.num_features": (0,)}, "evaluation.num_features=0; choose a whole"),
+        (wast, {"evaluation.protocols": ("smv",)}, "did you mean 'svm'"),
+        (wast, {"task": "classification"}, "wast is for the task reconstruction"),
+        (wast, {"method.hidden": (20, 20)}, "wast has one hidden layer"),
+        (wast, {"data.valid_fraction": 1.0}, "valid_fraction=1.0"),
+        (wast, {"data.noise_std": -1.0}, "noise_std=-1.0"),
+        (wast, {"train.best_by": "accuracy"}, "needs classes"),
+        (ctre_sim, {"method.density": 0.1}, "epsilon=5.0 and density=0.1; set one of them to 0"),
+        (ctre_sim, {"method.epsilon": 0.0}, "ctre_sim trains a sparse network; give"),
+        (ctre_sim, {"method.grow": "similiar"}, "grow='similiar': did you mean 'similar'"),
+        (ctre_seq, {"method.order": "randomfirst"}, "did you mean 'random_first'"),
+        (snip, {"train.best_by": "acuracy"}, "did you mean 'accuracy'"),
+    ],
+)
+def test_mistakes_with_rewiring_networks(
+    module, changes: dict, message: str, tmp_path: Path
+) -> None:
+    config = quick(module)
+    config.update_from_flattened_dict(changes)
+    with pytest.raises((ConfigError, DataError), match=message) as caught:
+        run_experiment(config, tmp_path / "run", progress=False)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
 def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is a file"):
@@ -211,6 +364,14 @@ def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
         (
             ["--config=configs/ip_cae.py", "--workdir={tmp}", "--config.num_features=99"],
             "choose at most 64",
+        ),
+        (
+            ["--config=configs/ctre_sim.py", "--workdir={tmp}", "--config.method.density=0.1"],
+            "epsilon=5.0 and density=0.1; set one of them to 0",
+        ),
+        (
+            ["--config=configs/wast.py", "--workdir={tmp}", "--config.evaluation.num_features=99"],
+            "evaluation.num_features has 99 but X has 64 columns",
         ),
     ],
 )
@@ -239,6 +400,24 @@ def test_compare_prints_one_table(tmp_path: Path) -> None:
     results = list(tmp_path.glob("*/result.json"))
     assert len(results) == 2
     assert json.loads(results[0].read_text())["seeds"] == [1, 2, 3]
+
+
+def test_variants_that_the_comma_has_cut_are_joined() -> None:
+    parts = "configs/wast.py:madelon,quick,configs/set.py,configs/snip.py:isolet".split(",")
+    names = compare.join_variants(parts)
+    assert names == ["configs/wast.py:madelon,quick", "configs/set.py", "configs/snip.py:isolet"]
+    assert compare.join_variants([]) == []
+    label, config = compare.load_config(names[0])
+    assert label == "wast-madelon-quick"
+    assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
+
+
+def test_overrides_of_fields_that_are_still_empty() -> None:
+    config = quick(ctre_sim)
+    for assignment in ("evaluation.num_features=5,8", "method.density=0.1", "data.target=label"):
+        compare.override(config, assignment)
+    assert config.evaluation.num_features == (5, 8)
+    assert (config.method.density, config.data.target) == (0.1, "label")
 
 
 @pytest.mark.parametrize(
