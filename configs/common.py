@@ -41,13 +41,17 @@ OTHER_SETTINGS = {
 }
 
 
-def parse_variant(variant: str | None) -> tuple[str, str, bool]:
+def parse_variant(variant: str | None, task: str = "classification") -> tuple[str, str, bool]:
     """Data set, task and whether a quick run is asked for.
+
+    Args:
+      variant: words joined by commas.
+      task: where no word says so.
 
     Raises:
       ConfigError: for a word that is none of these.
     """
-    name, task, quick = "digits", "classification", False
+    name, quick = "digits", False
     for word in filter(None, (variant or "").split(",")):
         if word == "quick":
             quick = True
@@ -61,17 +65,20 @@ def parse_variant(variant: str | None) -> tuple[str, str, bool]:
     return name, task, quick
 
 
-def base_config(variant: str | None, method: dict[str, Any]) -> ml_collections.ConfigDict:
+def base_config(
+    variant: str | None, method: dict[str, Any], task: str = "classification"
+) -> ml_collections.ConfigDict:
     """The configuration of a data set as the papers run it.
 
     Args:
       variant: see :func:`parse_variant`.
       method: the fields of ``config.method``, with the method's ``name``.
+      task: where the variant has none.
 
     Returns:
       The configuration, with every field that ``experiments/run.py`` reads.
     """
-    name, task, quick = parse_variant(variant)
+    name, task, quick = parse_variant(variant, task)
     in_paper = name in PAPER_SETTINGS
     k, batch_size = PAPER_SETTINGS.get(name) or OTHER_SETTINGS.get(name, (50, 128))
     return ml_collections.ConfigDict(

@@ -9,6 +9,7 @@ from ml_collections import config_dict
 
 from configs.common import base_config
 from fsjax.data.catalog import ENTRIES
+from fsjax.errors import ConfigError
 
 #: The five seeds of the WAST paper's code.
 SEEDS = (0, 1, 2, 3, 4)
@@ -35,9 +36,12 @@ def autoencoder_config(
       method: the fields of ``config.method``.
       num_epochs: of training.
     """
-    config = base_config(variant, method)
+    config = base_config(variant, method, "reconstruction")
     name, quick = config.data.name, len(config.seeds) == 2
-    config.task = "reconstruction"
+    if config.task != "reconstruction":
+        raise ConfigError(
+            f"{method['name']} trains an autoencoder; leave {config.task!r} out of the variant"
+        )
     config.num_features = num_features(name)
     config.seeds = SEEDS[:2] if quick else SEEDS
     config.data.split = "wast"

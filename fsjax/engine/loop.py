@@ -170,9 +170,11 @@ def _keep_best(state: TrainState, metrics: dict[str, Array]) -> TrainState:
     by_accuracy = state.spec.best_by == "accuracy" and "valid/accuracy" in metrics
     value = -metrics["valid/accuracy"] if by_accuracy else metrics.get("valid/loss")
     if value is None:
-        return state
-    # A NaN never compares as smaller, so it counts as the worst.
-    better = value < state.best.value
+        # Without validation rows the newest is the best.
+        better, value = jnp.ones((), bool), metrics["train/loss"]
+    else:
+        # A NaN never compares as smaller, so it counts as the worst.
+        better = value < state.best.value
     kept = ((), (), ())
     if state.spec.best_by != "last":
         kept = (state.params, state.masks, state.extra)

@@ -16,13 +16,11 @@ from fsjax.methods.sparse_network import (
     check_choice,
     check_hidden,
     check_share,
-    check_sparse,
-    connection_counts,
     input_connections,
 )
 from fsjax.nets import Feedforward
 from fsjax.optimizers import sgd
-from fsjax.sparsity import Layer, apply_masks, init_masks, rewire
+from fsjax.sparsity import Layer, apply_masks, init_masks, rewire, uniform_counts
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 
@@ -89,8 +87,7 @@ def wast(
     hidden = check_hidden(hidden)
     if len(hidden) != 1:
         raise ConfigError(f"hidden={hidden}; wast has one hidden layer, such as (200,)")
-    check_sparse("wast", None, density)
-    counts = connection_counts(None, density)
+    uniform_counts([], density)
     check_choice("drop", drop, DROPS)
     check_choice("sensitivity", sensitivity, SENSITIVITIES)
     check_choice("update", update, UPDATES)
@@ -110,7 +107,7 @@ def wast(
     def init(key: Array, spec: Spec) -> TrainState:
         key_train, key_network, key_masks = jax.random.split(key, 3)
         params = network(spec).init(key_network, jnp.zeros((1, spec.num_features)))["params"]
-        masks = init_masks(key_masks, params, counts)
+        masks = init_masks(key_masks, params, lambda shapes: uniform_counts(shapes, density))
         nothing = jnp.zeros(spec.num_features)
         return create_state(
             key_train,

@@ -426,3 +426,9 @@ def test_overrides_of_fields_that_are_still_empty() -> None:
 def test_bad_overrides(assignment: str) -> None:
     with pytest.raises(ConfigError, match=assignment.split("=")[0]):
         compare.override(quick(), assignment)
+
+
+def test_a_task_that_an_autoencoder_does_not_have_is_refused() -> None:
+    with pytest.raises(ConfigError, match="leave 'regression' out"):
+        wast.get_config("digits,regression")
+    assert wast.get_config("digits,reconstruction").task == "reconstruction"

@@ -197,7 +197,7 @@ def test_starting_connections_and_weights() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(density=0.0), "wast trains a sparse network"),
+        (dict(density=0.0), "density=0.0; choose a value above 0"),
         (dict(density=-0.1), "density=-0.1; choose a value above 0"),
         (dict(density=1.5), "density=1.5"),
         (dict(hidden=(6, 5)), r"hidden=\(6, 5\); wast has one hidden layer, such as \(200,\)"),
