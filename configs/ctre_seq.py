@@ -2,7 +2,14 @@
 
     python -m experiments.run --config=configs/ctre_seq.py:madelon --workdir=runs/ctre_seq
 
-TABLE"""
+Variants: a data set, a task and ``quick``. Three hidden layers of 1000, epsilon 1, 500 epochs
+unless said otherwise; test accuracy in percent at the epoch with the best validation accuracy, and
+minutes of training for all seeds on 2 cores, with other work beside them:
+
+| variant | paper | here | minutes |
+| --- | --- | --- | --- |
+| madelon, ``hidden=100,100,100`` | 82.2 +- 2.4 | 85.92 +- 1.24 (4 seeds) | 1 |
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,13 @@
 
     python -m experiments.run --config=configs/quick_selection.py:madelon --workdir=runs/qs
 
-TABLE"""
+Variants: a data set and ``quick``. Accuracy in percent of a support vector machine on 20 columns,
+and seconds of training for all seeds on 2 cores:
+
+| variant | paper | here | seconds |
+| --- | --- | --- | --- |
+| madelon | 82.07 +- 1.10 | 82.57 +- 0.49 (5 seeds) | 12 |
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,14 @@
 
     python -m experiments.run --config=configs/rigl.py:madelon --workdir=runs/rigl
 
-TABLE"""
+Variants: a data set, a task and ``quick``. Three hidden layers of 1000, epsilon 1, 500 epochs
+unless said otherwise; test accuracy in percent at the epoch with the best validation accuracy, and
+minutes of training for all seeds on 2 cores, with other work beside them:
+
+| variant | paper | here | minutes |
+| --- | --- | --- | --- |
+| madelon | 50.0 +- 0.0 | 50.00 +- 0.00 (4 seeds) | 3 |
+"""
 
 from __future__ import annotations
 

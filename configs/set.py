@@ -2,7 +2,15 @@
 
     python -m experiments.run --config=configs/set.py:madelon --workdir=runs/set
 
-TABLE"""
+Variants: a data set, a task and ``quick``. Three hidden layers of 1000, epsilon 1, 500 epochs
+unless said otherwise; test accuracy in percent at the epoch with the best validation accuracy, and
+minutes of training for all seeds on 2 cores, with other work beside them:
+
+| variant | paper | here | minutes |
+| --- | --- | --- | --- |
+| madelon | 61.7 +- 1.2 | 60.33 +- 2.32 (4 seeds) | 7 |
+| isolet | 75.2 +- 4.7 | 73.49 +- 6.80 (4 seeds) | 7 |
+"""
 
 from __future__ import annotations
 

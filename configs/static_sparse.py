@@ -2,7 +2,8 @@
 
     python -m experiments.run --config=configs/static_sparse.py:madelon --workdir=runs/static
 
-TABLE"""
+Variants: a data set, a task and ``quick``; three hidden layers of 1000 and 500 epochs.
+"""
 
 from __future__ import annotations
 

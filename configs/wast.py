@@ -2,7 +2,18 @@
 
     python -m experiments.run --config=configs/wast.py:madelon --workdir=runs/wast
 
-TABLE"""
+Variants: a data set and ``quick``. Accuracy in percent of a support vector machine on K columns (20
+of Madelon, 50 otherwise), and seconds of training for all seeds on 2 cores:
+
+| variant | paper | here | seconds |
+| --- | --- | --- | --- |
+| madelon | 83.27 +- 0.63 | 82.87 +- 1.09 (5 seeds) | 4 |
+| coil20 | 99.58 +- 0.14 | 99.10 +- 0.52 (5 seeds) | 5 |
+| isolet | 85.33 +- 1.39 | 86.24 +- 0.61 (5 seeds) | 7 |
+| pcmac | 60.51 +- 2.53 | 78.51 +- 0.76 (5 seeds) | 16 |
+| mnist | 95.27 +- 0.26 | 95.12 +- 0.20 (4 seeds) | 99 |
+| madelon, ``sensitivity_weight=0.0`` | 55.50 +- 2.45 | 58.90 +- 4.49 (10 seeds) | 6 |
+"""
 
 from __future__ import annotations
 
