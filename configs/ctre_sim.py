@@ -8,8 +8,8 @@ minutes of training for all seeds on 2 cores, with other work beside them:
 
 | variant | paper | here | minutes |
 | --- | --- | --- | --- |
-| madelon | 78.8 +- 2.2 | 80.37 +- 0.62 (4 seeds) | 18 |
-| madelon, ``hidden=100,100,100`` | 81.6 +- 1.3 | 82.46 +- 0.71 (4 seeds) | 1 |
+| madelon | 78.8 +- 2.2 | 79.42 +- 1.16 (4 seeds) | 5 |
+| madelon, ``hidden=100,100,100`` | 81.6 +- 1.3 | 81.88 +- 1.14 (4 seeds) | 1 |
 | isolet | 88.3 +- 0.7 | 90.11 +- 0.86 (4 seeds) | 13 |
 | mnist, hidden 500, epsilon 5, 120 epochs | 97.7 +- 0.1 | 97.43 +- 0.09 (2 seeds) | 21 |
 """
