@@ -57,7 +57,7 @@ def test_wast_without_sensitivity() -> None:
     # Paper: 55.50.
     config = wast.get_config("madelon")
     config.method.sensitivity_weight = 0.0
-    assert metric(config, "svm_accuracy") <= 68
+    assert metric(config, "svm_accuracy") <= 65
 
 
 @pytest.mark.slow
