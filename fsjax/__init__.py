@@ -1,7 +1,7 @@
 """fsjax: neural feature selection and sparse training in JAX."""
 
 from fsjax import concrete, data, methods, tasks
-from fsjax.engine import FitResult, fit, use_compilation_cache, use_cpu_devices
+from fsjax.engine import FitResult, fit, fit_sizes, use_compilation_cache, use_cpu_devices
 from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
 from fsjax.method import Batch, Method, Snapshot, Spec, TrainState, create_state
 
@@ -22,6 +22,7 @@ __all__ = [
     "create_state",
     "data",
     "fit",
+    "fit_sizes",
     "methods",
     "tasks",
     "use_compilation_cache",

@@ -15,6 +15,7 @@ The engine (``fsjax/engine``) does, for each seed::
             state = method.after_step(state, grads, aux, batch, key)
         keep the snapshot with the best validation value of method.predict
         state = method.after_epoch(state, data, key)
+        stop if method.finished(state)
     method.score(state), method.picks(state): the selected features
 """
 
@@ -34,8 +35,9 @@ Array = jax.Array
 PyTree = Any
 
 
-#: What may tell the best epoch: the validation loss, the validation accuracy, or being the last.
-BEST_BY = ("loss", "accuracy", "last")
+#: What may tell the best epoch: the validation loss, accuracy or (two classes) area under the ROC
+#: curve, or being the last.
+BEST_BY = ("loss", "accuracy", "auc", "last")
 
 #: Epochs after which the connections of the input neurons are counted; 0 is before training.
 CONNECTION_EPOCHS = (0, 1, 5, 10)
@@ -55,6 +57,9 @@ class Spec(NamedTuple):
       drop_last: whether the incomplete last batch of an epoch is left out.
       best_by: what tells the best epoch, one of :data:`BEST_BY`; ``last`` keeps the state after
         the last epoch.
+      repeats: times that an epoch visits every training row.
+      image_shape: ``(H, W)`` or ``(H, W, channels)`` where a row is an image, else ``None``.
+      image_order: ``C`` where rows hold pixels line by line, ``F`` column by column.
     """
 
     num_features: int
@@ -66,11 +71,14 @@ class Spec(NamedTuple):
     shuffle: bool = True
     drop_last: bool = False
     best_by: str = "loss"
+    repeats: int = 1
+    image_shape: tuple[int, ...] | None = None
+    image_order: str = "C"
 
     @property
     def steps_per_epoch(self) -> int:
         """Optimiser steps in one epoch, at least 1."""
-        full, rest = divmod(self.num_samples, self.batch_size)
+        full, rest = divmod(self.num_samples * self.repeats, self.batch_size)
         return max(full if self.drop_last or rest == 0 else full + 1, 1)
 
 
@@ -124,6 +132,8 @@ class TrainState:
         training rows are false.
       extra: whatever else the method carries (importances, smoothed masks, ...).
       best: the snapshot with the best validation value.
+      value: scalar float32, what the newest epoch was judged by: the validation loss, or minus the
+        accuracy or AUC; the training loss where there are no validation rows.
       trace: ``(T, D)`` float32 connections of the input neurons after each of
         :data:`CONNECTION_EPOCHS`, or ``()``; no snapshot takes it back.
       spec: static facts of the run.
@@ -139,6 +149,7 @@ class TrainState:
     feature_mask: Array
     extra: PyTree
     best: Snapshot
+    value: Array
     trace: PyTree
     spec: Spec = struct.field(pytree_node=False)
 
@@ -187,6 +198,7 @@ def create_state(
         feature_mask=jnp.ones((spec.num_features,), bool),
         extra=extra,
         best=Snapshot(*kept, jnp.full((), jnp.inf, jnp.float32), zero),
+        value=jnp.full((), jnp.inf, jnp.float32),
         trace=(),
         spec=spec,
     )
@@ -208,7 +220,8 @@ class Method(NamedTuple):
       name: the registered name.
       init: ``(key, spec) -> TrainState``; called once per seed.
       loss: ``(params, state, batch, key) -> (scalar, aux)``; differentiated by ``params``.
-      optimizer: an Optax transformation of the gradients.
+      optimizer: an Optax transformation of the gradients, or a function of the :class:`Spec` that
+        gives one, for schedules.
       predict: ``(state, x[B, D]) -> outputs[B, C]`` with the discrete selection and no noise.
       score: ``(state) -> scores[D]``: importance of each column, larger is better.
       after_step: ``(state, grads, aux, batch, key) -> state``: projections, per-step updates.
@@ -217,9 +230,14 @@ class Method(NamedTuple):
       compress, expand: ``(state) -> state``, inverse to each other: another form of the state in
         which ``loss`` and ``predict`` are cheaper, for the steps and the validation of an epoch.
       start: ``(state, batch, key) -> state`` with all training rows, once before the first step.
+      finished: ``(state) -> bool``, looked at after every epoch: whether the seed has no more to
+        learn; its later epochs are skipped.
       picks: ``(state) -> indices[K]`` where the method chooses its own features, possibly with
         duplicates; ``None`` where the selection is the top K of ``score``.
       monitor: ``(state) -> {name: scalar}``: further values to record after each epoch.
+      gates: ``(state) -> gates[D]`` in [0, 1], for methods that open and close the inputs.
+      search_from: first value of the hyperparameter ``strength`` in a search for the one with which
+        exactly K gates stay open; ``None`` trains once, with the strength that was given.
       input_connections: ``(state) -> counts[D]``: connections of every input neuron, for methods
         with masks on their input layer.
       num_features: K, where the method fixes it; ``None`` otherwise.
@@ -230,7 +248,7 @@ class Method(NamedTuple):
     name: str
     init: Callable[[Array, Spec], TrainState]
     loss: Callable[[PyTree, TrainState, Batch, Array], tuple[Array, dict[str, Array]]]
-    optimizer: optax.GradientTransformation
+    optimizer: optax.GradientTransformation | Callable[[Spec], optax.GradientTransformation]
     predict: Callable[[TrainState, Array], Array]
     score: Callable[[TrainState], Array]
     after_step: Callable[..., TrainState] = _same_state
@@ -238,8 +256,11 @@ class Method(NamedTuple):
     compress: Callable[[TrainState], TrainState] = _same_state
     expand: Callable[[TrainState], TrainState] = _same_state
     start: Callable[..., TrainState] | None = None
+    finished: Callable[[TrainState], Array] | None = None
     picks: Callable[[TrainState], Array] | None = None
     monitor: Callable[[TrainState], dict[str, Array]] = _no_metrics
+    gates: Callable[[TrainState], Array] | None = None
+    search_from: float | None = None
     input_connections: Callable[[TrainState], Array] | None = None
     num_features: int | None = None
     tasks: tuple[str, ...] = TASKS

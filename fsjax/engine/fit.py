@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
 from fsjax.data.arrays import as_dataset
+from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
+from fsjax.data.splits import Split
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.prepare import Prepared, prepare
 from fsjax.engine.result import FitResult, choose_features, predict_seed
+from fsjax.engine.search import Found, gate_metrics, search_strengths, usable_gates
 from fsjax.engine.seeds import choose_seed_axis
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_whole, nearest
@@ -33,7 +38,8 @@ def fit(
     batch_size: int = 64,
     shuffle: bool = True,
     drop_last: bool = False,
-    split: str = "paper",
+    min_steps_per_epoch: int = 1,
+    split: str | Split | Sequence[Split] = "paper",
     split_per_seed: bool = False,
     scaling: str = "paper",
     valid_fraction: float | None = None,
@@ -59,7 +65,10 @@ def fit(
       batch_size: rows per step, at least 1; at most all training rows are taken.
       shuffle: whether each epoch visits the rows in a new order.
       drop_last: whether the incomplete last batch of an epoch is left out.
-      split: a protocol of ``fsjax.data.make_split``; ``paper`` is that of the data set's paper.
+      min_steps_per_epoch: an epoch visits all training rows as often as it takes to have this
+        many steps (BinMask, section 4.1: 30).
+      split: a protocol of ``fsjax.data.make_split``; ``paper`` is that of the data set's paper. Or
+        a ``fsjax.data.Split`` of your own, or one for each seed.
       split_per_seed: whether each seed draws its own split; the papers share one.
       scaling: a kind of ``fsjax.data.fit_scaler``; ``paper`` is that of the data set's paper.
       valid_fraction: share, in [0, 1), of the training rows that validates; ``None`` takes that
@@ -67,7 +76,7 @@ def fit(
       noise_std: standard deviation of Gaussian noise that is added to the scaled training rows
         once (WAST, appendix G), at least 0.
       best_by: what tells the epoch whose state is kept: the lowest validation ``loss``, the
-        highest validation ``accuracy``, or ``last`` for the last epoch.
+        highest validation ``accuracy`` or (two classes) ``auc``, or ``last`` for the last epoch.
       record_test: whether the test metrics are recorded after each epoch, for learning curves;
         nothing is chosen by them.
       seed_axis: ``vmap``, ``map``, ``shard``, or ``auto`` to choose by the device. The results
@@ -86,18 +95,102 @@ def fit(
       ConfigError: for settings that do not fit.
       NonFiniteLossError: if the training loss leaves the finite numbers.
     """
+    return _fit(
+        method,
+        data,
+        (num_features,),
+        seeds=seeds,
+        task=task,
+        num_epochs=num_epochs,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        drop_last=drop_last,
+        min_steps_per_epoch=min_steps_per_epoch,
+        split=split,
+        split_per_seed=split_per_seed,
+        scaling=scaling,
+        valid_fraction=valid_fraction,
+        noise_std=noise_std,
+        best_by=best_by,
+        record_test=record_test,
+        seed_axis=seed_axis,
+        progress=progress,
+        checkpoint_dir=checkpoint_dir,
+        checkpoint_every=checkpoint_every,
+        before_training=before_training,
+    )[0]
+
+
+def fit_sizes(
+    method: Method,
+    data: Dataset | tuple[np.ndarray, np.ndarray | None],
+    sizes: Sequence[int],
+    **options: Any,
+) -> dict[int, FitResult]:
+    """:func:`fit` for several numbers of columns that share what they can.
+
+    A method that ranks the columns is trained once. One that searches for the strength that keeps
+    exactly K (BinMask, STG) uses every training for each K.
+
+    Args:
+      method: what to train, made without a number of features of its own where it can be.
+      data: as for :func:`fit`.
+      sizes: numbers of columns, each at least 1.
+      **options: those of :func:`fit`, but ``num_features``.
+
+    Returns:
+      The result for each number, in the order given.
+
+    Raises:
+      ConfigError, DataError, NonFiniteLossError: as :func:`fit`.
+    """
+    if not len(sizes) or "num_features" in options:
+        raise ConfigError(f"sizes={tuple(sizes)}; give at least one number, and no num_features")
+    results = _fit(method, data, tuple(sizes), **options)
+    return dict(zip(sizes, results, strict=True))
+
+
+def _fit(
+    method: Method,
+    data: Dataset | tuple[np.ndarray, np.ndarray | None],
+    sizes: Sequence[int | None],
+    *,
+    seeds: Sequence[int] = (0,),
+    task: str | None = None,
+    num_epochs: int = 200,
+    batch_size: int = 64,
+    shuffle: bool = True,
+    drop_last: bool = False,
+    min_steps_per_epoch: int = 1,
+    split: str | Split | Sequence[Split] = "paper",
+    split_per_seed: bool = False,
+    scaling: str = "paper",
+    valid_fraction: float | None = None,
+    noise_std: float = 0.0,
+    best_by: str = "loss",
+    record_test: bool = False,
+    seed_axis: str = "auto",
+    progress: bool = False,
+    checkpoint_dir: str | Path | None = None,
+    checkpoint_every: int = 20,
+    before_training: Callable[[], None] | None = None,
+) -> list[FitResult]:
     task = _task(method, task)
     dataset = data if isinstance(data, Dataset) else as_dataset(*data, task=task)
     num_epochs = check_whole("num_epochs", num_epochs)
     batch_size = check_whole("batch_size", batch_size)
+    min_steps = check_whole("min_steps_per_epoch", min_steps_per_epoch)
     checkpoint_every = check_whole("checkpoint_every", checkpoint_every)
-    k = _number_to_select(method, num_features)
+    several = len(sizes) > 1
+    sizes = [k if several else _number_to_select(method, k) for k in sizes]
     axis = choose_seed_axis(seed_axis, len(seeds))
-    _check_best_by(best_by, task)
+    _check_best_by(best_by, task, dataset)
+    for k in sizes:
+        check_num_features(k, dataset.num_features)
     prepared = prepare(
         dataset,
         task=task,
-        num_features=k,
+        num_features=max(sizes),
         seeds=seeds,
         split=split,
         split_per_seed=split_per_seed,
@@ -106,45 +199,99 @@ def fit(
         noise_std=noise_std,
         record_test=record_test,
     )
-    num_samples = len(prepared.splits[0].train)
-    spec = Spec(
-        num_features=dataset.num_features,
-        num_outputs=prepared.num_outputs,
+    spec = make_spec(
+        prepared,
+        dataset,
         task=task,
-        num_samples=num_samples,
-        batch_size=min(batch_size, num_samples),
+        batch_size=batch_size,
         num_epochs=num_epochs,
         shuffle=shuffle,
         drop_last=drop_last,
-        best_by=best_by if len(prepared.splits[0].valid) else "last",
+        best_by=best_by,
+        min_steps=min_steps,
     )
     seeds = tuple(int(s) for s in seeds)
-    checkpoints = None
-    if checkpoint_dir is not None:
-        identity = _identity(method, dataset, spec, seeds, prepared)
-        checkpoints = Checkpoints(checkpoint_dir, identity)
+    # Fails on a network that cannot take these shapes, before anything is trained.
+    jax.eval_shape(lambda: method.init(jax.random.key(0), spec))
     if before_training is not None:
         before_training()
-    trained = train(
-        method,
-        spec,
-        seeds,
-        prepared,
-        axis=axis,
-        progress=progress,
-        checkpoints=checkpoints,
-        checkpoint_every=checkpoint_every,
+    checksum = data_checksum(prepared) if checkpoint_dir is not None else 0
+
+    def run(folder: Path | None, **options: Any) -> Trained:
+        checkpoints = None
+        if folder is not None:
+            identity = _identity(method, dataset, spec, options.get("seeds", seeds), checksum)
+            identity |= {f"hyper.{name}": list(v) for name, v in options.get("hyper", {}).items()}
+            checkpoints = Checkpoints(folder, identity)
+        options = {"seeds": seeds, "prepared": prepared, **options}
+        return train(
+            method,
+            spec,
+            axis=axis,
+            progress=progress,
+            checkpoints=checkpoints,
+            checkpoint_every=checkpoint_every,
+            **options,
+        )
+
+    folder = None if checkpoint_dir is None else Path(checkpoint_dir)
+    if method.search_from is None:
+        outcomes = [(run(folder), None)] * len(sizes)
+    else:
+        outcomes = search_strengths(method, seeds, sizes, prepared, run, folder)
+    return [
+        _result(method, dataset, spec, seeds, k, prepared, trained, found)
+        for k, (trained, found) in zip(sizes, outcomes, strict=True)
+    ]
+
+
+def make_spec(
+    prepared: Prepared,
+    dataset: Dataset,
+    *,
+    task: str,
+    batch_size: int,
+    num_epochs: int,
+    shuffle: bool = True,
+    drop_last: bool = False,
+    best_by: str = "loss",
+    min_steps: int = 1,
+) -> Spec:
+    """The static facts of a run on prepared data; ``min_steps`` is that of an epoch."""
+    split = prepared.splits[0]
+    num_samples, num_columns = prepared.arrays.x_train.shape[-2:]
+    repeats = 1
+    if min_steps > 1:
+        repeats = max(1, math.ceil(min_steps * batch_size / num_samples))
+    whole = num_columns == dataset.num_features
+    return Spec(
+        num_features=num_columns,
+        num_outputs=prepared.num_outputs,
+        task=task,
+        num_samples=num_samples,
+        batch_size=min(batch_size, num_samples * repeats),
+        num_epochs=num_epochs,
+        shuffle=shuffle,
+        drop_last=drop_last,
+        best_by=best_by if len(split.valid) else "last",
+        repeats=repeats,
+        image_shape=dataset.image_shape if whole else None,
+        image_order=dataset.image_order,
     )
-    return _result(method, dataset, spec, seeds, k, prepared, trained)
 
 
-def _identity(
-    method: Method, dataset: Dataset, spec: Spec, seeds: tuple[int, ...], prepared: Prepared
-) -> dict[str, object]:
-    """What makes a run the same run: a checkpoint of another one must not be continued."""
+def data_checksum(prepared: Prepared) -> int:
+    """CRC-32 of the rows that are trained and validated on."""
     checksum = 0
     for leaf in prepared.arrays:
         checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
+    return checksum
+
+
+def _identity(
+    method: Method, dataset: Dataset, spec: Spec, seeds: tuple[int, ...], checksum: int
+) -> dict[str, object]:
+    """What makes a run the same run: a checkpoint of another one must not be continued."""
     return {
         "method": method.name,
         **{f"method.{name}": repr(value) for name, value in method.settings},
@@ -168,11 +315,13 @@ def _task(method: Method, task: str | None) -> str:
     return task
 
 
-def _check_best_by(best_by: str, task: str) -> None:
+def _check_best_by(best_by: str, task: str, dataset: Dataset) -> None:
     if best_by not in BEST_BY:
         raise ConfigError(f"best_by={best_by!r}: {nearest(best_by, BEST_BY)}")
     if best_by == "accuracy" and task != "classification":
         raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
+    if best_by == "auc" and (task != "classification" or dataset.num_classes != 2):
+        raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
 
 
 def _number_to_select(method: Method, num_features: int | None) -> int:
@@ -196,6 +345,7 @@ def _result(
     k: int,
     prepared: Prepared,
     trained: Trained,
+    found: Found | None,
 ) -> FitResult:
     states, history = jax.vmap(TrainState.at_best)(trained.states), trained.history
     scores, selected = map(np.asarray, choose_features(method, k, states))
@@ -205,9 +355,11 @@ def _result(
         truth = x if spec.task == "reconstruction" else y
         per_seed.append(embedded_metrics(spec.task, outputs, truth))
     metrics = {name: np.array([m[name] for m in per_seed]) for name in per_seed[0]}
-    best_epoch = np.asarray(states.best.epoch)
-    if spec.best_by == "last":
-        best_epoch = np.full(len(seeds), spec.num_epochs, np.int32)
+    best_epoch = np.asarray(states.epoch if spec.best_by == "last" else states.best.epoch)
+    if method.gates is not None:
+        metrics |= gate_metrics(usable_gates(method, states))
+    if found is not None:
+        metrics |= found.metrics()
     counted = tuple(epoch for epoch in CONNECTION_EPOCHS if epoch <= spec.num_epochs)
     connections = None
     if method.input_connections is not None:

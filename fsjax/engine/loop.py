@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import optax
 
 from fsjax import tasks
-from fsjax.method import CONNECTION_EPOCHS, Array, Batch, Method, PyTree, Snapshot, TrainState
+from fsjax.method import (
+    CONNECTION_EPOCHS,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Snapshot,
+    Spec,
+    TrainState,
+)
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
@@ -42,6 +51,12 @@ def targets(task: str, x: Array, y: Array) -> Array:
     return x if task == "reconstruction" else y
 
 
+def optimizer_of(method: Method, spec: Spec) -> optax.GradientTransformation:
+    """The method's optimiser for a run."""
+    given = method.optimizer
+    return given if isinstance(given, optax.GradientTransformation) else given(spec)
+
+
 def train_step(
     method: Method, state: TrainState, batch: Batch, key: Array
 ) -> tuple[TrainState, Array]:
@@ -50,7 +65,9 @@ def train_step(
     (loss, aux), grads = jax.value_and_grad(method.loss, has_aux=True)(
         state.params, state, batch, key_loss
     )
-    updates, opt_state = method.optimizer.update(grads, state.opt_state, state.params)
+    updates, opt_state = optimizer_of(method, state.spec).update(
+        grads, state.opt_state, state.params
+    )
     state = state.replace(
         params=optax.apply_updates(state.params, updates),
         opt_state=opt_state,
@@ -61,6 +78,8 @@ def train_step(
 
 def evaluate(method: Method, state: TrainState, x: Array, y: Array) -> dict[str, Array]:
     """Means over the rows of ``tasks.row_metrics`` for the discrete selection.
+
+    With ``best_by='auc'`` the area under the ROC curve of the second class is among them.
 
     Args:
       method: gives ``predict``.
@@ -76,7 +95,10 @@ def evaluate(method: Method, state: TrainState, x: Array, y: Array) -> dict[str,
     def rows(part: tuple[Array, Array]) -> dict[str, Array]:
         x_part, y_part = part
         outputs = method.predict(state, x_part)
-        return tasks.row_metrics(task, outputs, targets(task, x_part, y_part))
+        metrics = tasks.row_metrics(task, outputs, targets(task, x_part, y_part))
+        if state.spec.best_by == "auc":
+            metrics["auc"] = outputs[:, 1] - outputs[:, 0]
+        return metrics
 
     chunks, rest = divmod(x.shape[0], EVALUATION_ROWS)
     found = []
@@ -90,7 +112,10 @@ def evaluate(method: Method, state: TrainState, x: Array, y: Array) -> dict[str,
         found.append(jax.tree.map(jnp.ravel, jax.lax.map(rows, whole)))
     if rest:
         found.append(rows((x[-rest:], y[-rest:])))
-    return {name: jnp.mean(jnp.concatenate([f[name] for f in found])) for name in found[0]}
+    values = {name: jnp.concatenate([f[name] for f in found]) for name in found[0]}
+    margins = values.pop("auc", None)
+    metrics = {name: jnp.mean(of_rows) for name, of_rows in values.items()}
+    return metrics if margins is None else {**metrics, "auc": tasks.roc_auc(margins, y)}
 
 
 def batch_indices(state: TrainState, key: Array) -> tuple[Array, Array]:
@@ -101,12 +126,12 @@ def batch_indices(state: TrainState, key: Array) -> tuple[Array, Array]:
       the last batch and 1 elsewhere.
     """
     spec = state.spec
-    n, size = spec.num_samples, spec.steps_per_epoch * spec.batch_size
+    n, size = spec.num_samples * spec.repeats, spec.steps_per_epoch * spec.batch_size
     order = jax.random.permutation(key, n) if spec.shuffle else jnp.arange(n)
     slots = jnp.arange(size)
     shape = (spec.steps_per_epoch, spec.batch_size)
     real = (slots < n).astype(jnp.float32)
-    return order[slots % n].reshape(shape), real.reshape(shape)
+    return order[slots % n].reshape(shape) % spec.num_samples, real.reshape(shape)
 
 
 def train_epoch(
@@ -128,17 +153,7 @@ def train_epoch(
     )
     state = _count_connections(method, _start(method, state, everything))
     masks_before = state.masks
-    indices, real = batch_indices(state, key_order)
-
-    def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, Array]:
-        number, rows, filled = batch_of
-        x = arrays.x_train[rows]
-        y = targets(spec.task, x, arrays.y_train[rows])
-        batch = Batch(x, y, arrays.weight[rows] * filled)
-        return train_step(method, carry, batch, jax.random.fold_in(key_steps, number))
-
-    numbers = jnp.arange(spec.steps_per_epoch)
-    state, losses = jax.lax.scan(step, method.compress(state), (numbers, indices, real))
+    state, losses = _steps(method, state, arrays, everything, key_order, key_steps)
 
     metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
     metrics["train/loss"] = jnp.mean(losses)
@@ -156,6 +171,31 @@ def train_epoch(
     return _count_connections(method, state), metrics
 
 
+def _steps(
+    method: Method,
+    state: TrainState,
+    arrays: Arrays,
+    everything: Batch,
+    key_order: Array,
+    key_steps: Array,
+) -> tuple[TrainState, Array]:
+    """The optimiser steps of an epoch, in the method's cheaper form; their losses."""
+    spec, state = state.spec, method.compress(state)
+    if spec.batch_size == spec.num_samples and not spec.shuffle and spec.steps_per_epoch == 1:
+        # The whole table is the batch: nothing to gather.
+        return train_step(method, state, everything, jax.random.fold_in(key_steps, 0))
+    indices, real = batch_indices(state, key_order)
+
+    def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, Array]:
+        number, rows, filled = batch_of
+        x = arrays.x_train[rows]
+        y = targets(spec.task, x, arrays.y_train[rows])
+        batch = Batch(x, y, arrays.weight[rows] * filled)
+        return train_step(method, carry, batch, jax.random.fold_in(key_steps, number))
+
+    return jax.lax.scan(step, state, (jnp.arange(spec.steps_per_epoch), indices, real))
+
+
 def _start(method: Method, state: TrainState, everything: Batch) -> TrainState:
     if method.start is None:
         return state
@@ -167,21 +207,21 @@ def _start(method: Method, state: TrainState, everything: Batch) -> TrainState:
 
 
 def _keep_best(state: TrainState, metrics: dict[str, Array]) -> TrainState:
-    by_accuracy = state.spec.best_by == "accuracy" and "valid/accuracy" in metrics
-    value = -metrics["valid/accuracy"] if by_accuracy else metrics.get("valid/loss")
-    if value is None:
+    if "valid/loss" not in metrics:
         # Without validation rows the newest is the best.
         better, value = jnp.ones((), bool), metrics["train/loss"]
     else:
+        best_by = state.spec.best_by
+        larger_is_better = best_by in ("accuracy", "auc")
+        value = -metrics[f"valid/{best_by}"] if larger_is_better else metrics["valid/loss"]
         # A NaN never compares as smaller, so it counts as the worst.
         better = value < state.best.value
     kept = ((), (), ())
     if state.spec.best_by != "last":
         kept = (state.params, state.masks, state.extra)
     newest = Snapshot(*kept, value, state.epoch)
-    return state.replace(
-        best=jax.tree.map(lambda new, old: jnp.where(better, new, old), newest, state.best)
-    )
+    best = jax.tree.map(lambda new, old: jnp.where(better, new, old), newest, state.best)
+    return state.replace(best=best, value=value)
 
 
 def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
@@ -220,8 +260,8 @@ def train_epochs(
         different lengths share one program.
 
     Returns:
-      The new state and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name, of which the first
-      ``num_epochs`` entries are filled.
+      The new state and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name, of which as many entries are
+      filled as epochs were trained: ``num_epochs``, or fewer where the method finished.
     """
     shapes = jax.eval_shape(lambda: train_epoch(method, state, arrays)[1])
     history = {
@@ -229,10 +269,16 @@ def train_epochs(
         for name, shape in shapes.items()
     }
 
-    def body(i: Array, carry: tuple) -> tuple:
-        state, history = carry
+    def more(carry: tuple) -> Array:
+        i, state, _ = carry
+        wanted = i < num_epochs
+        return wanted if method.finished is None else wanted & ~method.finished(state)
+
+    def body(carry: tuple) -> tuple:
+        i, state, history = carry
         state, metrics = train_epoch(method, state, arrays)
         history = {name: values.at[i].set(metrics[name]) for name, values in history.items()}
-        return state, history
+        return i + 1, state, history
 
-    return jax.lax.fori_loop(0, num_epochs, body, (state, history))
+    _, state, history = jax.lax.while_loop(more, body, (jnp.zeros((), jnp.int32), state, history))
+    return state, history

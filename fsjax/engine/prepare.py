@@ -61,12 +61,14 @@ def prepare(
     task: str,
     num_features: int,
     seeds: Sequence[int],
-    split: str = "paper",
+    split: str | Split | Sequence[Split] = "paper",
     split_per_seed: bool = False,
     scaling: str = "paper",
     valid_fraction: float | None = None,
     noise_std: float = 0.0,
     record_test: bool = False,
+    columns: np.ndarray | None = None,
+    zero_others: bool = False,
 ) -> Prepared:
     """Checks, splits and scales a data set.
 
@@ -75,12 +77,15 @@ def prepare(
       task: ``classification``, ``reconstruction`` or ``regression``.
       num_features: K, to be checked against the columns.
       seeds: the seeds, of which each gets its own split if ``split_per_seed``.
-      split: a protocol of :func:`fsjax.data.make_split`.
+      split: a protocol of :func:`fsjax.data.make_split`, a split, or one for each seed.
       split_per_seed: whether the split differs by seed; the papers share one (random state 42).
       scaling: a kind of :func:`fsjax.data.fit_scaler`, or ``paper`` for the data set's own.
       valid_fraction: share of the training rows that validates, see :func:`fsjax.data.make_split`.
       noise_std: standard deviation of Gaussian noise added to the scaled training rows.
       record_test: whether the test rows go into ``arrays`` as well.
+      columns: ``(S, K)`` columns that each seed gets to see; ``None`` is all of them.
+      zero_others: with ``columns``, whether the other columns stay in place as zeros, for
+        convolutional networks; otherwise the K columns are all there is.
 
     Returns:
       The arrays. Scalers are fitted on the training rows; ``paper`` also on the validation rows
@@ -96,18 +101,24 @@ def prepare(
     check_seeds(seeds)
     if not 0 <= noise_std < float("inf"):
         raise ConfigError(f"noise_std={noise_std}; choose 0 for no noise, or a value above it")
-    own = split_per_seed and len(seeds) > 1
-    split_seeds = [int(s) for s in seeds] if split_per_seed else [None]
+    split_seeds = [int(s) for s in seeds] if split_per_seed else [None] * len(seeds)
+    splits = _splits(dataset, task, split, split_seeds, valid_fraction)
+    own_splits = any(not _same(splits[0], other) for other in splits[1:])
+    differ = own_splits or bool(split_per_seed and noise_std)
+    own = len(seeds) > 1 and (differ or columns is not None)
     parts = [
-        _part(dataset, task, split, scaling, s, valid_fraction, noise_std, record_test)
-        for s in (split_seeds if own else split_seeds[:1])
+        _part(dataset, task, splits[row], scaling, split_seeds[row], noise_std, record_test)
+        for row in range(len(seeds) if differ else 1)
     ]
-    if not own:
-        arrays, parts = parts[0].arrays, parts * len(seeds)
-    else:
+    parts = parts if differ else parts * len(seeds)
+    if columns is not None:
+        parts = [_only(part, row, zero_others) for part, row in zip(parts, columns, strict=True)]
+    if own:
         arrays = Arrays(
             *(np.stack(leaves) for leaves in zip(*(p.arrays for p in parts), strict=True))
         )
+    else:
+        arrays = parts[0].arrays
     return Prepared(
         arrays=arrays,
         x_test=tuple(p.x_test for p in parts),
@@ -131,17 +142,75 @@ def check_seeds(seeds: Sequence[int]) -> None:
         raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; each should be given once")
 
 
+def _splits(
+    dataset: Dataset,
+    task: str,
+    split: str | Split | Sequence[Split],
+    seeds: Sequence[int | None],
+    valid_fraction: float | None,
+) -> list[Split]:
+    """The split of each seed."""
+    if isinstance(split, Split):
+        return [_check_split(split, dataset)] * len(seeds)
+    if not isinstance(split, str):
+        for one in split:
+            _check_split(one, dataset)
+        if len(split) != len(seeds):
+            raise ConfigError(f"{len(split)} splits for {len(seeds)} seeds; give one for each")
+        if len({tuple(map(len, one)) for one in split}) > 1:
+            raise ConfigError("the splits of the seeds differ in size; make them equal")
+        return list(split)
+    made: dict[int | None, Split] = {}
+    for seed in seeds:
+        if seed not in made:
+            made[seed] = make_split(dataset, split, task, seed, valid_fraction=valid_fraction)
+    return [made[seed] for seed in seeds]
+
+
+def _check_split(split: Split, dataset: Dataset) -> Split:
+    """The split, unless its rows do not exist, are in two parts, or are missing."""
+    rows = np.concatenate([np.asarray(part, np.int64) for part in split])
+    if not len(split.train) or not len(split.test):
+        raise ConfigError("a split needs training and test rows; valid may be empty")
+    if rows.min() < 0 or rows.max() >= dataset.num_samples:
+        raise ConfigError(
+            f"a split has rows from {rows.min()} to {rows.max()}, but {dataset.name} has "
+            f"{dataset.num_samples}; number them from 0"
+        )
+    if len(np.unique(rows)) < len(rows):
+        raise ConfigError("a split has a row twice; each belongs to one part")
+    return split
+
+
+def _same(one: Split, other: Split) -> bool:
+    return one is other or all(map(np.array_equal, one, other))
+
+
+def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
+    """The part with some columns alone."""
+    kept = np.zeros(len(part.feature_mask), bool)
+    kept[columns] = True
+
+    def take(x: np.ndarray) -> np.ndarray:
+        return np.where(kept, x, np.float32(0)) if zero_others else x[:, columns]
+
+    arrays = part.arrays
+    arrays = arrays._replace(
+        x_train=take(arrays.x_train), x_valid=take(arrays.x_valid), x_test=take(arrays.x_test)
+    )
+    mask = part.feature_mask & kept if zero_others else part.feature_mask[columns]
+    return part._replace(arrays=arrays, x_test=take(part.x_test), feature_mask=mask)
+
+
 def _part(
     dataset: Dataset,
     task: str,
-    protocol: str,
+    split: Split,
     scaling: str,
     seed: int | None,
-    valid_fraction: float | None,
     noise_std: float,
     record_test: bool,
 ) -> _Part:
-    split = make_split(dataset, protocol, task, seed, valid_fraction=valid_fraction)
     kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
     rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
     scaler = fit_scaler(kind, dataset.X[rows])

@@ -21,12 +21,15 @@ def describe(task: str, history: Mapping[str, np.ndarray]) -> str:
     name = MAIN_METRIC[task][0]
     for key in (f"valid/{name}", "train/loss"):
         if key in history and history[key].shape[1]:
-            return f"{key} {history[key][:, -1].mean():.4g}"
+            newest = history[key][:, -1]
+            if np.isfinite(newest).any():
+                return f"{key} {np.nanmean(newest):.4g}"
     return ""
 
 
 def check_finite(
     history: Mapping[str, np.ndarray],
+    ran: np.ndarray,
     first_epoch: int,
     seeds: Sequence[int],
     hints: Sequence[str],
@@ -35,6 +38,7 @@ def check_finite(
 
     Args:
       history: arrays ``(S, E)`` by name; ``train/loss`` is looked at.
+      ran: ``(S, E)`` bool, the epochs that were trained.
       first_epoch: the number, from 1, of the first of these epochs.
       seeds: the seeds, in the order of the rows.
       hints: likely causes, most likely first.
@@ -42,7 +46,7 @@ def check_finite(
     Raises:
       NonFiniteLossError: with the first such epoch, its seed and the likely cause.
     """
-    bad = ~np.isfinite(history["train/loss"])
+    bad = ran & ~np.isfinite(history["train/loss"])
     if not bad.any():
         return
     epoch = int(np.argmax(bad.any(axis=0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -87,22 +88,24 @@ def train_seeds(
       own_arrays: whether each seed has its own split, so that ``arrays`` has a leading seed axis.
       states: stacked states, ``(S, ...)``; their memory is reused.
       arrays: the data, shared or stacked.
-      num_epochs: scalar int32.
+      num_epochs: scalar int32, or ``(S,)`` where seeds train for different numbers of epochs.
 
     Returns:
       The new states and the history, ``(S, MAX_EPOCHS_PER_CALL)`` by name.
     """
+
+    num_epochs = jnp.broadcast_to(num_epochs, states.step.shape)
 
     def one(state: TrainState, data: Arrays, epochs: Array):
         return train_epochs(method, state, data, epochs)
 
     def one_after_another(states: TrainState, arrays: Arrays, epochs: Array):
         if own_arrays:
-            return jax.lax.map(lambda pair: one(*pair, epochs), (states, arrays))
-        return jax.lax.map(lambda state: one(state, arrays, epochs), states)
+            return jax.lax.map(lambda row: one(*row), (states, arrays, epochs))
+        return jax.lax.map(lambda row: one(row[0], arrays, row[1]), (states, epochs))
 
     if axis == "vmap":
-        in_axes = (0, 0 if own_arrays else None, None)
+        in_axes = (0, 0 if own_arrays else None, 0)
         return jax.vmap(one, in_axes=in_axes)(states, arrays, num_epochs)
     if axis == "map":
         return one_after_another(states, arrays, num_epochs)
@@ -110,7 +113,7 @@ def train_seeds(
     return jax.shard_map(
         one_after_another,
         mesh=_mesh(),
-        in_specs=(seeds, seeds if own_arrays else everywhere, everywhere),
+        in_specs=(seeds, seeds if own_arrays else everywhere, seeds),
         out_specs=seeds,
         check_vma=False,
     )(states, arrays, num_epochs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -29,7 +29,8 @@ class Trained(NamedTuple):
 
     Attributes:
       states: stacked states ``(S, ...)`` after the last epoch.
-      history: recorded values by ``split/metric`` name, ``(S, E)`` each.
+      history: recorded values by ``split/metric`` name, ``(S, E)`` each; NaN in the epochs after
+        the end of a seed that finished earlier than others.
       cost: see ``FitResult.cost``.
     """
 
@@ -79,18 +80,22 @@ def train(
     progress: bool,
     checkpoints: Checkpoints | None,
     checkpoint_every: int,
+    hyper: Mapping[str, Sequence[float]] | None = None,
+    idle: Sequence[bool] | None = None,
 ) -> Trained:
     """Trains all seeds for ``spec.num_epochs`` epochs, from the newest checkpoint if there is one.
 
     Args:
       method: the method.
       spec: static facts of the run.
-      seeds: the S seeds.
+      seeds: the S seeds; may repeat, where ``hyper`` tells runs apart.
       prepared: their data.
       axis: ``vmap``, ``map`` or ``shard``.
       progress: whether to show a progress bar.
       checkpoints: where to save and restore; ``None`` does neither.
       checkpoint_every: epochs between checkpoints.
+      hyper: values of traced hyperparameters, ``(S,)`` by name, in place of the method's own.
+      idle: ``(S,)``, true for seeds that are not trained at all and only fill a row.
 
     Raises:
       NonFiniteLossError: if the training loss leaves the finite numbers.
@@ -109,13 +114,19 @@ def train(
     def unpad(states: TrainState) -> TrainState:
         return states if len(rows) == real else take_seeds(states, rows[:real])
 
+    works = 1 - np.asarray(idle if idle is not None else np.zeros(real), np.int32)[rows]
+    # The rows that only fill up the devices need not train either.
+    works *= np.arange(len(rows)) < real
+
     def call(states: TrainState, epochs: int) -> tuple[TrainState, dict[str, jax.Array]]:
         return train_seeds(
-            method, axis, prepared.own_arrays, states, arrays, jnp.asarray(epochs, jnp.int32)
+            method, axis, prepared.own_arrays, states, arrays, jnp.asarray(epochs * works)
         )
 
     started = time.perf_counter()
-    states = pad(init_states(method, spec, seeds, prepared.feature_mask))
+    states = init_states(method, spec, seeds, prepared.feature_mask)
+    values = {name: jnp.asarray(given, jnp.float32) for name, given in (hyper or {}).items()}
+    states = pad(states.replace(hyper={**states.hyper, **values}))
     # No epochs: compiles, and gives the names of what is recorded.
     states, recorded = jax.block_until_ready(call(states, 0))
     compile_seconds = time.perf_counter() - started
@@ -137,22 +148,32 @@ def train(
                 epochs = min(epochs, to_checkpoint)
             called = time.perf_counter()
             states, recorded = call(states, epochs)
-            new = {name: np.asarray(values)[:real, :epochs] for name, values in recorded.items()}
-            check_finite(new, done + 1, seeds, hints)
-            history = {name: np.concatenate([history[name], new[name]], axis=1) for name in new}
-            done += epochs
+            trained = np.asarray(states.epoch)[:real] - done
+            # Fewer than asked for where the method finished.
+            count = min(max(int(trained.max()), 0), epochs)
+            new = {name: np.asarray(values)[:real, :count] for name, values in recorded.items()}
+            ran = np.arange(count) < trained[:, None]
+            check_finite(new, ran, done + 1, seeds, hints)
+            history = {
+                name: np.concatenate([history[name], np.where(ran, values, np.nan)], axis=1)
+                for name, values in new.items()
+            }
+            done += count
+            ended = done == spec.num_epochs or count < epochs
             bar.set_postfix_str(describe(spec.task, history), refresh=False)
-            bar.update(epochs)
-            if checkpoints is not None and (epochs == to_checkpoint or done == spec.num_epochs):
+            bar.update(count)
+            if checkpoints is not None and count and (epochs == to_checkpoint or ended):
                 checkpoints.save(done, unpad(states), history)
+            if ended:
+                break
             seconds = time.perf_counter() - called
             epochs = max(1, math.floor(SECONDS_PER_CALL * epochs / seconds))
     connections = count_connections(*jax.tree.map(lambda x: x[0], (states.params, states.masks)))
     cost = {
         "params": connections,
-        "train_flops": training_flops(connections, spec.num_samples, spec.num_epochs),
+        "train_flops": training_flops(connections, spec.num_samples * spec.repeats, done),
         "train_seconds": time.perf_counter() - started,
-        "trained_epochs": spec.num_epochs - resumed_at,
+        "trained_epochs": done - resumed_at,
         "compile_seconds": compile_seconds,
     }
     return Trained(unpad(states), history, cost)
