@@ -33,6 +33,7 @@ OTHER_SETTINGS = {
     "digits": (10, 32),
     "madelon": (20, 128),
     "madelon_like": (20, 128),
+    "ehr_like": (50, 128),
     "arcene": (150, 16),
     "dexter": (150, 16),
     "smk_can_187": (50, 16),

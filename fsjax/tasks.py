@@ -61,3 +61,33 @@ def row_metrics(task: str, outputs: Array, y: Array) -> dict[str, Array]:
     else:
         metrics["mse"] = metrics["loss"]
     return metrics
+
+
+def roc_auc(scores: Array, y: Array, weight: Array | None = None) -> Array:
+    """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
+
+    Args:
+      scores: ``(N,)``, larger for class 1; NaN counts as the lowest.
+      y: ``(N,)`` classes 0 and 1.
+      weight: ``(N,)`` non-negative weights of the rows; ``None`` weighs all alike.
+
+    Returns:
+      Scalar in [0, 1]; pairs with equal scores count half. 0.5 where only one class occurs.
+    """
+    weight = jnp.ones(scores.shape) if weight is None else jnp.asarray(weight, jnp.float32)
+    scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
+    order = jnp.argsort(scores)
+    scores, positive, weight = scores[order], y[order] == 1, weight[order]
+    ones, zeros = jnp.where(positive, weight, 0.0), jnp.where(positive, 0.0, weight)
+    # Weight of class 0 up to each row, then below and up to the end of its run of equal scores.
+    seen = jnp.cumsum(zeros)
+    edge = jnp.ones((1,), bool)
+    differs = scores[1:] != scores[:-1]
+    before = jnp.concatenate([jnp.zeros((1,)), seen[:-1]])
+    below = jax.lax.cummax(jnp.where(jnp.concatenate([edge, differs]), before, 0.0))
+    upto = jax.lax.cummin(jnp.where(jnp.concatenate([differs, edge]), seen, jnp.inf), reverse=True)
+    of_zeros, of_ones = jnp.sum(zeros), jnp.sum(ones)
+    # Shares before the sum over rows, which float32 could not hold as counts of pairs.
+    share = (below + upto) / (2 * jnp.where(of_zeros > 0, of_zeros, 1.0))
+    area = jnp.sum(ones * share) / jnp.where(of_ones > 0, of_ones, 1.0)
+    return jnp.where((of_zeros > 0) & (of_ones > 0), jnp.clip(area, 0.0, 1.0), 0.5)

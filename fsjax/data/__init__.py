@@ -9,7 +9,7 @@ from fsjax.data.checks import (
     constant_columns,
 )
 from fsjax.data.dataset import Dataset
-from fsjax.data.generate import madelon_like
+from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.impute import impute
 from fsjax.data.registry import available, load
 from fsjax.data.scaling import KINDS, Scaler, apply, fit_scaler, paper_scaling
@@ -31,6 +31,7 @@ __all__ = [
     "check_num_features",
     "check_task",
     "constant_columns",
+    "ehr_like",
     "fit_scaler",
     "impute",
     "load",

@@ -135,6 +135,13 @@ ENTRIES: dict[str, Entry] = {
     "madelon_like": Entry(
         "generated in the manner of Madelon", (2600, 500), 2, protocol="stratified"
     ),
+    "ehr_like": Entry(
+        "generated in the manner of health records, with a rare outcome",
+        (20000, 3000),
+        2,
+        protocol="stratified",
+        scaling=("minmax", "train"),
+    ),
     "mnist": Entry(
         "handwritten digits, 28x28",
         (70000, 784),

@@ -1,7 +1,7 @@
 """Load a data set by its registered name or from the user's own file: the only entry point."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,18 @@ from fsjax.data.checks import check_features
 from fsjax.data.dataset import Dataset
 from fsjax.data.download import check_recorded, fetch
 from fsjax.data.files import Found, cache_dir, describe, find, places
-from fsjax.data.generate import madelon_like
+from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.impute import impute
 from fsjax.data.parsers import Table, compact
 from fsjax.data.sniff import sniff
 from fsjax.data.tables import KINDS, is_table, load_table
 from fsjax.data.targets import number_classes
 from fsjax.errors import ConfigError, DataError, nearest
+
+_GENERATED: dict[str, Callable[..., Dataset]] = {
+    "ehr_like": ehr_like,
+    "madelon_like": madelon_like,
+}
 
 
 def available() -> tuple[str, ...]:
@@ -38,8 +43,8 @@ def load(
     A registered name is looked for in ``data_dir``, then in ``$FSJAX_DATA``, then in
     ``~/.cache/fsjax`` (also in a folder of its name inside these), as ``.npz``, as the ``.mat``
     file of scikit-feature, or as the files of the original archive; otherwise it is downloaded
-    from its public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits`` and ``madelon_like``
-    need no file. Any other name is the path of the user's own table (see
+    from its public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits``, ``madelon_like`` and
+    ``ehr_like`` need no file. Any other name is the path of the user's own table (see
     :func:`fsjax.data.load_table`).
 
     Args:
@@ -51,8 +56,8 @@ def load(
             values). ``mice_protein`` has missing values; its default ``'class_mean'`` (IP-CAE
             paper, appendix A.4) fills them with the mean of the same class over the whole set
             before the split, so **the class of test rows leaks into their features**; ``'mean'``
-            (of the column) does not use classes. For ``madelon_like``, the arguments of
-            :func:`fsjax.data.madelon_like`.
+            (of the column) does not use classes. For ``madelon_like`` and ``ehr_like``, the
+            arguments of :func:`fsjax.data.madelon_like` and :func:`fsjax.data.ehr_like`.
 
     Returns:
         The data set; ``y`` numbers the classes from 0 in sorted order (-1 becomes 0, +1 becomes 1).
@@ -74,10 +79,11 @@ def load(
         raise ConfigError(
             f"target={target!r} is for your own tables; {name!r} has its own target, leave it out"
         )
-    if name == "madelon_like":
-        _check_options(options, (*inspect.signature(madelon_like).parameters, "impute"), name)
+    if name in _GENERATED:
+        generate = _GENERATED[name]
+        _check_options(options, (*inspect.signature(generate).parameters, "impute"), name)
         options.pop("impute", None)
-        return madelon_like(**options)
+        return generate(**options)
     _check_options(options, ("impute",), name)
     if name == "digits":
         return _digits()

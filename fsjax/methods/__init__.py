@@ -10,6 +10,7 @@ from fsjax.methods.cae import cae
 from fsjax.methods.ctre_seq import ctre_seq
 from fsjax.methods.ctre_sim import ctre_sim
 from fsjax.methods.dense import dense
+from fsjax.methods.fisher_score import fisher_score
 from fsjax.methods.gjsd import gjsd
 from fsjax.methods.ip_cae import ip_cae
 from fsjax.methods.quick_selection import quick_selection
@@ -26,6 +27,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "ctre_seq": ctre_seq,
     "ctre_sim": ctre_sim,
     "dense": dense,
+    "fisher_score": fisher_score,
     "gjsd": gjsd,
     "ip_cae": ip_cae,
     "quick_selection": quick_selection,
@@ -55,6 +57,7 @@ __all__ = [
     "ctre_seq",
     "ctre_sim",
     "dense",
+    "fisher_score",
     "get_method",
     "gjsd",
     "ip_cae",

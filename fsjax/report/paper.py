@@ -10,9 +10,18 @@ import io
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
-from fsjax.report.paper_names import DATASETS, PAPERS, PUBLISHED_OPTIONS, SETTING_OPTIONS, agrees
+from fsjax.errors import ConfigError
+from fsjax.report.paper_names import (
+    DATASETS,
+    PAPERS,
+    PUBLISHED_OPTIONS,
+    SETTING_OPTIONS,
+    TEXT_METHODS,
+    agrees,
+)
 
 #: Metrics that a run has for further K beside its own, as ``svm_accuracy_k25``.
 METRICS_OF_OTHER_K = frozenset({"svm_accuracy"})
@@ -106,18 +115,44 @@ def published(
     return found
 
 
+def published_value(table: str, dataset: str, method: str, metric: str, **setting: str) -> float:
+    """A number in the text of a paper that belongs to no single run, so not to :func:`published`.
+
+    Args:
+      table: a file of ``paper_results`` without its suffix, such as ``binmask``.
+      dataset: our name, or ``all`` for a mean over those of the paper.
+      method: our name, such as ``stg``.
+      metric: as in the file, with its unit, such as ``mask_converged_pct``.
+      **setting: parts of the row's setting, such as ``network="VGG19"``, where there are several.
+
+    Returns:
+      The number as printed.
+
+    Raises:
+      ConfigError: if there is no such number, or more than one.
+    """
+    found = [
+        row["mean"]
+        for row in _records(table)
+        if row["table"] == "text"
+        and DATASETS.get(row["dataset"], row["dataset"]) == dataset
+        and TEXT_METHODS.get(row["method"]) == method
+        and row["metric"] == metric
+        and setting.items() <= _setting(row).items()
+    ]
+    if len(found) != 1:
+        wanted = ", ".join([table, dataset, method, metric, *map("=".join, setting.items())])
+        advice = "narrow them by their setting" if found else f"see paper_results/{table}.csv"
+        raise ConfigError(f"the text has {len(found)} numbers for {wanted}; {advice}")
+    return float(found[0])
+
+
 @cache
 def published_rows() -> tuple[Row, ...]:
     """Every row of every file in ``paper_results`` that has names here, in file order."""
-    folder = files("fsjax.report") / "paper_results"
-    tables = sorted((f for f in folder.iterdir() if f.name.endswith(".csv")), key=lambda f: f.name)
-    records = [
-        {**record, "dataset": dataset}
-        for table in tables
-        for record in csv.DictReader(io.StringIO(table.read_text(encoding="utf-8")))
-        for dataset in record["dataset"].split("+")  # a column for two data sets
-    ]
-    return tuple(row for record in records if (row := parse_row(record)) is not None)
+    tables = sorted(f.name for f in _folder().iterdir() if f.name.endswith(".csv"))
+    rows = (parse_row(row) for table in tables for row in _records(table.removesuffix(".csv")))
+    return tuple(row for row in rows if row is not None)
 
 
 def parse_row(record: Mapping[str, str]) -> Row | None:
@@ -132,12 +167,12 @@ def parse_row(record: Mapping[str, str]) -> Row | None:
     """
     paper = PAPERS.get(record["paper"])
     dataset = DATASETS.get(record["dataset"])
-    setting = dict(part.split("=", 1) for part in record["setting"].split(";") if part)
+    setting = _setting(record)
     if not (paper and dataset and record["mean"] and paper.needs <= setting.keys()):
         return None
     named = paper.methods.get(record["method"])
     metric = {**paper.metrics, **(named.metrics if named else {})}.get(record["metric"])
-    task = setting.get("task", paper.task)
+    task = setting.get("task", (named and named.task) or paper.task)
     if not (named and metric and task):
         return None
     usual_epochs = named.num_epochs or paper.num_epochs
@@ -158,6 +193,27 @@ def parse_row(record: Mapping[str, str]) -> Row | None:
         n_repeats=int(record["n_repeats"]) if record["n_repeats"] else None,
         source=f"{record['paper']}, Table {record['table']}",
     )
+
+
+def _folder() -> Traversable:
+    return files("fsjax.report") / "paper_results"
+
+
+@cache
+def _records(table: str) -> tuple[dict[str, str], ...]:
+    """The records of one file, or none where there is no such file."""
+    file = _folder() / f"{table}.csv"
+    if not file.is_file():
+        return ()
+    return tuple(
+        {**record, "dataset": dataset}
+        for record in csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))
+        for dataset in record["dataset"].split("+")  # a column for two data sets
+    )
+
+
+def _setting(record: Mapping[str, str]) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in record["setting"].split(";") if part)
 
 
 def _metric_name(row: Row, num_features: int) -> str | None:

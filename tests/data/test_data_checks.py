@@ -141,3 +141,90 @@ def test_no_single_generated_column_tells_the_class() -> None:
 def test_generated_data_bad_options(options) -> None:
     with pytest.raises(ConfigError):
         data.load("madelon_like", **options)
+
+
+@pytest.fixture(scope="module")
+def records() -> data.Dataset:
+    return data.load("ehr_like", num_samples=6000, num_features=400, prevalence=0.1, seed=1)
+
+
+def test_generated_records_are_sparse_and_uneven(records) -> None:
+    assert records.X.dtype == np.float32 and records.y.dtype == np.int32
+    assert records.X.shape == (6000, 400) and len(set(records.informative)) == 40
+    assert (records.X >= 0).all() and np.isfinite(records.X).all()
+    there = records.X > 0
+    assert there.mean() == pytest.approx(0.06, abs=0.004)
+    columns, rows = there.mean(axis=0), there.mean(axis=1)
+    assert columns.min() < 0.006 and columns.max() > 0.3
+    assert np.median(columns) < 0.75 * columns.mean()
+    # Binomial counts alone would give a row's share a standard deviation of 0.012.
+    assert rows.std() > 0.03
+    # Binary codes, counts and shares of the time.
+    binary = ((records.X == 0) | (records.X == 1)).all(axis=0)
+    whole = (records.X == np.round(records.X)).all(axis=0)
+    assert 100 < binary.sum() < whole.sum() < 350
+    assert records.X[:, ~whole].max() <= 1 < records.X[:, whole].max()
+
+
+def test_generated_codes_occur_together_in_groups(records) -> None:
+    frequent = (records.X > 0)[:, (records.X > 0).mean(axis=0) > 0.05].astype(float)
+    related = np.corrcoef(frequent, rowvar=False)[np.triu_indices(frequent.shape[1], 1)]
+    assert 0.02 < np.median(related) < 0.12
+    # A few pairs, those of one group, are far more related than the patient explains.
+    assert 0.005 < (related > 0.2).mean() < 0.1
+
+
+def test_generated_outcome_is_rare_and_predictable(records) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+
+    assert records.y.mean() == pytest.approx(0.1, abs=0.012)
+    signal = list(records.informative)
+    shuffled = np.random.default_rng(0).permutation(records.y)
+
+    def area(columns: list[int], y: np.ndarray) -> float:
+        X = np.log2(1 + records.X[:, columns])
+        model = LogisticRegression(max_iter=500).fit(X[:4000], y[:4000])
+        return roc_auc_score(y[4000:], model.decision_function(X[4000:]))
+
+    # Other columns know something of the patient and of the groups, but less.
+    others = [column for column in range(400) if column not in signal][:40]
+    assert area(signal, records.y) > max(0.77, area(others, records.y) + 0.08)
+    assert area(signal, shuffled) < 0.57
+    weak = data.ehr_like(6000, 400, prevalence=0.1, seed=1, log_odds_std=0.0)
+    np.testing.assert_array_equal(weak.X, records.X)
+    assert area(signal, weak.y) < 0.57
+
+
+@pytest.mark.parametrize("prevalence", [0.02, 0.5, 0.9])
+def test_generated_prevalence_density_and_seeds(prevalence: float) -> None:
+    def make(seed: int) -> data.Dataset:
+        more = dict(num_interactions=0, log_odds_std=3.0)
+        return data.ehr_like(5000, 60, 5, prevalence, 0.2, seed, **more)
+
+    first = make(0)
+    assert first.y.mean() == pytest.approx(prevalence, abs=4 * (prevalence / 5000) ** 0.5)
+    assert (first.X > 0).mean() == pytest.approx(0.2, abs=0.01)
+    np.testing.assert_array_equal(first.X, make(0).X)
+    np.testing.assert_array_equal(first.y, make(0).y)
+    assert (first.X != make(1).X).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_informative": 4000}, "num_features=3000; choose at most 3000"),
+        ({"num_informative": 0}, "num_informative=0"),
+        ({"num_interactions": 21}, "choose at most 20"),
+        ({"num_interactions": -1}, "num_interactions=-1"),
+        ({"prevalence": 0.0}, "prevalence=0.0; choose a share"),
+        ({"density": 1.0}, "density=1.0"),
+        ({"log_odds_std": -1.0}, "choose 0 or more"),
+        ({"num_samples": 100}, "fewer than 10 rows of a class"),
+        ({"num_samples": 10.5}, "whole number"),
+        ({"sead": 1}, "did you mean 'seed'"),
+    ],
+)
+def test_generated_records_bad_options(options, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        data.load("ehr_like", **options)

@@ -47,8 +47,9 @@ def rows_of(shape: tuple[int, int], classes: int) -> tuple[np.ndarray, np.ndarra
 
 
 def test_names() -> None:
-    assert {"digits", "madelon_like", "mnist", "coil20", "cifar100"} <= set(data.available())
-    assert len(data.available()) == 21
+    known = {"digits", "madelon_like", "ehr_like", "mnist", "coil20", "cifar100"}
+    assert known <= set(data.available())
+    assert len(data.available()) == 22
     with pytest.raises(DataError, match="unknown data set 'isollet'; did you mean 'isolet'"):
         data.load("isollet")
     with pytest.raises(DataError, match="allowed: .*'mnist'"):
@@ -378,7 +379,7 @@ def test_a_folder_that_cannot_be_made(tmp_path) -> None:
 
 def test_catalog_is_complete() -> None:
     for name, entry in ENTRIES.items():
-        if name in ("digits", "madelon_like"):
+        if name in ("digits", "madelon_like", "ehr_like"):
             continue
         assert entry.forms[0].members == ((f"{name}.npz",),)
         assert entry.remotes and all(remote.urls for remote in entry.remotes)

@@ -1,0 +1,96 @@
+"""Fisher score: the classical filter (Gu et al. 2011), column by column and without training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from fsjax.method import Array, Batch, Method, Spec
+from fsjax.methods.cached import cached_method
+from fsjax.methods.fixed_columns import fixed_columns
+
+#: The highest score: of columns that do not vary within the classes, but between them.
+HIGHEST = 1e12
+
+
+def fisher_scores(x: Array, y: Array, num_classes: int, weight: Array | None = None) -> Array:
+    """Variance between the classes over the variance within them, for each column.
+
+    ``sum_c n_c (mu_c - mu)^2 / sum_c n_c var_c`` (Gu et al. 2011). It is the F statistic times
+    ``(C - 1) / (N - C)``, and what scikit-feature computes, whose score of perfect and of
+    constant columns is undefined.
+
+    Args:
+      x: ``(N, D)``.
+      y: ``(N,)`` integer classes; some of them may not occur.
+      num_classes: C.
+      weight: ``(N,)`` non-negative weights of the rows; ``None`` weighs all alike.
+
+    Returns:
+      ``(D,)`` from 0 to :data:`HIGHEST`; 0 for constant columns.
+    """
+    x = jnp.asarray(x, jnp.float32)
+    belongs = jax.nn.one_hot(y, num_classes)
+    if weight is not None:
+        belongs = belongs * weight[:, None]
+    count = jnp.sum(belongs, axis=0)
+    share = (count / jnp.sum(count))[:, None]
+
+    def class_means(values: Array) -> Array:
+        # Accelerators would round the factors of this product.
+        sums = jnp.matmul(belongs.T, values, precision=jax.lax.Precision.HIGHEST)
+        return sums / jnp.maximum(count, jnp.finfo(x.dtype).tiny)[:, None]
+
+    # Differences from one row of each class are exactly 0 in columns that do not vary there.
+    example = x[jnp.argmax(belongs > 0, axis=0)]
+    offset = x - example[y]
+    offset_mean = class_means(offset)
+    within = jnp.sum(share * class_means(jnp.square(offset - offset_mean[y])), axis=0)
+    # Likewise of the classes' means from one of them, that of a class that occurs.
+    mean = example + offset_mean
+    mean = mean - mean[jnp.argmax(count)]
+    between = jnp.sum(share * jnp.square(mean - jnp.sum(share * mean, axis=0)), axis=0)
+    ratio = between / jnp.where(within > 0, within, 1.0)
+    perfect = (within == 0) & (between > 0)
+    return jnp.where(perfect, HIGHEST, jnp.minimum(ratio, HIGHEST))
+
+
+@cached_method
+def fisher_score(
+    num_features: int = 50,
+    *,
+    hidden: Sequence[int] = (200,),
+    layer_norm: bool = True,
+    learning_rate: float = 1e-3,
+) -> Method:
+    """The decoder of the concrete selectors on the K columns of highest Fisher score.
+
+    Args:
+      num_features: K. Constant columns are not used while there are others.
+      hidden: widths of the network's hidden layers, as a tuple.
+      layer_norm: LayerNorm before each activation.
+      learning_rate: of Adam.
+
+    Returns:
+      The method, for classification; its scores are those of all training rows, and 0 before the
+      first step.
+
+    Raises:
+      ConfigError: for a value outside its range.
+    """
+
+    def filter_score(spec: Spec, data: Batch) -> Array:
+        return fisher_scores(data.x, data.y, spec.num_outputs, data.weight)
+
+    return fixed_columns(
+        "fisher_score",
+        num_features,
+        hidden=hidden,
+        layer_norm=layer_norm,
+        learning_rate=learning_rate,
+        first_score=lambda key, columns: jnp.zeros((columns,)),
+        filter_score=filter_score,
+        only=("classification",),
+    )

@@ -1,0 +1,151 @@
+"""Accuracy by the number of selected features (BinMask, Figure 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from fsjax.report import style
+from fsjax.report.intervals import (
+    Look,
+    Means,
+    apart,
+    cap_percent,
+    draw_band,
+    draw_legend_below,
+    draw_line,
+    finish,
+    looks,
+    means_by,
+    scientific,
+    shifts,
+    to_table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The method whose rows are a band: it selects nothing.
+ALL_FEATURES: Final = "all features"
+
+#: The method whose strengths stand on the top axis; letter case does not matter.
+STRENGTH_OF: Final = "binmask"
+
+NAMES: Final = ("dataset", "method", "trial")
+NUMBERS: Final = ("num_features", "accuracy")
+
+#: Smallest distance of two ticks, as a share of the axis.
+TICK_SHARE: Final = 0.13
+
+#: Inches of a panel without its legend, of a panel alone, and of one line of the legend.
+PANEL_HEIGHT: Final = 2.7
+ALONE_HEIGHT: Final = 3.5
+LEGEND_LINE: Final = 0.17
+
+
+def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+    """Test accuracy against the number of selected features, one panel per data set.
+
+    A line for each method: the mean over the trials and its 95 % confidence interval. A band: all
+    features. In the legend, in brackets, the mean accuracy over all numbers of features. On the top
+    axis the mean strength with which BinMask selected that many features and, in brackets, its
+    standard deviation over the trials. Methods are shifted a little sideways against each other.
+
+    Args:
+      table: one row for each trial of each setting, with the columns ``dataset``, ``method``
+        (``all features`` for the band), ``trial``, ``num_features`` (as asked for; without meaning
+        in the band), ``accuracy`` (percent; NaN does not count) and, where there is a top axis,
+        ``strength`` (may be NaN).
+
+    Returns:
+      The figure, 1200 pixels wide.
+
+    Raises:
+      DataError: if there are no rows, or a column is missing.
+    """
+    rows = to_table(table, NAMES, NUMBERS, ("strength",))
+    datasets = list(dict.fromkeys(rows["dataset"]))
+    styles = looks(name for name in rows["method"] if name != ALL_FEATURES)
+    across = min(len(datasets), 2 if len(datasets) <= 4 else 3)
+    down = math.ceil(len(datasets) / across)
+    columns = 4 if across == 1 else 2
+    legend = LEGEND_LINE * math.ceil((len(styles) + 1) / columns)
+    figure = style.new_figure(down * ((ALONE_HEIGHT if across == 1 else PANEL_HEIGHT) + legend))
+    figure.get_layout_engine().set(h_pad=0.12)  # a legend belongs to the panel above it
+    for number, dataset in enumerate(datasets, start=1):
+        axes = figure.add_subplot(down, across, number)
+        _draw_panel(axes, rows[rows["dataset"] == dataset], styles)
+        first = number % across == 1 or across == 1
+        finish(axes, dataset, "selected features", "test accuracy (%)" if first else "")
+        draw_legend_below(axes, columns)
+    return figure
+
+
+def mean_accuracy(points: Means) -> float:
+    """Mean over all numbers of features of the mean over trials, NaN where there is none."""
+    finite = points.means[np.isfinite(points.means)]
+    return float(finite.mean()) if finite.size else float("nan")
+
+
+def strength_labels(rows: pd.DataFrame) -> dict[float, str]:
+    """Mean and, where there are several trials, population standard deviation of the strength.
+
+    Args:
+      rows: of one data set.
+
+    Returns:
+      Text by number of features; empty where no row of BinMask has a strength.
+    """
+    own = rows[rows["method"].astype(str).str.lower() == STRENGTH_OF]
+    labels = {}
+    for size, group in own.groupby("num_features"):
+        values = group["strength"].dropna().to_numpy()
+        if values.size:
+            spread = f"\n({scientific(values.std())})" if values.size > 1 else ""
+            labels[float(size)] = f"{scientific(values.mean())}{spread}"
+    return labels
+
+
+def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> None:
+    selecting = rows[rows["method"] != ALL_FEATURES]
+    sizes = np.unique(selecting["num_features"].dropna())
+    span = float(np.ptp(sizes)) if sizes.size > 1 else 1.0
+    every = {
+        name: means_by(selecting[selecting["method"] == name], "num_features", "accuracy")
+        for name in styles
+    }
+    lines = {name: points for name, points in every.items() if np.isfinite(points.means).any()}
+    for (name, points), shift in zip(lines.items(), shifts(len(lines)), strict=True):
+        label = f"{style.shorten(name, 20)} ({mean_accuracy(points):.1f})"
+        moved = points._replace(places=points.places + shift * span)
+        draw_line(axes, moved, styles[name], style.literal(label))
+    everything = rows.loc[rows["method"] == ALL_FEATURES, "accuracy"]
+    draw_band(axes, everything, f"{ALL_FEATURES} ({everything.mean():.1f})")
+    cap_percent(axes)
+
+    if not sizes.size:
+        return
+    margin = 0.06 * span if sizes.size > 1 else 0.5
+    axes.set_xlim(sizes[0] - margin, sizes[-1] + margin)
+    ticks = apart(sizes[::-1], span, TICK_SHARE)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    _draw_strengths(axes, strength_labels(selecting), ticks)
+
+
+def _draw_strengths(axes: Axes, labels: Mapping[float, str], ticks: Sequence[float]) -> None:
+    shown = [tick for tick in ticks if tick in labels]
+    if not shown:
+        return
+    top = axes.secondary_xaxis("top")
+    top.xaxis.set_major_locator(FixedLocator(shown))
+    top.xaxis.set_minor_locator(NullLocator())
+    top.set_xticks(shown, [labels[tick] for tick in shown])
+    top.tick_params(labelsize=6, length=2, pad=2)
+    top.set_xlabel("BinMask λ", fontsize=7)
+    top.spines["top"].set_linewidth(0.5)

@@ -1,0 +1,126 @@
+"""A path of networks from dense to sparse (LassoNet): accuracy and size by strength."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from fsjax.errors import DataError
+from fsjax.report import style
+from fsjax.report.curves import SPLITS
+from fsjax.report.intervals import cap_percent, finish
+
+#: At most this many networks are drawn with a marker each.
+MARKED: Final = 30
+
+#: Paths shorter than this ratio of strengths have ticks at even distances.
+SHORT: Final = 8.0
+
+HEIGHT: Final = 4.6
+
+
+def plot_path(path: Mapping[str, Any], title: str = "") -> Figure:
+    """Accuracy above, number of selected features beneath, against the strength of the penalty.
+
+    Args:
+      path: ``lambda``, ``num_selected`` and ``valid_accuracy`` (percent), ``(T,)`` each, and where
+        there are, ``test_accuracy`` ``(T,)`` and ``chosen``, the index of the network that was
+        kept, which is marked. Networks with ``lambda`` 0 have no place on the logarithmic axis.
+      title: above the figure.
+
+    Returns:
+      The figure, 1200 pixels wide.
+
+    Raises:
+      DataError: if an array is missing or of another length, no ``lambda`` is positive, or
+        ``chosen`` is not between 0 and T - 1.
+    """
+    arrays = _checked(path)
+    strength, size = arrays["lambda"], arrays["num_selected"]
+    shown = strength > 0
+    figure = style.new_figure(HEIGHT)
+    figure.suptitle(style.literal(title), fontsize=10)
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    for split in ("valid", "test"):
+        values = arrays.get(f"{split}_accuracy")
+        if values is not None:
+            _line(upper, strength[shown], values[shown], *SPLITS[split])
+    _line(lower, strength[shown], size[shown], "", style.GREEN)
+    chosen = path.get("chosen")
+    if chosen is not None and shown[chosen]:
+        text = f"chosen: {style.count(int(size[chosen]), 'feature')}, λ = {strength[chosen]:.3g}"
+        _mark(upper, strength[chosen], arrays["valid_accuracy"][chosen], text)
+        _mark(lower, strength[chosen], size[chosen])
+    finish(upper, "", "", "accuracy (%)")
+    finish(lower, "", "λ", "selected features")
+    cap_percent(upper)
+    lower.set_ylim(bottom=-0.03 * size[shown].max())
+    lower.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    _logarithmic(lower, float(strength[shown].min()), float(strength[shown].max()))
+    upper.tick_params(axis="x", labelbottom=False)
+    upper.legend(fontsize=8, frameon=False, loc="best")
+    return figure
+
+
+def _checked(path: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    names = ("lambda", "num_selected", "valid_accuracy")
+    missing = [name for name in names if path.get(name) is None]
+    if missing:
+        raise DataError(f"the path has no {missing[0]!r}; give {', '.join(names)}")
+    arrays = {
+        name: np.asarray(path[name], np.float64)
+        for name in (*names, "test_accuracy")
+        if path.get(name) is not None
+    }
+    length = arrays["lambda"].size
+    for name, values in arrays.items():
+        if values.shape != (length,):
+            raise DataError(f"{name} has shape {values.shape}; give ({length},), one per network")
+    if not (arrays["lambda"] > 0).any():
+        raise DataError("no lambda of the path is positive; the axis is logarithmic")
+    chosen = path.get("chosen")
+    if chosen is not None and not 0 <= chosen < length:
+        raise DataError(f"chosen={chosen!r}; give an index from 0 to {length - 1}")
+    return arrays
+
+
+def _line(axes: Axes, places: np.ndarray, values: np.ndarray, label: str, color: str) -> None:
+    marker = "." if len(places) <= MARKED else ""
+    axes.plot(places, values, color=color, linewidth=1.1, marker=marker, label=label)
+
+
+def _mark(axes: Axes, place: float, value: float, label: str = "") -> None:
+    axes.axvline(place, color=style.GREY, linewidth=0.9, linestyle="--", zorder=1)
+    axes.scatter(
+        [place],
+        [value],
+        s=36,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=1.1,
+        zorder=3,
+        label=label or None,
+    )
+
+
+def _logarithmic(axes: Axes, low: float, high: float) -> None:
+    axes.set_xscale("log")
+    margin = max((high / low) ** 0.02, 1.02)
+    axes.set_xlim(low / margin, high * margin)
+    locator = LogLocator(subs=_subs(low, high), numticks=99)
+    axes.xaxis.set_major_locator(
+        MaxNLocator(6, steps=[1, 2, 5, 10]) if high < SHORT * low else locator
+    )
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _subs(low: float, high: float) -> tuple[int, ...]:
+    """Ticks in each power of ten: few where there are many powers."""
+    decades = np.log10(high / low)
+    return (1, 2, 5) if decades < 4 else (1, 3) if decades < 6 else (1,)

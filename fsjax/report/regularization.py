@@ -1,0 +1,235 @@
+"""How regularizers change a network's AUC and weights (BinMask, Table 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from fsjax.report import style
+from fsjax.report.intervals import (
+    Look,
+    draw_band,
+    draw_line,
+    finish,
+    looks,
+    mean_interval,
+    means_by,
+    short_number,
+    to_table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Names of logistic regression, whose rows are a band; letter case does not matter.
+BASELINE: Final = frozenset({"lr", "logistic regression", "logistic_regression"})
+
+#: A setting counts as not worse than the best one where the test gives more than this p (Table 1).
+NOT_WORSE: Final = 0.3
+
+AUCS: Final = ("train_auc", "valid_auc", "test_auc")
+NORMS: Final = ("l0", "l1", "l2")
+
+HEADER: Final = ("method", "strength", "train AUC", "valid AUC", "test AUC", "L0", "L1", "L2")
+
+#: Behind the test AUC of the best setting, and of those that are not worse.
+BEST, AS_GOOD, WORSE = "*", "~", " "
+
+#: Panels in a row, where each has at most so many strengths; inches of one; labels in one.
+ACROSS: Final = 4
+FEW: Final = 6
+PANEL_HEIGHT: Final = 2.7
+MAX_LABELS: Final = 12
+
+
+class Setting(NamedTuple):
+    """One method at one strength.
+
+    Attributes:
+      method: its name.
+      strength: NaN where it has none.
+      rows: one for each trial.
+      test_auc: mean over the trials.
+    """
+
+    method: str
+    strength: float
+    rows: pd.DataFrame
+    test_auc: float
+
+
+def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> str:
+    """AUCs and mean weight norms of every method at every strength.
+
+    Args:
+      table: one row for each trial of each setting, with the columns ``method``, ``strength`` (NaN
+        where there is none), ``trial``, ``train_auc``, ``valid_auc``, ``test_auc`` (0 to 1), and
+        ``l0``, ``l1``, ``l2``, the mean weight norms. NaN does not count.
+
+    Returns:
+      Aligned text without a final line break: means over the trials, of the AUCs with half the
+      width of their 95 % confidence intervals. Methods in the order of the rows, their strengths by
+      falling test AUC. Marked are the best test AUC and those than which it is not significantly
+      better: one-sided p above 0.3 (:func:`better_pvalue`).
+
+    Raises:
+      DataError: if there are no rows, or a column is missing.
+    """
+    found = settings(to_table(table, ("method", "trial"), ("strength", *AUCS, *NORMS)))
+    marks = marks_of(found)
+    lines = [
+        (
+            setting.method,
+            short_number(setting.strength),
+            *(_auc_text(setting.rows[name]) for name in AUCS[:2]),
+            f"{_auc_text(setting.rows['test_auc'])} {mark}",
+            *(_norm_text(setting.rows[name]) for name in NORMS),
+        )
+        for setting, mark in zip(found, marks, strict=True)
+    ]
+    text = _aligned([(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:]), *lines])
+    notes = []
+    if "+-" in text:
+        notes.append("+- 95 % confidence interval of the mean over trials")
+    if BEST in marks:
+        notes.append(f"{BEST} best test AUC")
+    if AS_GOOD in marks:
+        notes.append(f"{AS_GOOD} not significantly worse (one-sided t test, p > {NOT_WORSE})")
+    return f"{text}\n{'; '.join(notes)}" if notes else text
+
+
+def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+    """Test AUC against strength, one panel per method, with logistic regression as a band.
+
+    Args:
+      table: as for :func:`regularization_table`; rows of ``LR`` or ``logistic regression`` are the
+        band. The norms are not needed.
+
+    Returns:
+      The figure, 1200 pixels wide: means over the trials and 95 % confidence intervals. Strengths
+      are at even distances.
+
+    Raises:
+      DataError: if there are no rows, or a column is missing.
+    """
+    rows = to_table(table, ("method", "trial"), ("strength", "test_auc"))
+    baseline = _is_baseline(rows)
+    styles = looks(rows.loc[~baseline, "method"]) or {"": Look(style.GREY, "")}
+    most = rows[~baseline].groupby("method")["strength"].nunique().max()
+    across = min(len(styles), 2 if most > FEW else ACROSS)
+    down = math.ceil(len(styles) / across)
+    figure = style.new_figure(down * PANEL_HEIGHT + 0.3 * bool(baseline.any()))
+    first = None
+    for number, (name, look) in enumerate(styles.items(), start=1):
+        axes = figure.add_subplot(down, across, number, sharey=first)
+        first = first or axes
+        draw_band(axes, rows.loc[baseline, "test_auc"], "logistic regression")
+        _draw_panel(axes, rows[~baseline & (rows["method"] == name)], look)
+        outer = number % across == 1 or across == 1
+        finish(axes, name, "strength", "test AUC" if outer else "")
+        axes.tick_params(labelleft=outer)
+    if baseline.any():
+        handles, labels = first.get_legend_handles_labels()
+        figure.legend(
+            handles[:1], labels[:1], loc="outside lower center", fontsize=8, frameon=False
+        )
+    return figure
+
+
+def settings(rows: pd.DataFrame) -> list[Setting]:
+    """Every method at every strength: methods in the order of the rows, best strength first."""
+    found = []
+    for method in dict.fromkeys(rows["method"]):
+        groups = rows[rows["method"] == method].groupby("strength", dropna=False)
+        own = [
+            Setting(str(method), float(strength), group, mean_interval(group["test_auc"])[0])
+            for strength, group in groups
+        ]
+        found += sorted(own, key=lambda one: -np.nan_to_num(one.test_auc, nan=-np.inf))
+    return found
+
+
+def marks_of(found: Sequence[Setting]) -> list[str]:
+    """:data:`BEST`, :data:`AS_GOOD` or :data:`WORSE` for each setting, by test AUC."""
+    means = np.array([setting.test_auc for setting in found])
+    if not np.isfinite(means).any():
+        return [WORSE] * len(found)
+    best = int(np.nanargmax(means))
+    marks = [
+        AS_GOOD if better_pvalue(found[best].rows, other.rows) > NOT_WORSE else WORSE
+        for other in found
+    ]
+    marks[best] = BEST
+    return marks
+
+
+def better_pvalue(best: pd.DataFrame, other: pd.DataFrame) -> float:
+    """p of the hypothesis that the test AUC of one setting is no better than that of another.
+
+    A paired t test where both have the same trials, which share their splits of the data, and
+    Welch's otherwise.
+
+    Args:
+      best, other: rows with ``trial`` and ``test_auc``; those that are not finite do not count.
+
+    Returns:
+      p in [0, 1], one-sided; NaN where either has fewer than two values.
+    """
+    a, b = (
+        rows[np.isfinite(rows["test_auc"])].set_index("trial")["test_auc"].sort_index()
+        for rows in (best, other)
+    )
+    if min(a.size, b.size) < 2:
+        return float("nan")
+    paired = a.index.is_unique and a.index.equals(b.index)
+    spread = np.ptp(a.to_numpy() - b.to_numpy()) if paired else np.ptp(a) + np.ptp(b)
+    if spread < 1e-12:  # nothing varies, so t has no value
+        return 0.0 if a.mean() - b.mean() > 1e-12 else 1.0
+    if paired:
+        return float(stats.ttest_rel(a, b, alternative="greater").pvalue)
+    return float(stats.ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
+
+
+def _is_baseline(rows: pd.DataFrame) -> pd.Series:
+    return rows["method"].astype(str).str.lower().isin(BASELINE)
+
+
+def _draw_panel(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
+    points = means_by(rows, "strength", "test_auc")
+    places = np.arange(len(points.places), dtype=np.float64)
+    draw_line(axes, points._replace(places=places), look)
+    step = max(math.ceil(len(places) / MAX_LABELS), 1)
+    axes.set_xticks(places[::step], [short_number(value) for value in points.places[::step]])
+    axes.set_xlim(-0.5, max(len(places), 1) - 0.5)
+
+
+def _auc_text(values: pd.Series) -> str:
+    mean, half = mean_interval(values)
+    if not np.isfinite(mean):
+        return "-"
+    return f"{mean:.3f}" + (f" +- {half:.3f}" if np.isfinite(half) else "")
+
+
+def _norm_text(values: pd.Series) -> str:
+    mean, _ = mean_interval(values)
+    return f"{mean:.3f}" if np.isfinite(mean) else "-"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Cells in columns: the first one flush left, the others flush right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rule = tuple("-" * width for width in widths)
+    text = []
+    for cells in (lines[0], rule, *lines[1:]):
+        first, *rest = (
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        text.append("  ".join((first, *rest)).rstrip())
+    return "\n".join(text)

@@ -1,0 +1,274 @@
+"""Accuracy by sparsity (BinMask, Figure 2), and where in a network the weights are left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from fsjax.errors import DataError
+from fsjax.report import style
+from fsjax.report.intervals import (
+    BAND_COLOR,
+    Look,
+    Means,
+    apart,
+    cap_percent,
+    draw_band,
+    draw_line,
+    finish,
+    looks,
+    mean_interval,
+    shifts,
+    to_table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The method whose rows are a band: it prunes nothing. Letter case does not matter.
+DENSE: Final = "dense"
+
+NAMES: Final = ("network", "method", "trial")
+NUMBERS: Final = ("sparsity", "accuracy", "finetuned_accuracy")
+
+#: Line of the accuracy before and after fine-tuning.
+STATES: Final = {
+    "accuracy": ("before fine-tuning", "-"),
+    "finetuned_accuracy": ("after fine-tuning", "--"),
+}
+
+#: Densities that may have a tick, the most important of each power of ten first.
+STEPS: Final = (1.0, 5.0, 2.0, 3.0, 7.0, 4.0, 1.5)
+
+#: Smallest distance of two ticks, as a share of the axis.
+TICK_SHARE: Final = 0.12
+
+#: Inches of a panel, of a bar, between the bars of two layers, and around all bars.
+PANEL_HEIGHT: Final = 3.3
+BAR: Final = 0.135
+BAR_GAP: Final = 0.11
+BAR_FRAME: Final = 1.0
+
+
+def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+    """Test accuracy against sparsity, one panel per network.
+
+    A line for each method, solid before fine-tuning and broken after it: means over the trials and
+    their 95 % confidence intervals. Bands: the dense network. The axis is logarithmic in the
+    density and is labelled with the sparsity, so that equal steps are equal ratios of weights left.
+    Lines are shifted a little sideways against each other.
+
+    Args:
+      table: one row for each trial of each setting, with the columns ``network``, ``method``
+        (``dense`` for the bands), ``trial``, ``sparsity`` (0 to below 1; without meaning for dense
+        networks), ``accuracy`` and ``finetuned_accuracy`` (percent; NaN does not count). Trials
+        belong together by the column ``strength`` where the method has it, and otherwise by their
+        rank: the sparsest of each trial, the second sparsest, and so on.
+
+    Returns:
+      The figure, 1200 pixels wide.
+
+    Raises:
+      DataError: if there are no rows, a column is missing, or the trials of a method without
+        ``strength`` have different numbers of rows.
+    """
+    rows = to_table(table, NAMES, NUMBERS, ("strength",))
+    dense = rows["method"].astype(str).str.lower() == DENSE
+    networks = list(dict.fromkeys(rows["network"]))
+    styles = looks(rows.loc[~dense, "method"])
+    across = min(len(networks), 2)
+    down = math.ceil(len(networks) / across)
+    figure = style.new_figure(down * PANEL_HEIGHT + 0.5)
+    for number, network in enumerate(networks, start=1):
+        axes = figure.add_subplot(down, across, number)
+        here = rows["network"] == network
+        _draw_panel(axes, rows[here & ~dense], rows[here & dense], styles)
+        first = number % across == 1 or across == 1
+        finish(axes, network, "sparsity (%)", "test accuracy (%)" if first else "")
+    handles = _legend(styles, bool(dense.any()), bool(rows["finetuned_accuracy"].notna().any()))
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=5 if len(handles) == 5 else 4,
+        fontsize=8,
+        frameon=False,
+    )
+    return figure
+
+
+def plot_layer_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+    """Sparsity of each layer, a bar for each method, with the number of weights that are left.
+
+    Args:
+      table: one row for each layer of each trial, with the columns ``layer``, ``method`` or, where
+        that is missing, ``setting``, ``trial``, ``sparsity`` (0 to 1; NaN does not count) and
+        ``size`` (weights of the layer). Layers appear from the top in the order of the rows.
+
+    Returns:
+      The figure, 1200 pixels wide: means over the trials, and their 95 % confidence intervals.
+
+    Raises:
+      DataError: if there are no rows, or a column is missing.
+    """
+    rows = to_table(table, ("layer", "trial"), ("sparsity", "size"))
+    by = "method" if "method" in rows.columns else "setting"
+    rows = to_table(rows, (by,), ())
+    layers = list(dict.fromkeys(rows["layer"]))
+    styles = looks(rows[by])
+    figure = style.new_figure(len(layers) * (BAR * len(styles) + BAR_GAP) + BAR_FRAME)
+    axes = figure.add_subplot()
+    width = BAR / (BAR * len(styles) + BAR_GAP)
+    for number, (name, look) in enumerate(styles.items()):
+        shift = (number - (len(styles) - 1) / 2) * width
+        own = rows[rows[by] == name]
+        for place, layer in enumerate(layers):
+            _draw_bar(axes, place + shift, width, own[own["layer"] == layer], look)
+    sizes = rows.groupby("layer")["size"].max()
+    names = [f"{style.shorten(layer)} ({number_text(sizes[layer])})" for layer in layers]
+    note = "behind the bars sparsity and weights left, in brackets weights of the layer"
+    finish(axes, "", f"sparsity (%); {note}")
+    axes.set_yticks(range(len(layers)), [style.literal(name) for name in names])
+    axes.set_ylim(len(layers) - 0.45, -0.55)
+    axes.set_xticks(range(0, 101, 20))
+    axes.set_xlim(0.0, 122.0)
+    axes.spines["bottom"].set_bounds(0.0, 100.0)
+    axes.grid(visible=False, axis="y")
+    handles = [Patch(color=look.color, label=_legend_name(name)) for name, look in styles.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
+    return figure
+
+
+def sparsity_points(rows: pd.DataFrame, value: str) -> Means:
+    """Means of an accuracy by density.
+
+    Args:
+      rows: of one method on one network.
+      value: ``accuracy`` or ``finetuned_accuracy``.
+
+    Returns:
+      ``places`` are the mean densities of the trials that belong together; those without a weight
+      left have no place on a logarithmic axis and are left out.
+
+    Raises:
+      DataError: as :func:`plot_accuracy_sparsity`.
+    """
+    groups = [group for _, group in rows.groupby(_levels(rows))]
+    density = np.array([1.0 - group["sparsity"].mean() for group in groups])
+    intervals = np.array([mean_interval(group[value]) for group in groups]).reshape(-1, 2)
+    order = np.argsort(density)
+    order = order[density[order] > 0]
+    return Means(density[order], *intervals[order].T)
+
+
+def sparsity_ticks(low: float, high: float) -> list[float]:
+    """Densities with a round sparsity, far enough apart on a logarithmic axis.
+
+    Args:
+      low, high: the ends of the axis, above 0.
+
+    Returns:
+      Densities in increasing order; the ends where nothing round is between them.
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    candidates = [step * 10.0**power for step in STEPS for power in powers]
+    shown = [math.log(density) for density in candidates if low <= density <= min(high, 1.0)]
+    kept = apart(shown, math.log(high / low), TICK_SHARE)
+    return [math.exp(value) for value in kept] if len(kept) > 1 else [low, min(high, 1.0)]
+
+
+def sparsity_label(density: float, digits: int = 2) -> str:
+    """Sparsity in percent, to so many digits of the density: ``90``, ``99.5``, ``99.95``."""
+    percent = 100.0 * density
+    if percent <= 0:
+        return "100"
+    decimals = max(0, digits - 1 - math.floor(math.log10(percent)))
+    text = f"{100.0 - percent:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def number_text(number: float) -> str:
+    """A number of weights: ``432``, ``36.9k``, ``2.36M``."""
+    if number < 9999.5:
+        return f"{number:.0f}"
+    return f"{number / 1e3:.1f}k" if number < 999_950 else f"{number / 1e6:.2f}M"
+
+
+def _levels(rows: pd.DataFrame) -> pd.Series:
+    """Which rows are trials of the same setting."""
+    if rows["strength"].notna().all():
+        return rows["strength"]
+    counts = rows.groupby("trial").size()
+    if counts.nunique() > 1:
+        name = rows["method"].iloc[0]
+        raise DataError(
+            f"the trials of {name!r} have {counts.min()} to {counts.max()} sparsities; give every "
+            "trial as many, or a column 'strength' that tells which belong together"
+        )
+    return rows.groupby("trial")["sparsity"].rank(method="first")
+
+
+def _draw_panel(
+    axes: Axes, rows: pd.DataFrame, dense: pd.DataFrame, styles: Mapping[str, Look]
+) -> None:
+    lines = [
+        (sparsity_points(rows[rows["method"] == name], value), look, linestyle)
+        for value, (_, linestyle) in STATES.items()
+        for name, look in styles.items()
+    ]
+    lines = [line for line in lines if np.isfinite(line[0].means).any()]
+    every = np.concatenate([points.places for points, _, _ in lines] or [np.ones(1)])
+    ratio = float(every.max() / every.min())
+    for (points, look, linestyle), shift in zip(lines, shifts(len(lines)), strict=True):
+        moved = points._replace(places=points.places / ratio**shift)  # smaller to the right
+        draw_line(axes, moved, look, linestyle=linestyle)
+    for value, (_, linestyle) in STATES.items():
+        draw_band(axes, dense[value], linestyle=linestyle)
+    cap_percent(axes)
+    axes.set_xscale("log")
+    margin = max(ratio**0.05, 1.02)
+    low, high = float(every.min() / margin), float(every.max() * margin)
+    axes.set_xlim(high, low)
+    ticks = sparsity_ticks(low, high)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(ticks, [sparsity_label(tick, 3) for tick in ticks])
+
+
+def _legend(styles: Mapping[str, Look], dense: bool, finetuned: bool) -> list[Line2D]:
+    handles = [
+        Line2D([], [], color=look.color, marker=look.marker, markersize=4, label=_legend_name(name))
+        for name, look in styles.items()
+    ]
+    if dense:
+        handles.append(Line2D([], [], color=BAND_COLOR, label="dense"))
+    if finetuned:
+        for label, linestyle in STATES.values():
+            handles.append(Line2D([], [], color="black", lw=1, linestyle=linestyle, label=label))
+    return handles
+
+
+def _draw_bar(axes: Axes, place: float, width: float, rows: pd.DataFrame, look: Look) -> None:
+    mean, half = mean_interval(rows["sparsity"])
+    if not np.isfinite(mean):
+        return
+    axes.barh(place, 100 * mean, height=0.9 * width, color=look.color)
+    end = mean
+    if np.isfinite(half):
+        low, end = np.clip([mean - half, mean + half], 0.0, 1.0)
+        sides = [[100 * (mean - low)], [100 * (end - mean)]]
+        axes.errorbar(100 * mean, place, xerr=sides, color="black", elinewidth=0.8, capsize=1.5)
+    left = float(((1 - rows["sparsity"]) * rows["size"]).mean())
+    text = f"{sparsity_label(1 - mean)} %, {number_text(left)}"
+    axes.text(100 * end + 1.0, place, text, va="center", fontsize=6)
+
+
+def _legend_name(name: str) -> str:
+    return style.literal(style.shorten(name, 20))

@@ -1,0 +1,127 @@
+"""Fisher scores against NumPy and scikit-learn's F statistic, and the filter as a method."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.feature_selection import f_classif
+
+import fsjax
+from fsjax.errors import ConfigError
+from fsjax.methods.fisher_score import HIGHEST, fisher_scores
+
+compiled = jax.jit(fisher_scores, static_argnames="num_classes")
+
+
+def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Between over within, summed class by class in float64."""
+    x = x.astype(np.float64)
+    between = within = 0.0
+    for label in np.unique(y):
+        rows = x[y == label]
+        between = between + len(rows) * (rows.mean(axis=0) - x.mean(axis=0)) ** 2
+        within = within + len(rows) * rows.var(axis=0)
+    return between / within
+
+
+def table(classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of several scales and offsets, of which each third follows the class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, 200)
+    x = rng.normal(size=(200, 30)) * 10.0 ** rng.integers(-3, 3, 30)
+    x[:, ::3] *= 1 + y[:, None]
+    x[:, ::3] += x[:, ::3].std(axis=0) * y[:, None] * rng.random(10)
+    return (x + x.std(axis=0) * rng.normal(size=30)).astype(np.float32), y
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_scores_are_those_of_numpy_in_the_order_of_scikit_learn(classes: int) -> None:
+    x, y = table(classes)
+    found = np.asarray(compiled(x, y, num_classes=classes))
+    np.testing.assert_allclose(found, reference(x, y), rtol=1e-4, atol=1e-8)
+    statistic, _ = f_classif(x.astype(np.float64), y)
+    np.testing.assert_allclose(
+        found * (len(y) - classes) / (classes - 1), statistic, rtol=1e-4, atol=1e-6
+    )
+    assert np.argsort(-found).tolist() == np.argsort(-statistic).tolist()
+
+
+def test_order_and_scale_of_the_table_do_not_matter() -> None:
+    x, y = table(3)
+    found = compiled(x, y, num_classes=3)
+    order = np.random.default_rng(1).permutation(200)
+    np.testing.assert_allclose(compiled(x[order], y[order], num_classes=3), found, rtol=1e-4)
+    np.testing.assert_allclose(compiled(1024 * x, y, num_classes=3), found, rtol=1e-4)
+    # Classes that do not occur change nothing, and neither do rows without weight.
+    np.testing.assert_allclose(compiled(x, 2 * y + 1, num_classes=9), found, rtol=1e-4)
+    more, labels = np.concatenate([99 + x[:7], x]), np.concatenate([np.zeros(7, int), y])
+    weight = (np.arange(207) >= 7).astype(np.float32)
+    np.testing.assert_allclose(compiled(more, labels, 3, weight), found, rtol=1e-4)
+    twice = np.concatenate([x, x[:50]]), np.concatenate([y, y[:50]])
+    weight = 1.0 + (np.arange(200) < 50).astype(np.float32)
+    np.testing.assert_allclose(
+        compiled(x, y, 3, weight), compiled(*twice, num_classes=3), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e6])
+def test_perfect_constant_and_equal_columns(value: float) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 1001)
+    noise = rng.normal(size=1001) + y
+    perfect = value + np.array([0.1, 0.7, 0.3])[y] * max(1, abs(value))
+    balanced = np.where(np.arange(1001) % 2, value, -value)
+    x = np.stack([noise, perfect, np.full(1001, value), noise, balanced], axis=1)
+    found = np.asarray(compiled(x.astype(np.float32), y, num_classes=3))
+    assert found[1] == np.float32(HIGHEST) and found[2] == 0.0
+    assert found[0] == found[3] and 0.1 < found[0] < 10
+    assert 0 <= found[4] < 0.05
+    assert np.isfinite(found).all()
+
+
+def signal() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(400, 25)).astype(np.float32)
+    y = rng.integers(0, 3, 400)
+    x[:, 4] += y == 1
+    x[:, 11] += 1.5 * (y == 2)
+    x[:, 17] -= 1.2 * y
+    return x, y
+
+
+def test_finds_the_columns_that_differ_between_the_classes() -> None:
+    x, y = signal()
+    method = fsjax.methods.fisher_score(3, hidden=(16,))
+    options = dict(seeds=(0, 1), num_epochs=30, batch_size=32)
+    result = fsjax.fit(method, (x, y), **options)
+    # The filter has no chance in it: every seed has the same columns in the same order.
+    assert result.selected.tolist() == [[17, 11, 4]] * 2
+    rows = result.splits[0].train
+    scaled = (x[rows] - x[rows].mean(axis=0)) / x[rows].std(axis=0)
+    np.testing.assert_allclose(result.scores[0], reference(scaled, y[rows]), rtol=1e-3)
+    control = fsjax.fit(fsjax.methods.random_selection(3, hidden=(16,)), (x, y), **options)
+    accuracy = result.metrics["embedded_accuracy"].mean()
+    assert accuracy > control.metrics["embedded_accuracy"].mean() + 10
+
+    shuffled = np.random.default_rng(3).permutation(y)
+    result = fsjax.fit(method, (x, shuffled), **options)
+    assert set(result.selected[0].tolist()) != {4, 11, 17}
+    assert result.scores.max() < 0.1
+    assert result.metrics["embedded_accuracy"].mean() < 50
+
+
+def test_no_scores_before_the_start_and_no_other_task() -> None:
+    method = fsjax.methods.fisher_score(3)
+    state = method.init(jax.random.key(0), fsjax.Spec(6, 2, "classification", 8, 4, 1))
+    np.testing.assert_array_equal(method.score(state), np.zeros(6))
+    x = jnp.arange(48.0).reshape(8, 6) % 7
+    y = jnp.arange(8) % 2
+    data = fsjax.Batch(x, y, jnp.ones(8))
+    started = method.start(state, data, jax.random.key(1))
+    np.testing.assert_array_equal(method.score(started), fisher_scores(x, y, 2))
+    with pytest.raises(ConfigError, match="classification"):
+        fsjax.fit(method, (np.asarray(x), None), task="reconstruction", num_epochs=1)
+    with pytest.raises(ConfigError, match="num_features"):
+        fsjax.methods.fisher_score(0)
