@@ -102,6 +102,7 @@ def base_config(
             "train": {
                 "num_epochs": 5 if quick else 200,
                 "batch_size": batch_size,
+                "min_steps_per_epoch": 1,
                 # The authors' loader keeps the order of its split and drops the last batch.
                 "shuffle": not in_paper,
                 "drop_last": in_paper,
@@ -110,9 +111,33 @@ def base_config(
                 "seed_axis": "auto",
                 "checkpoint_every": 20,
             },
-            "evaluation": {"protocols": ("embedded",), "num_features": ()},
+            "evaluation": {
+                "protocols": ("embedded",),
+                "num_features": (),
+                "retrain": ip_cae_classifier(quick) | {"batch_size": batch_size},
+            },
         }
     )
+
+
+def ip_cae_classifier(quick: bool = False) -> dict[str, Any]:
+    """The network of the retrain protocol in IP-CAE's Tables 1 and 2: one hidden layer of 200."""
+    return {
+        "network": "mlp",
+        "hidden": (200,),
+        "activation": "leaky_relu",
+        "batch_norm": False,
+        "layer_norm": True,
+        "dropout": 0.0,
+        "optimizer": "adam",
+        "learning_rate": 1e-3,
+        "final_learning_rate": config_dict.placeholder(float),
+        "momentum": 0.9,
+        "weight_decay": 0.0,
+        "num_epochs": 5 if quick else 200,
+        "min_steps_per_epoch": 1,
+        "best_by": "loss",
+    }
 
 
 def concrete_fields() -> dict[str, Any]:

@@ -124,6 +124,7 @@ def run_experiment(
         dataset.num_features,
         num_classes=dataset.num_classes,
         noise_std=config.data.noise_std,
+        retrain=config.evaluation.retrain,
     )
     started = time.perf_counter()
 
@@ -154,8 +155,15 @@ def run_experiment(
             f"{constant} of {dataset.num_features} columns are constant in the training rows; "
             "they are never preferred"
         )
-    noise_std = config.data.noise_std
-    metrics = evaluate(result, dataset, protocols, further, noise_std=noise_std)
+    metrics = evaluate(
+        result,
+        dataset,
+        protocols,
+        further,
+        noise_std=config.data.noise_std,
+        scaling=config.data.scaling,
+        retrain=config.evaluation.retrain,
+    )
     result = dataclasses.replace(result, metrics=metrics)
     write_artifacts(result, dataset, workdir)
     if progress:

@@ -3,7 +3,9 @@
 from fsjax.evaluation.cost import count_connections, training_flops
 from fsjax.evaluation.delay import training_delay
 from fsjax.evaluation.embedded import embedded_metrics
+from fsjax.evaluation.norms import mean_weight_norms
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
+from fsjax.evaluation.retrain import retrain_metrics
 from fsjax.evaluation.significance import KSResult, ks_matrix, ks_test
 from fsjax.evaluation.svm import svm_accuracy
 
@@ -16,6 +18,8 @@ __all__ = [
     "evaluate",
     "ks_matrix",
     "ks_test",
+    "mean_weight_norms",
+    "retrain_metrics",
     "svm_accuracy",
     "training_delay",
     "training_flops",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, DataError, check_whole, nearest
+from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
 from fsjax.evaluation.svm import NEEDS_CLASSES, check_noise_std, svm_accuracy
 
 if TYPE_CHECKING:  # the engine imports this package
     from fsjax.engine.result import FitResult
 
 #: The names that ``evaluation.protocols`` may hold.
-PROTOCOLS: Final = ("embedded", "svm")
+PROTOCOLS: Final = ("embedded", "svm", "retrain")
 
 
 def evaluate(
@@ -26,6 +27,8 @@ def evaluate(
     num_features: Sequence[int] = (),
     *,
     noise_std: float = 0.0,
+    scaling: str = "paper",
+    retrain: Mapping[str, Any] = {},
 ) -> dict[str, np.ndarray]:
     """Test metrics of a fit under one or more protocols.
 
@@ -33,17 +36,22 @@ def evaluate(
       result: what ``fsjax.fit`` returned, for S seeds.
       dataset: the data that it was fitted on.
       protocols: names of :data:`PROTOCOLS`. ``embedded`` is what the fit measured itself; ``svm``
-        is :func:`fsjax.evaluation.svm_accuracy` of the selected columns.
-      num_features: further numbers of columns K, 1 to D, at which ``svm`` judges the same fit.
+        is :func:`fsjax.evaluation.svm_accuracy` of the selected columns, and ``retrain``
+        :func:`fsjax.evaluation.retrain_metrics` of them.
+      num_features: further numbers of columns K, 1 to D, at which ``svm`` and ``retrain`` judge the
+        same fit.
       noise_std: noise on the rows that the SVM learns from, at least 0; the same for each seed.
+      scaling: of the rows for ``retrain``, as the fit had it.
+      retrain: options of the network for ``retrain`` and its training.
 
     Returns:
-      By name, ``(S,)`` each: ``result.metrics`` for ``embedded``; for ``svm`` ``svm_accuracy`` at
-      the fit's own K and ``svm_accuracy_k25``, ... at the further ones, in percent.
+      By name, ``(S,)`` each: ``result.metrics`` for ``embedded``; ``svm_accuracy`` and
+      ``retrain_accuracy`` at the fit's own K and ``svm_accuracy_k25``, ... at the further ones, in
+      percent.
 
     Raises:
       ConfigError: as :func:`check_protocols`.
-      DataError: if ``svm`` is asked for a data set without classes.
+      DataError: if ``svm`` or ``retrain`` is asked for a data set without classes.
     """
     check_protocols(
         protocols,
@@ -51,16 +59,22 @@ def evaluate(
         dataset.num_features,
         num_classes=dataset.num_classes,
         noise_std=noise_std,
+        retrain=retrain,
     )
     metrics: dict[str, np.ndarray] = {}
     if "embedded" in protocols:
         metrics.update(result.metrics)
+    further = {f"_k{k}": k for k in map(int, num_features) if k != result.num_features}
+    selections = {"": result.selected, **{end: result.select(k) for end, k in further.items()}}
     if "svm" in protocols:
-        selections = {"svm_accuracy": result.selected}
-        for k in map(int, num_features):
-            if k != result.num_features:
-                selections[f"svm_accuracy_k{k}"] = result.select(k)
-        metrics.update(_svm(result, dataset, selections, noise_std))
+        named = {f"svm_accuracy{end}": columns for end, columns in selections.items()}
+        metrics.update(_svm(result, dataset, named, noise_std))
+    if "retrain" in protocols:
+        for end, columns in selections.items():
+            found = retrain_metrics(
+                dataset, result.splits, columns, result.seeds, scaling=scaling, options=retrain
+            )
+            metrics.update({f"{name}{end}": values for name, values in found.items()})
     return metrics
 
 
@@ -71,6 +85,7 @@ def check_protocols(
     *,
     num_classes: int | None = None,
     noise_std: float = 0.0,
+    retrain: Mapping[str, Any] = {},
 ) -> None:
     """Checks what :func:`evaluate` will be given, before anything is trained.
 
@@ -80,10 +95,12 @@ def check_protocols(
       num_columns: D.
       num_classes: of the data set, 0 where it has none; ``None`` leaves this unchecked.
       noise_std: noise on the rows that the SVM learns from.
+      retrain: options of the retrain protocol.
 
     Raises:
-      ConfigError: for an unknown name, a number of columns outside 1 to D, or a negative noise.
-      DataError: if ``svm`` is asked for a data set without classes.
+      ConfigError: for an unknown name, a number of columns outside 1 to D, a negative noise, or
+        an option that cannot be used.
+      DataError: if ``svm`` or ``retrain`` is asked for a data set without classes.
     """
     if isinstance(protocols, str):
         raise ConfigError(
@@ -103,6 +120,13 @@ def check_protocols(
     check_noise_std(noise_std)
     if "svm" in protocols and num_classes == 0:
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
+    if "retrain" in protocols:
+        neural_network_of(retrain)
+        if num_classes == 0:
+            raise DataError(
+                "the data set has no classes, which the retrain protocol needs; leave 'retrain' "
+                "out of evaluation.protocols"
+            )
 
 
 def _svm(

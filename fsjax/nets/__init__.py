@@ -1,6 +1,20 @@
 """Flax modules."""
 
 from fsjax.nets.feedforward import Feedforward
+from fsjax.nets.lenet5 import LeNet5
 from fsjax.nets.mlp import MLP, FanInDense
+from fsjax.nets.networks import NETWORKS, build_network, count_parameters
+from fsjax.nets.resnet import ResNet
+from fsjax.nets.vgg import VGG
 
-__all__ = ["MLP", "FanInDense", "Feedforward"]
+__all__ = [
+    "MLP",
+    "NETWORKS",
+    "VGG",
+    "FanInDense",
+    "Feedforward",
+    "LeNet5",
+    "ResNet",
+    "build_network",
+    "count_parameters",
+]

@@ -8,14 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import jax
 from flax import linen as nn
 
+from fsjax.nets.activations import ACTIVATIONS
 from fsjax.sparsity.coordinates import sparse_dot
-
-#: Of hidden layers, by name.
-ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
-    "relu": nn.relu,
-    "sigmoid": nn.sigmoid,
-    "tanh": nn.tanh,
-}
 
 #: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.
 INITIALISATIONS = ("fan_in", "glorot")

@@ -6,7 +6,24 @@ import math
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 from flax import linen as nn
+
+from fsjax.errors import ConfigError, nearest
+from fsjax.nets.activations import ACTIVATIONS
+
+#: Names that :class:`MLP` knows; the slope of ``leaky_relu`` is its own attribute.
+MLP_ACTIVATIONS = ("leaky_relu", *ACTIVATIONS)
+
+
+def fan_in_uniform(fan_in: int) -> nn.initializers.Initializer:
+    """Uniform within 1/sqrt(fan-in), PyTorch's default for weights and biases."""
+    bound = 1.0 / math.sqrt(fan_in)
+
+    def init(key, shape, dtype):
+        return jax.random.uniform(key, shape, dtype, minval=-bound, maxval=bound)
+
+    return init
 
 
 class FanInDense(nn.Module):
@@ -23,27 +40,51 @@ class FanInDense(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """``(B, I) -> (B, features)``."""
-        bound = 1.0 / math.sqrt(x.shape[-1])
+        init = fan_in_uniform(x.shape[-1])
+        return nn.Dense(self.features, kernel_init=init, bias_init=init)(x)
 
-        def uniform(key, shape, dtype):
-            return jax.random.uniform(key, shape, dtype, minval=-bound, maxval=bound)
 
-        return nn.Dense(self.features, kernel_init=uniform, bias_init=uniform)(x)
+def batch_norm(x: jax.Array, *, train: bool, weight: jax.Array | None = None) -> jax.Array:
+    """Batch normalisation of the last axis, as a layer of the module that calls it.
+
+    With PyTorch's momentum and epsilon (Ioffe & Szegedy, 2015). The running variance divides by
+    the number of values, PyTorch's by one less.
+
+    Args:
+      x: ``(B, ..., C)``.
+      train: normalise by the batch and move the collection ``batch_stats``; else by the latter.
+      weight: ``(B,)``; rows of weight 0 do not enter the statistics. All rows do where no row has
+        a weight, so that the statistics stay finite.
+
+    Returns:
+      The same shape.
+    """
+    mask = None
+    if weight is not None:
+        counts = (weight > 0) | ~jnp.any(weight > 0)
+        mask = counts.reshape(x.shape[0], *(1,) * (x.ndim - 1))
+    layer = nn.BatchNorm(
+        use_running_average=not train, momentum=0.9, epsilon=1e-5, use_fast_variance=False
+    )
+    return layer(x, mask=mask)
 
 
 class MLP(nn.Module):
-    """Hidden layers of dense, optional LayerNorm, LeakyReLU and dropout; a linear output.
+    """Hidden layers of dense, optional LayerNorm, activation and dropout; a linear output.
 
     The decoder of the concrete autoencoders (IP-CAE, section 4: one hidden layer of 200,
-    LeakyReLU 0.2). An empty ``hidden`` is a linear decoder.
+    LeakyReLU 0.2) and the classifiers of BinMask (section 4.1: 512, 512 with ReLU followed by
+    batch normalisation; 64, 20 with tanh). An empty ``hidden`` is a linear decoder.
 
     Attributes:
       num_outputs: width of the output.
       hidden: widths of the hidden layers.
-      layer_norm: LayerNorm before each activation; the authors' code has it, the paper does not
-        say so.
+      layer_norm: LayerNorm before each activation; the authors' code of IP-CAE has it, the paper
+        does not say so.
       negative_slope: slope of LeakyReLU below 0.
       dropout: rate in [0, 1) after each activation, in training only.
+      activation: of the hidden layers, a name in :data:`MLP_ACTIVATIONS`.
+      batch_norm: batch normalisation after each activation, before dropout.
     """
 
     num_outputs: int
@@ -51,15 +92,43 @@ class MLP(nn.Module):
     layer_norm: bool = True
     negative_slope: float = 0.2
     dropout: float = 0.0
+    activation: str = "leaky_relu"
+    batch_norm: bool = False
+
+    def __post_init__(self) -> None:
+        if self.activation not in MLP_ACTIVATIONS:
+            raise ConfigError(
+                f"activation={self.activation!r}: {nearest(self.activation, MLP_ACTIVATIONS)}"
+            )
+        super().__post_init__()
 
     @nn.compact
-    def __call__(self, x: jax.Array, *, train: bool = False) -> jax.Array:
-        """``(B, I) -> (B, num_outputs)``; ``train`` turns dropout on (rng stream ``dropout``)."""
+    def __call__(
+        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
+    ) -> jax.Array:
+        """The outputs for a batch.
+
+        Args:
+          x: ``(B, I)``.
+          train: turns dropout on (rng stream ``dropout``) and batch statistics (to be made
+            mutable: ``batch_stats``).
+          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
+
+        Returns:
+          ``(B, num_outputs)``.
+        """
         for width in self.hidden:
             x = FanInDense(width)(x)
             if self.layer_norm:
                 x = nn.LayerNorm(epsilon=1e-5, use_fast_variance=False)(x)
-            x = nn.leaky_relu(x, self.negative_slope)
+            x = self._activate(x)
+            if self.batch_norm:
+                x = batch_norm(x, train=train, weight=weight)
             if self.dropout:
                 x = nn.Dropout(self.dropout, deterministic=not train)(x)
         return FanInDense(self.num_outputs)(x)
+
+    def _activate(self, x: jax.Array) -> jax.Array:
+        if self.activation == "leaky_relu":
+            return nn.leaky_relu(x, self.negative_slope)
+        return ACTIVATIONS[self.activation](x)

@@ -1,0 +1,72 @@
+"""BinMask, section 4.1 and Figure 1: selectors compared by networks retrained on their columns.
+
+    python -m experiments.feature_selection --config=configs/feature_selection.py:isolet \
+        --workdir=runs/feature_selection/isolet
+
+Variants: a data set, ``lenet5`` (for images; the multilayer perceptron otherwise) and ``quick``.
+``sizes`` is empty for the paper's five: the number of columns that BinMask selects at its first
+strength, and four, three, two and one fifth less.
+"""
+
+from __future__ import annotations
+
+import ml_collections
+from ml_collections import config_dict
+
+from configs.common import parse_variant
+from fsjax.data.catalog import ENTRIES
+
+#: In the order of the paper's legend.
+METHODS = ("binmask", "stg", "fisher_score", "random_selection", "lassonet")
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The comparison on one data set."""
+    words = [word for word in (variant or "").split(",") if word]
+    lenet5 = "lenet5" in words
+    name, _, quick = parse_variant(",".join(word for word in words if word != "lenet5"))
+    entry = ENTRIES.get(name)
+    large = entry is not None and entry.shape[0] >= 50_000
+    network = {
+        "network": "lenet5" if lenet5 else "mlp",
+        "hidden": (512, 512) if large else (64, 20),
+        "activation": "relu" if large else "tanh",
+        "batch_norm": large,
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "final_learning_rate": 1e-5,
+        "momentum": 0.9,
+        "weight_decay": 5e-4,
+    }
+    return ml_collections.ConfigDict(
+        {
+            "data": {
+                "name": name,
+                "dir": config_dict.placeholder(str),
+                "target": config_dict.placeholder(str),
+                "impute": config_dict.placeholder(str),
+                # The given test rows of MNIST, a fifth of all others.
+                "split": "official" if large else "random",
+                "scaling": "minmax",
+            },
+            "seeds": (0, 1) if quick else tuple(range(8)),
+            "methods": METHODS,
+            "sizes": (),
+            "network": network,
+            "train": {
+                "num_epochs": 5 if quick else 10 if large else 100,
+                "batch_size": 256,
+                "min_steps_per_epoch": 30,
+            },
+            "binmask": {"strength": 1e-3},
+            "stg": {"strength": 0.1},
+            "lassonet": {
+                "hidden": (100,),
+                "path_multiplier": 1.02,
+                "dense_epochs": 1000,
+                "path_epochs": 100,
+                # Rows of the path's training; the paper does not thin out.
+                "max_rows": 0,
+            },
+        }
+    )

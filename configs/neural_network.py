@@ -1,0 +1,20 @@
+"""A plain network on all columns: the classifier of BinMask's section 4.1.
+
+    python -m experiments.run --config=configs/neural_network.py:isolet --workdir=runs/network
+
+Variants: a data set, a task and ``quick``.
+"""
+
+from __future__ import annotations
+
+import ml_collections
+
+from configs.gates import gates_config, network_fields
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The setting of section 4.1."""
+    config = gates_config(variant, {"name": "neural_network", **network_fields()})
+    config.method.final_learning_rate = 1e-5
+    config.evaluation.protocols = ("embedded",)
+    return config

@@ -1,0 +1,35 @@
+"""STG (Yamada et al., ICML 2020), with the search for exactly K gates of BinMask's section 4.1.
+
+    python -m experiments.run --config=configs/stg.py:coil20 --workdir=runs/stg
+
+Variants: a data set, a task and ``quick``. Accuracy in percent of a fresh network with 200 hidden
+units on K = 50 columns, as in Tables 1 and 2 of IP-CAE:
+
+| variant | paper | here |
+| --- | --- | --- |
+"""
+
+from __future__ import annotations
+
+import ml_collections
+
+from configs.gates import gates_config, network_fields
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The library's settings but for the learning rate, with which its gates would not move."""
+    fields = {
+        "name": "stg",
+        "strength": 0.1,
+        "search": True,
+        "sigma": 0.5,
+        "penalty": "mean",
+        **network_fields(
+            hidden=(400, 200),
+            activation="relu",
+            optimizer="adam",
+            learning_rate=1e-2,
+            weight_decay=1e-3,
+        ),
+    }
+    return gates_config(variant, fields)

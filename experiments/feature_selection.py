@@ -1,0 +1,292 @@
+"""Compares selectors by networks retrained on their columns (BinMask, section 4.1, Figure 1).
+
+    python -m experiments.feature_selection --config=configs/feature_selection.py:isolet \
+        --workdir=runs/feature_selection/isolet
+    python -m experiments.feature_selection --workdir=runs/feature_selection
+
+The first command selects with every method at five sizes, trains the classifier anew on the
+selected columns of every trial, and leaves ``accuracy.csv``, ``searches.csv`` and
+``accuracy.png``; when it is given again it goes on with the methods that are missing. The second,
+without a config, draws all data sets under a folder in one picture and prints their means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+import numpy as np
+import pandas as pd
+from absl import flags
+from ml_collections import config_flags
+
+import fsjax
+from experiments import cli
+from experiments.launch import check_workdir, load_data, settings
+from fsjax import report
+from fsjax.data import make_split
+from fsjax.data.dataset import Dataset
+from fsjax.data.splits import Split
+from fsjax.errors import ConfigError, nearest
+from fsjax.evaluation import retrain_metrics
+from fsjax.methods import binmask, fisher_score, lassonet, random_selection, stg
+from fsjax.report.atomic import write_text
+from fsjax.report.paper import published_value
+
+_CONFIG = config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")
+_WORKDIR = flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
+_PROGRESS = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
+
+#: The control that sees everything.
+ALL = "all features"
+
+
+def fit_options(config: ml_collections.ConfigDict, splits: list[Split]) -> dict[str, Any]:
+    """What every fit of the comparison is given."""
+    return {
+        "seeds": config.seeds,
+        "split": splits,
+        "scaling": config.data.scaling,
+        "best_by": "last",
+        "progress": _PROGRESS.value,
+    }
+
+
+def paper_sizes(
+    config: ml_collections.ConfigDict, dataset: Dataset, splits: list[Split]
+) -> tuple[int, ...]:
+    """The five numbers of columns, from what BinMask selects of the first trial."""
+    options = fit_options(config, splits[:1]) | {"seeds": config.seeds[:1]}
+    method = binmask(search=False, **config.binmask, **config.network)
+    result = fsjax.fit(method, dataset, num_features=1, **options, **config.train)
+    most = int(result.history["train/num_selected"][0, -1])
+    return tuple(size for i in range(5) if (size := most - i * (most // 5)) > 0)
+
+
+def by_gates(
+    method: fsjax.Method,
+    config: ml_collections.ConfigDict,
+    dataset: Dataset,
+    splits: list[Split],
+    sizes: tuple[int, ...],
+) -> dict[int, fsjax.FitResult]:
+    """The methods that search for a strength."""
+    return fsjax.fit_sizes(method, dataset, sizes, **fit_options(config, splits), **config.train)
+
+
+def by_path(
+    config: ml_collections.ConfigDict,
+    dataset: Dataset,
+    splits: list[Split],
+    sizes: tuple[int, ...],
+) -> dict[int, fsjax.FitResult]:
+    """LassoNet: one path, full batch, a tenth of the training rows for validation."""
+    fields = dict(config.lassonet)
+    most_rows = fields.pop("max_rows") or dataset.num_samples
+    parts = []
+    for seed, split in zip(config.seeds, splits, strict=True):
+        rows = np.random.default_rng(seed).permutation(split.train)[:most_rows]
+        parts.append(Split(rows[len(rows) // 10 :], rows[: len(rows) // 10], split.test))
+    options = fit_options(config, parts) | {"shuffle": False, "batch_size": dataset.num_samples}
+    method = lassonet(min(sizes), **fields)
+    return fsjax.fit_sizes(method, dataset, sizes, num_epochs=50_000, **options)
+
+
+def by_ranking(
+    method: fsjax.Method,
+    config: ml_collections.ConfigDict,
+    dataset: Dataset,
+    splits: list[Split],
+    sizes: tuple[int, ...],
+) -> dict[int, fsjax.FitResult]:
+    """Rankings that need no training; the network beside them gets a single epoch."""
+    return fsjax.fit_sizes(method, dataset, sizes, num_epochs=1, **fit_options(config, splits))
+
+
+def select(
+    name: str,
+    config: ml_collections.ConfigDict,
+    dataset: Dataset,
+    splits: list[Split],
+    sizes: tuple[int, ...],
+) -> dict[int, fsjax.FitResult]:
+    """Selections of a method for every size.
+
+    Raises:
+      ConfigError: for a method that the comparison does not know.
+    """
+    of_gates = {
+        "binmask": lambda: binmask(**config.binmask, **config.network),
+        "stg": lambda: stg(**{**_stg_network(config), **config.stg}),
+    }
+    of_rankings = {
+        "fisher_score": lambda: fisher_score(min(sizes)),
+        "random_selection": lambda: random_selection(min(sizes)),
+    }
+    if name in of_gates:
+        return by_gates(of_gates[name](), config, dataset, splits, sizes)
+    if name in of_rankings:
+        return by_ranking(of_rankings[name](), config, dataset, splits, sizes)
+    if name == "lassonet":
+        return by_path(config, dataset, splits, sizes)
+    raise ConfigError(f"methods has {name!r}: {nearest(name, (*of_gates, *of_rankings, name))}")
+
+
+def _stg_network(config: ml_collections.ConfigDict) -> dict[str, Any]:
+    """The architecture of the classifier, with STG's own optimiser."""
+    shape = ("network", "hidden", "activation", "batch_norm")
+    return {name: config.network[name] for name in shape}
+
+
+def rows_of(
+    name: str,
+    config: ml_collections.ConfigDict,
+    accuracy: Mapping[int, np.ndarray],
+    results: Mapping[int, fsjax.FitResult],
+) -> list[dict[str, Any]]:
+    """A row for every trial and size."""
+    label = config.data.name + (f" ({config.network.network})" if _is_image(config) else "")
+    rows = []
+    for size, values in accuracy.items():
+        found = results[size].metrics if size in results else {}
+        for trial, (seed, value) in enumerate(zip(config.seeds, values, strict=True)):
+            row = {
+                "dataset": label,
+                "method": name,
+                "trial": seed,
+                "num_features": size,
+                "accuracy": value,
+            }
+            for metric in (
+                "strength",
+                "search_steps",
+                "exact_selection",
+                "mask_converged",
+                "undecided_percentage",
+                "undecided_open_percentage",
+            ):
+                row[metric] = found[metric][trial] if metric in found else np.nan
+            rows.append(row)
+    return rows
+
+
+def _is_image(config: ml_collections.ConfigDict) -> bool:
+    return config.network.network != "mlp" or config.network.batch_norm
+
+
+def run(config: ml_collections.ConfigDict, workdir: Path) -> pd.DataFrame:
+    """The comparison on one data set; returns and writes its table.
+
+    Raises:
+      ConfigError: for settings that do not fit, before anything is trained.
+    """
+    # A flag gives names with commas as one.
+    methods = [name for names in config.methods for name in names.split(",")]
+    # Methods may be added to a comparison, so they are not part of what must stay the same.
+    config = ml_collections.ConfigDict({**config, "methods": ()})
+    check_workdir(config, workdir)
+    known = ("binmask", "stg", "lassonet", "fisher_score", "random_selection")
+    for name in methods:
+        if name not in known:
+            raise ConfigError(f"methods has {name!r}: {nearest(name, known)}")
+    dataset = load_data(config)
+    splits = [
+        make_split(dataset, config.data.split, seed=int(seed), valid_fraction=0.0)
+        for seed in config.seeds
+    ]
+    workdir.mkdir(parents=True, exist_ok=True)
+    report.write_config_json(settings(config), workdir / "config.json")
+    path = workdir / "accuracy.csv"
+    table = pd.read_csv(path) if path.exists() else pd.DataFrame()
+    sizes = _sizes(config, dataset, splits, workdir)
+
+    def retrained(columns: np.ndarray | None) -> np.ndarray:
+        options = {**config.network, **config.train, "best_by": "last"}
+        return retrain_metrics(
+            dataset, splits, columns, config.seeds, scaling=config.data.scaling, options=options
+        )["retrain_accuracy"]
+
+    for name in (ALL, *methods):
+        if len(table) and name in set(table["method"]):
+            continue
+        if name == ALL:
+            accuracy, results = {dataset.num_features: retrained(None)}, {}
+        else:
+            results = select(name, config, dataset, splits, sizes)
+            accuracy = {size: retrained(results[size].selected) for size in sizes}
+        new = pd.DataFrame(rows_of(name, config, accuracy, results))
+        table = pd.concat([table, new], ignore_index=True)
+        write_text(path, table.to_csv(index=False))
+        if _PROGRESS.value:
+            means = new.groupby("num_features")["accuracy"].mean().round(2).to_dict()
+            print(f"{name}: retrained accuracy in percent by number of columns {means}")
+    report.save_figure(report.plot_accuracy(table), workdir / "accuracy.png")
+    return table
+
+
+def _sizes(
+    config: ml_collections.ConfigDict, dataset: Dataset, splits: list[Split], workdir: Path
+) -> tuple[int, ...]:
+    if config.sizes:
+        return tuple(config.sizes)
+    found = workdir / "sizes.json"
+    if not found.exists():
+        sizes = paper_sizes(config, dataset, splits)
+        write_text(found, json.dumps(sizes) + "\n")
+    return tuple(json.loads(found.read_text()))
+
+
+def summary(table: pd.DataFrame) -> str:
+    """Mean accuracy over all sizes by data set and method, and how the searches went."""
+    chosen = table[table["method"] != ALL]
+    means = chosen.pivot_table(index="dataset", columns="method", values="accuracy", sort=False)
+    lines = ["mean test accuracy in percent over all sizes and trials", means.round(2).to_string()]
+    for name, part in chosen.dropna(subset=["search_steps"]).groupby("method", sort=False):
+        exact = part["exact_selection"].mean()
+        lines.append(
+            f"{name}: {part['search_steps'].mean():.2f} trainings a search (paper "
+            f"{published_value('binmask', 'all', name, 'search_steps')}), exactly K in "
+            f"{exact:.1f} %, {part['mask_converged'].mean():.2f} % of the masks converged (paper "
+            f"{published_value('binmask', 'all', name, 'mask_converged_pct')} %), undecided "
+            f"{part['undecided_percentage'].mean():.1f} % of all gates and "
+            f"{part['undecided_open_percentage'].mean():.1f} % of those above 0.15"
+        )
+    return "\n".join(lines)
+
+
+def collect(workdir: Path) -> pd.DataFrame:
+    """All tables under a folder, drawn in one picture.
+
+    Raises:
+      ConfigError: if there is none.
+    """
+    paths = sorted(workdir.glob("*/accuracy.csv"))
+    if not paths:
+        raise ConfigError(
+            f"no */accuracy.csv under {workdir}; run a config first: "
+            f"--config=configs/feature_selection.py:isolet --workdir={workdir}/isolet"
+        )
+    table = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
+    report.save_figure(report.plot_accuracy(table), workdir / "accuracy.png")
+    return table
+
+
+def main() -> None:
+    """Entry point."""
+    cli.require(_WORKDIR.value, "workdir", "--workdir=runs/feature_selection/isolet")
+    workdir = Path(_WORKDIR.value)
+    if _CONFIG.value is None:
+        table = collect(workdir)
+    else:
+        fsjax.use_compilation_cache()
+        fsjax.use_cpu_devices()
+        table = run(_CONFIG.value, workdir)
+    print(summary(table))
+    print(f"picture: {workdir / 'accuracy.png'}")
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,136 @@
+"""The retrain protocol: a fresh network that sees the selected columns alone.
+
+It takes the selector's noise and its network out of the comparison (BinMask, section 4.1; Tables 1
+and 2 of IP-CAE for methods that do not train a classifier of their own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from fsjax.data.dataset import Dataset
+from fsjax.data.splits import Split
+from fsjax.errors import ConfigError, nearest
+from fsjax.method import Method, TrainState
+
+#: The network and its training, by default: that of BinMask's section 4.1 for tables.
+TRAINING: Mapping[str, Any] = {
+    "num_epochs": 100,
+    "batch_size": 256,
+    "min_steps_per_epoch": 30,
+    "best_by": "last",
+}
+
+#: The names of ``fit`` that may be given beside the options of the network.
+_FIT_NAMES = (*TRAINING, "shuffle", "drop_last")
+
+
+def neural_network_of(options: Mapping[str, Any]) -> tuple[Method, dict[str, Any]]:
+    """The network of the protocol as a method, and the options of its training.
+
+    Raises:
+      ConfigError: for an unknown name or a value outside its range.
+    """
+    from fsjax.methods.network import NetworkOptions
+    from fsjax.methods.neural_network import neural_network
+
+    names = NetworkOptions.__dataclass_fields__
+    for name in options:
+        if name not in names and name not in _FIT_NAMES:
+            known = (*names, *_FIT_NAMES)
+            raise ConfigError(f"evaluation.retrain has {name!r}: {nearest(name, known)}")
+    network = {name: value for name, value in options.items() if name in names}
+    training = {name: value for name, value in options.items() if name in _FIT_NAMES}
+    return neural_network(**network), {**TRAINING, **training}
+
+
+def retrain_metrics(
+    dataset: Dataset,
+    splits: Sequence[Split],
+    columns: np.ndarray | None,
+    seeds: Sequence[int],
+    *,
+    task: str = "classification",
+    scaling: str = "paper",
+    options: Mapping[str, Any] = {},
+    progress: bool = False,
+) -> dict[str, np.ndarray]:
+    """Test metrics of fresh networks on the selected columns.
+
+    Args:
+      dataset: the data.
+      splits: the rows of each seed. Validation rows tell the best epoch where ``best_by`` says so;
+        with ``best_by='last'`` they are trained on as well.
+      columns: ``(S, K)`` of each seed; ``None`` for all columns. Multilayer perceptrons see them
+        alone, convolutional networks see zeros in place of the others.
+      seeds: the S seeds, of initialisation and order of rows.
+      task: ``classification`` or ``regression``.
+      scaling: as for ``fsjax.fit``.
+      options: of the network (``fsjax.methods.network.NetworkOptions``) and its training
+        (``num_epochs``, ``batch_size``, ``min_steps_per_epoch``, ``best_by``, ``shuffle``,
+        ``drop_last``), in place of the paper's.
+      progress: whether to show a progress bar.
+
+    Returns:
+      ``(S,)`` by name: ``retrain_accuracy`` in percent and, for two classes, ``retrain_auc``; or
+      ``retrain_mse`` and ``retrain_r2``.
+
+    Raises:
+      ConfigError: for an unknown option or a value outside its range.
+    """
+    # Here, as the engine imports this package.
+    from fsjax.engine.fit import make_spec
+    from fsjax.engine.prepare import prepare
+    from fsjax.engine.result import predict_seed
+    from fsjax.engine.seeds import choose_seed_axis
+    from fsjax.engine.train import train
+    from fsjax.evaluation.embedded import embedded_metrics
+
+    method, training = neural_network_of(options)
+    if training["best_by"] == "last":
+        none = np.zeros(0, np.int32)
+        splits = [Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits]
+    prepared = prepare(
+        dataset,
+        task=task,
+        num_features=1,
+        seeds=seeds,
+        split=splits,
+        scaling=scaling,
+        columns=columns,
+        zero_others=options.get("network", "mlp") != "mlp",
+    )
+    spec = make_spec(
+        prepared,
+        dataset,
+        task=task,
+        batch_size=training["batch_size"],
+        num_epochs=training["num_epochs"],
+        shuffle=training.get("shuffle", True),
+        drop_last=training.get("drop_last", False),
+        best_by=training["best_by"],
+        min_steps=training["min_steps_per_epoch"],
+    )
+    trained = train(
+        method,
+        spec,
+        seeds,
+        prepared,
+        axis=choose_seed_axis("auto", len(seeds)),
+        progress=progress,
+        checkpoints=None,
+        checkpoint_every=spec.num_epochs,
+    )
+    states = jax.vmap(TrainState.at_best)(trained.states)
+    found = [
+        embedded_metrics(task, np.asarray(predict_seed(method, states, row, x)), y)
+        for row, (x, y) in enumerate(zip(prepared.x_test, prepared.y_test, strict=True))
+    ]
+    return {
+        f"retrain_{name.removeprefix('embedded_')}": np.array([one[name] for one in found])
+        for name in found[0]
+    }

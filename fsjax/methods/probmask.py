@@ -1,0 +1,207 @@
+"""ProbMask: Zhou et al., "Effective Sparsification of Neural Networks with Global Sparsity
+Constraint", CVPR 2021; the baseline of BinMask's section 4.2. It makes the weights sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
+from fsjax.methods.cached import cached_method
+from fsjax.methods.network import network_options
+from fsjax.sparsity.probmask import (
+    Probable,
+    density_at,
+    draw_thresholds,
+    init_probmask,
+    likely_masks,
+    mask_sparsity,
+    masks_below,
+    num_probabilities,
+    probmask_optimizer,
+    project,
+    relaxed_masks,
+    times_masks,
+)
+
+EVALUATIONS = ("sample", "most_probable")
+
+
+@cached_method
+def probmask(
+    *,
+    density: float = 0.03,
+    samples: int = 2,
+    temperature_start: float = 1.0,
+    temperature_end: float = 0.03,
+    score_learning_rate: float = 6e-3,
+    sparsify_start: float = 0.16,
+    sparsify_end: float = 0.6,
+    max_norm: float | None = 3.0,
+    evaluation: str = "sample",
+    **options: Any,
+) -> Method:
+    """ProbMask on all kernels of dense and convolutional layers.
+
+    Each weight has a probability s of being kept. A step averages the loss over relaxed samples of
+    the masks, moves the weights and s, and projects s onto ``sum(s) <= density * n``, a budget that
+    falls from n as training goes on. The defaults are those of the authors' code. It draws ten
+    masks before fine-tuning and keeps the best on the training rows; here one is drawn.
+
+    Args:
+      density: share of the weights of all kernels together that is kept, in (0, 1].
+      samples: masks in a step, at least 1; each sees all rows of the batch.
+      temperature_start: of the relaxed samples in the first epoch, above 0. It falls linearly
+        from epoch to epoch.
+      temperature_end: what it would be after the last epoch, above 0.
+      score_learning_rate: of the Adam of s in the first epoch, above 0; then half a cosine to 0.
+      sparsify_start: share of the epochs, from 0, before the budget falls.
+      sparsify_end: share of the epochs, below 1, after which it is ``density``.
+      max_norm: of the gradients of the weights and of s together, above 0; ``None`` for any.
+      evaluation: ``sample`` predicts with masks drawn from s, anew in each epoch;
+        ``most_probable`` opens the most probable weights, as many as the sum of s.
+      **options: those of :class:`fsjax.methods.network.NetworkOptions`. Epochs are counted
+        without those of fine-tuning, which begins by setting s to a mask of ``evaluation``.
+
+    Returns:
+      The method; the score of a column is the sum of the absolute masked weights of its input
+      neuron. Batch statistics are averaged over the samples.
+
+    Raises:
+      ConfigError: for an unknown option or a value outside its range.
+    """
+    if not 0 < density <= 1:
+        raise ConfigError(f"density={density}; choose a value above 0 and at most 1")
+    check_whole("samples", samples)
+    for name, value in (
+        ("temperature_start", temperature_start),
+        ("temperature_end", temperature_end),
+        ("score_learning_rate", score_learning_rate),
+    ):
+        if not value > 0:
+            raise ConfigError(f"{name}={value}; choose a value above 0")
+    if not 0 <= sparsify_start <= sparsify_end < 1:
+        raise ConfigError(
+            f"sparsify_start={sparsify_start}, sparsify_end={sparsify_end}; "
+            "choose 0 <= start <= end < 1"
+        )
+    if evaluation not in EVALUATIONS:
+        raise ConfigError(f"evaluation={evaluation!r}: {nearest(evaluation, EVALUATIONS)}")
+    body = network_options(**options)
+    hyper = {
+        "density": density,
+        "temperature_start": temperature_start,
+        "temperature_end": temperature_end,
+    }
+
+    def optimizer(spec: Spec):
+        epochs = body.mask_epochs(spec)
+        return probmask_optimizer(
+            body.tx(spec),
+            num_epochs=epochs,
+            steps_per_epoch=spec.steps_per_epoch,
+            learning_rate=score_learning_rate,
+            max_norm=max_norm,
+            end_epoch=epochs if body.finetune_epochs else None,
+        )
+
+    # Finds values outside their range before there is a run.
+    optimizer(Spec(1, 2, "classification", 1, 1, num_epochs=body.finetune_epochs + 1))
+
+    def draw(key: Array, probabilities: PyTree) -> PyTree:
+        return draw_thresholds(key, probabilities) if evaluation == "sample" else {}
+
+    def open_masks(probabilities: PyTree, thresholds: PyTree) -> PyTree:
+        if evaluation == "sample":
+            return masks_below(thresholds, probabilities)
+        return likely_masks(probabilities)
+
+    def open_weights(state: TrainState) -> PyTree:
+        masks = open_masks(state.params.probabilities, state.extra["thresholds"])
+        return times_masks(state.params.weights, masks)
+
+    def budget(state: TrainState) -> Array:
+        epochs = body.mask_epochs(state.spec)
+        # Whole epochs, so that even one epoch reaches the density.
+        start, end = int(sparsify_start * epochs), int(sparsify_end * epochs)
+        share = density_at(state.epoch, state.hyper["density"], start, end)
+        return share * num_probabilities(state.params.probabilities)
+
+    def temperature(state: TrainState) -> Array:
+        way = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)
+        start, end = state.hyper["temperature_start"], state.hyper["temperature_end"]
+        return start + (end - start) * way
+
+    def init(key: Array, spec: Spec) -> TrainState:
+        key_train, key_network, key_masks = jax.random.split(key, 3)
+        weights, stats = body.init(key_network, spec)
+        params = init_probmask(weights)
+        extra = {"stats": stats, "thresholds": draw(key_masks, params.probabilities)}
+        return create_state(key_train, spec, params, optimizer(spec), hyper=hyper, extra=extra)
+
+    def loss(
+        params: Probable, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, PyTree]]:
+        def sampled(key_sample: Array) -> tuple[Array, PyTree]:
+            key_masks, key_network = jax.random.split(key_sample)
+            masks = relaxed_masks(key_masks, params.probabilities, temperature(state))
+            weights = times_masks(params.weights, masks)
+            value, _, stats = body.train(
+                weights, state.extra["stats"], state.spec, batch, key_network
+            )
+            return value, stats
+
+        # One after the other: convolutions are slow with a kernel for each sample.
+        values, stats = jax.lax.map(sampled, jax.random.split(key, samples))
+        return jnp.mean(values), {"stats": jax.tree.map(lambda s: jnp.mean(s, axis=0), stats)}
+
+    def after_step(state: TrainState, grads: PyTree, aux: dict[str, PyTree], *_: Any) -> TrainState:
+        del grads
+        found = project(state.params.probabilities, budget(state))
+        if body.finetune_epochs:
+            # A drawn mask may have more weights than the budget.
+            rests = state.epoch >= body.mask_epochs(state.spec)
+            found = _where(rests, state.params.probabilities, found)
+        return state.replace(
+            params=state.params._replace(probabilities=found),
+            extra={**state.extra, "stats": aux["stats"]},
+        )
+
+    def after_epoch(state: TrainState, batch: Batch, key: Array) -> TrainState:
+        del batch
+        params = state.params
+        thresholds = draw(key, params.probabilities)
+        if body.finetune_epochs:
+            begins = state.epoch == body.mask_epochs(state.spec)
+            fixed = open_masks(params.probabilities, thresholds)
+            params = params._replace(probabilities=_where(begins, fixed, params.probabilities))
+        return state.replace(params=params, extra={**state.extra, "thresholds": thresholds})
+
+    def predict(state: TrainState, x: Array) -> Array:
+        return body.predict(open_weights(state), state.extra["stats"], state.spec, x)
+
+    def score(state: TrainState) -> Array:
+        return body.strength(open_weights(state), state.spec.num_features)
+
+    def monitor(state: TrainState) -> dict[str, Array]:
+        return {"sparsity": mask_sparsity(state.params.probabilities)}
+
+    return Method(
+        name="probmask",
+        init=init,
+        loss=loss,
+        optimizer=optimizer,
+        predict=predict,
+        score=score,
+        after_step=after_step,
+        after_epoch=after_epoch,
+        monitor=monitor,
+        tasks=("classification", "regression"),
+    )
+
+
+def _where(condition: Array, one: PyTree, other: PyTree) -> PyTree:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)

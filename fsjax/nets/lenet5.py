@@ -1,0 +1,228 @@
+"""LeNet-5 with batch normalisation, and what it shares with the other networks for images."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from fsjax.errors import ConfigError, nearest
+from fsjax.nets.mlp import FanInDense, batch_norm, fan_in_uniform
+
+
+def check_images(
+    network: str, image_shape: tuple[int, ...], image_order: str, least: int = 1
+) -> None:
+    """Raises ConfigError unless the network can take such images.
+
+    Args:
+      network: its name, for the message.
+      image_shape: ``(H, W)`` or ``(H, W, C)``.
+      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
+      least: the fewest pixels that H and W may have.
+    """
+    if len(image_shape) not in (2, 3):
+        raise ConfigError(f"image_shape={image_shape}; choose (H, W) or (H, W, C)")
+    if min(image_shape[:2]) < least:
+        raise ConfigError(
+            f"{network} needs images of at least {least}x{least} pixels; these have "
+            f"{image_shape[0]}x{image_shape[1]}; choose a network for smaller images, or 'mlp'"
+        )
+    if image_order not in ("C", "F"):
+        raise ConfigError(f"image_order={image_order!r}: {nearest(image_order, 'CF')}")
+
+
+def to_images(x: jax.Array, image_shape: tuple[int, ...], image_order: str = "C") -> jax.Array:
+    """Rows as images.
+
+    Args:
+      x: ``(B, D)``.
+      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries.
+      image_order: ``'C'`` or ``'F'``: the order of the entries of one row, as in
+        ``numpy.reshape``.
+
+    Returns:
+      ``(B, H, W, C)``, with C = 1 where the image has no channels.
+
+    Raises:
+      ConfigError: if the rows have another number of entries.
+    """
+    if x.shape[-1] != math.prod(image_shape):
+        raise ConfigError(
+            f"image_shape={image_shape} does not hold {x.shape[-1]} columns; "
+            "set the columns that are not used to 0 rather than leave them out"
+        )
+    shape = (*image_shape, 1)[:3]
+    if image_order == "F":
+        return x.reshape(-1, *shape[::-1]).transpose(0, 3, 2, 1)
+    return x.reshape(-1, *shape)
+
+
+def convolve(x: jax.Array, kernel: jax.Array, stride: int = 1, padding: int = 0) -> jax.Array:
+    """Two-dimensional convolution, also fast on a CPU.
+
+    Args:
+      x: ``(B, H, W, I)``.
+      kernel: ``(K, K, I, O)``.
+      stride: of both axes.
+      padding: zeros on each side of both axes.
+
+    Returns:
+      ``(B, (H + 2 * padding - K) // stride + 1, the same of W, O)``.
+    """
+    on_cpu = jax.default_backend() == "cpu"
+    return (convolve_for_cpu if on_cpu else convolve_plainly)(x, kernel, stride, padding)
+
+
+def convolve_plainly(x: jax.Array, kernel: jax.Array, stride: int, padding: int) -> jax.Array:
+    """:func:`convolve` with the gradients of JAX."""
+    return _convolve(x, kernel, [(padding, padding)] * 2, stride=stride)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def convolve_for_cpu(x: jax.Array, kernel: jax.Array, stride: int, padding: int) -> jax.Array:
+    """:func:`convolve` with the same gradients by other means.
+
+    XLA's fast convolutions on a CPU want one order of the axes. It reorders those of the gradients
+    itself, but not inside loops, where each of our training steps is; there they took up to 40
+    times as long (https://github.com/jax-ml/jax/issues/12868).
+    """
+    return convolve_plainly(x, kernel, stride, padding)
+
+
+def _forward(
+    x: jax.Array, kernel: jax.Array, stride: int, padding: int
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return convolve_plainly(x, kernel, stride, padding), (x, kernel)
+
+
+def _backward(
+    stride: int, padding: int, saved: tuple[jax.Array, jax.Array], dy: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    x, kernel = saved
+    size = kernel.shape[0]
+    before = size - 1 - padding
+    # Paddings at the end give the gradients the shapes of x and kernel.
+    sides = [(n, (m - 1) * stride) for n, m in zip(x.shape[1:3], dy.shape[1:3], strict=True)]
+    around_dy = [(before, side + size - 2 - span - before) for side, span in sides]
+    around_x = [(padding, size + span - side - padding) for side, span in sides]
+    # The pixels of dy stand apart by the stride.
+    mirrored = kernel[::-1, ::-1].transpose(0, 1, 3, 2)
+    dx = _convolve(dy, mirrored, around_dy, x_apart=stride)
+    # Channels take the place of rows, and rows that of channels, to be summed over.
+    dkernel = _convolve(
+        x.transpose(3, 1, 2, 0), dy.transpose(1, 2, 0, 3), around_x, kernel_apart=stride
+    )
+    return dx, dkernel.transpose(1, 2, 0, 3)
+
+
+convolve_for_cpu.defvjp(_forward, _backward)
+
+
+def _convolve(
+    x: jax.Array,
+    kernel: jax.Array,
+    padding: list[tuple[int, int]],
+    stride: int = 1,
+    x_apart: int = 1,
+    kernel_apart: int = 1,
+) -> jax.Array:
+    return jax.lax.conv_general_dilated(
+        x,
+        kernel,
+        (stride, stride),
+        padding,
+        lhs_dilation=(x_apart, x_apart),
+        rhs_dilation=(kernel_apart, kernel_apart),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+
+
+class Conv(nn.Module):
+    """A layer of :func:`convolve`; its weights ``(K, K, I, O)`` are ``kernel``.
+
+    Attributes:
+      features: number of output channels.
+      size: K.
+      stride: of both axes.
+      padding: zeros on each side of both axes.
+      kernel_init: of the weights; None is PyTorch's default, uniform within 1/sqrt(fan-in).
+      use_bias: add biases, with PyTorch's default start.
+    """
+
+    features: int
+    size: int
+    stride: int = 1
+    padding: int = 0
+    kernel_init: nn.initializers.Initializer | None = None
+    use_bias: bool = True
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """``(B, H, W, I) -> (B, H', W', features)``."""
+        shape = (self.size, self.size, x.shape[-1], self.features)
+        fan_in = fan_in_uniform(math.prod(shape[:3]))
+        kernel = self.param("kernel", self.kernel_init or fan_in, shape, jnp.float32)
+        y = convolve(x, kernel, self.stride, self.padding)
+        if self.use_bias:
+            y = y + self.param("bias", fan_in, (self.features,), jnp.float32)
+        return y
+
+
+def max_pool_2x2(x: jax.Array) -> jax.Array:
+    """``(B, H, W, C) -> (B, H // 2, W // 2, C)``, the largest of each 2x2 pixels."""
+    # A maximum over axes: its gradient is much faster on a CPU than that of a pooling window.
+    b, h, w, c = x.shape[0], x.shape[1] // 2, x.shape[2] // 2, x.shape[3]
+    return x[:, : 2 * h, : 2 * w].reshape(b, h, 2, w, 2, c).max(axis=(2, 4))
+
+
+class LeNet5(nn.Module):
+    """Two convolutions with batch normalisation, ReLU and max-pooling; three dense layers.
+
+    LeCun et al., 1998, in the form of BinMask's MNIST-CNN (section 4.1). That paper says no more
+    than "batch normalization after convolutional layers"; ReLU and max-pooling stand here for the
+    sigmoids and subsampling of 1998, as in its other networks.
+
+    Attributes:
+      num_outputs: width of the output.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row, at least 4x4 pixels.
+      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
+    """
+
+    num_outputs: int
+    image_shape: tuple[int, ...] = (28, 28, 1)
+    image_order: str = "C"
+
+    def __post_init__(self) -> None:
+        check_images("lenet5", self.image_shape, self.image_order, least=4)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(
+        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
+    ) -> jax.Array:
+        """The outputs for a batch.
+
+        Args:
+          x: ``(B, D)``.
+          train: normalises by the batch statistics (to be made mutable: ``batch_stats``).
+          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
+
+        Returns:
+          ``(B, num_outputs)``.
+        """
+        x = to_images(x, self.image_shape, self.image_order)
+        for features in (6, 16):
+            # As in 1998 the second convolution has no padding, unless too little would be left
+            # of small images to pool.
+            fits = min(x.shape[1:3]) >= 6
+            x = Conv(features, 5, padding=0 if features == 16 and fits else 2)(x)
+            x = nn.relu(batch_norm(x, train=train, weight=weight))
+            x = max_pool_2x2(x)
+        x = x.reshape(x.shape[0], -1)
+        for width in (120, 84):
+            x = nn.relu(FanInDense(width)(x))
+        return FanInDense(self.num_outputs)(x)

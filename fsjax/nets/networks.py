@@ -1,0 +1,78 @@
+"""Networks by name, all with the same call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from flax import linen as nn
+
+from fsjax.errors import ConfigError, nearest
+from fsjax.nets.lenet5 import LeNet5
+from fsjax.nets.mlp import MLP
+from fsjax.nets.resnet import ResNet
+from fsjax.nets.vgg import VGG
+
+#: Names for :func:`build_network`.
+NETWORKS = ("mlp", "lenet5", "resnet32", "vgg19")
+
+
+def build_network(
+    network: str,
+    num_outputs: int,
+    *,
+    hidden: Sequence[int] = (64, 20),
+    activation: str = "tanh",
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    image_shape: tuple[int, ...] | None = None,
+    image_order: str = "C",
+) -> nn.Module:
+    """A network of the experiments of BinMask (section 4).
+
+    Args:
+      network: a name in :data:`NETWORKS`.
+      num_outputs: width of the output.
+      hidden: widths of the hidden layers. This and what follows up to ``dropout`` is of ``mlp``
+        only, see :class:`~fsjax.nets.mlp.MLP`; the other networks are fixed.
+      activation: of the hidden layers.
+      batch_norm: batch normalisation after each activation.
+      layer_norm: LayerNorm before each activation.
+      dropout: rate in [0, 1) after each activation.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row; ``mlp`` needs none.
+      image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
+
+    Returns:
+      A module whose ``__call__(x, *, train=False, weight=None)`` takes rows ``(B, D)`` to
+      ``(B, num_outputs)``. With ``train`` it may need the rng stream ``dropout``, and it moves
+      the collection ``batch_stats`` where it has one; rows of ``weight`` ``(B,)`` 0 do not enter
+      that.
+
+    Raises:
+      ConfigError: for an unknown name, and where the images are missing or too small.
+    """
+    if network not in NETWORKS:
+        raise ConfigError(f"network={network!r}: {nearest(network, NETWORKS)}")
+    if network == "mlp":
+        return MLP(
+            num_outputs,
+            tuple(hidden),
+            layer_norm=layer_norm,
+            dropout=dropout,
+            activation=activation,
+            batch_norm=batch_norm,
+        )
+    if image_shape is None:
+        raise ConfigError(
+            f"{network} needs images; the data set has no image_shape; choose network='mlp'"
+        )
+    of_images = {"lenet5": LeNet5, "resnet32": ResNet, "vgg19": VGG}
+    return of_images[network](num_outputs, tuple(image_shape), image_order)
+
+
+def count_parameters(params: Any) -> int:
+    """The number of values in a tree of arrays, or of their shapes (``jax.eval_shape``)."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))

@@ -1,0 +1,104 @@
+"""Residual networks for small images (He et al., 2016, section 4.2)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from fsjax.nets.lenet5 import Conv, check_images, to_images
+from fsjax.nets.mlp import FanInDense, batch_norm
+
+#: Normal with variance 2 / fan-in (He et al., 2015), as in the code of ProbMask, whose settings
+#: BinMask's section 4.2 takes.
+HE_NORMAL = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
+
+
+def conv3x3(x: jax.Array, features: int, stride: int = 1) -> jax.Array:
+    """A convolution without bias, as a layer of the module that calls it.
+
+    Args:
+      x: ``(B, H, W, C)``.
+      features: number of output channels.
+      stride: of both axes.
+
+    Returns:
+      ``(B, ceil(H / stride), ceil(W / stride), features)``.
+    """
+    return Conv(features, 3, stride, padding=1, kernel_init=HE_NORMAL, use_bias=False)(x)
+
+
+class ResidualBlock(nn.Module):
+    """Two 3x3 convolutions beside a shortcut without parameters (option A).
+
+    Attributes:
+      features: number of output channels, at least those of the input; the shortcut is 0 in the
+        new ones.
+      stride: of the first convolution and the shortcut.
+    """
+
+    features: int
+    stride: int = 1
+
+    @nn.compact
+    def __call__(
+        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
+    ) -> jax.Array:
+        """``(B, H, W, C) -> (B, ceil(H / stride), ceil(W / stride), features)``."""
+        y = conv3x3(x, self.features, self.stride)
+        y = nn.relu(batch_norm(y, train=train, weight=weight))
+        y = batch_norm(conv3x3(y, self.features), train=train, weight=weight)
+        shortcut = x[:, :: self.stride, :: self.stride]
+        new = self.features - x.shape[-1]
+        if new:
+            shortcut = jnp.pad(shortcut, ((0, 0), (0, 0), (0, 0), (0, new)))
+        return nn.relu(y + shortcut)
+
+
+class ResNet(nn.Module):
+    """A convolution, three stages of residual blocks, the mean over the pixels, a dense output.
+
+    ``6 * blocks_per_stage + 2`` layers. With the defaults this is ResNet-32 of He et al.: 464,154
+    parameters for ten classes. The code of ProbMask, whose settings BinMask's section 4.2 takes,
+    has ``width=32`` and, unlike here, convolutions as shortcuts where the stages meet.
+
+    Attributes:
+      num_outputs: width of the output.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row.
+      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
+      blocks_per_stage: 5 is ResNet-32.
+      width: channels of the first stage; each further stage has twice as many on half the pixels.
+    """
+
+    num_outputs: int
+    image_shape: tuple[int, ...] = (32, 32, 3)
+    image_order: str = "C"
+    blocks_per_stage: int = 5
+    width: int = 16
+
+    def __post_init__(self) -> None:
+        check_images("resnet", self.image_shape, self.image_order)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(
+        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
+    ) -> jax.Array:
+        """The outputs for a batch.
+
+        Args:
+          x: ``(B, D)``.
+          train: normalises by the batch statistics (to be made mutable: ``batch_stats``).
+          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
+
+        Returns:
+          ``(B, num_outputs)``.
+        """
+        x = conv3x3(to_images(x, self.image_shape, self.image_order), self.width)
+        x = nn.relu(batch_norm(x, train=train, weight=weight))
+        for stage in range(3):
+            for number in range(self.blocks_per_stage):
+                stride = 2 if stage and not number else 1
+                block = ResidualBlock(self.width * 2**stage, stride)
+                x = block(x, train=train, weight=weight)
+        return FanInDense(self.num_outputs)(x.mean(axis=(1, 2)))

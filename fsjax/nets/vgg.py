@@ -1,0 +1,59 @@
+"""VGG networks with batch normalisation for small images."""
+
+from __future__ import annotations
+
+import jax
+from flax import linen as nn
+
+from fsjax.nets.lenet5 import check_images, max_pool_2x2, to_images
+from fsjax.nets.mlp import FanInDense, batch_norm
+from fsjax.nets.resnet import conv3x3
+
+#: Channels of the convolutions between the poolings: configuration E.
+VGG19_STAGES = ((64,) * 2, (128,) * 2, (256,) * 4, (512,) * 4, (512,) * 4)
+
+
+class VGG(nn.Module):
+    """Stages of 3x3 convolutions, batch normalisation and ReLU, each pooled; a dense output.
+
+    Simonyan & Zisserman, 2014, configuration E, in the form usual for 32x32 pixels: one dense
+    layer instead of three (VGG-19 by its name still), and no biases before batch normalisation,
+    which would cancel them. 20,035,018 parameters for ten classes.
+
+    Attributes:
+      num_outputs: width of the output.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row, at least 32x32 pixels for five stages.
+      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
+      stages: channels of the convolutions of each stage.
+    """
+
+    num_outputs: int
+    image_shape: tuple[int, ...] = (32, 32, 3)
+    image_order: str = "C"
+    stages: tuple[tuple[int, ...], ...] = VGG19_STAGES
+
+    def __post_init__(self) -> None:
+        check_images("vgg19", self.image_shape, self.image_order, least=2 ** len(self.stages))
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(
+        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
+    ) -> jax.Array:
+        """The outputs for a batch.
+
+        Args:
+          x: ``(B, D)``.
+          train: normalises by the batch statistics (to be made mutable: ``batch_stats``).
+          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
+
+        Returns:
+          ``(B, num_outputs)``.
+        """
+        x = to_images(x, self.image_shape, self.image_order)
+        for stage in self.stages:
+            for features in stage:
+                x = nn.relu(batch_norm(conv3x3(x, features), train=train, weight=weight))
+            x = max_pool_2x2(x)
+        # One pixel is left of 32x32; the mean lets larger images have the same dense layer.
+        return FanInDense(self.num_outputs)(x.mean(axis=(1, 2)))
