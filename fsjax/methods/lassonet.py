@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.methods.cached import cached_method
 from fsjax.methods.sparse_network import check_at_least_0, check_hidden
-from fsjax.nets import MLP
+from fsjax.nets.mlp import MLP, fan_in_uniform
 from fsjax.sparsity.hier_prox import hier_prox
 
 #: The automatic start of the path, as in the authors' code: the first value that is tried, the
@@ -161,18 +160,14 @@ class SkipNetwork(nn.Module):
     def __call__(self, x: Array) -> Array:
         """``(B, D) -> (B, C)``."""
         columns, width = x.shape[-1], self.hidden[0]
-        bound = 1.0 / math.sqrt(columns)
-
-        def uniform(key: Array, shape: tuple[int, ...]) -> Array:
-            return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
-
-        skip = self.param("skip", uniform, (columns, self.num_outputs))
-        kernel = self.param("kernel", uniform, (columns, width))
-        bias = self.param("bias", uniform, (width,))
+        init = fan_in_uniform(columns)
+        skip = self.param("skip", init, (columns, self.num_outputs), jnp.float32)
+        kernel = self.param("kernel", init, (columns, width), jnp.float32)
+        bias = self.param("bias", init, (width,), jnp.float32)
         # One product for both: a narrow one costs half as much as a wide one.
         both = _input_product(x, jnp.concatenate([kernel, skip], axis=1))
         first = nn.relu(both[:, :width] + bias)
-        rest = MLP(self.num_outputs, tuple(self.hidden[1:]), layer_norm=False, negative_slope=0.0)
+        rest = MLP(self.num_outputs, tuple(self.hidden[1:]), layer_norm=False, activation="relu")
         return both[:, width:] + rest(first)
 
 
@@ -356,10 +351,12 @@ def importances(state: TrainState) -> Array:
 def automatic_start(
     skip: Array, kernel: Array, hierarchy: Array, may_leave: Array, wanted: Array
 ) -> Array:
-    """A strength too small to remove a feature, found as the authors' code does.
+    """A strength too small to remove a feature: the one that the authors' code finds.
 
     For each of 1e-6, 2e-6, 4e-6, ... the proximal step alone is repeated until it comes to rest.
-    The result is the first strength whose double removes a feature in this way.
+    The result is the first strength whose double removes a feature in this way. What removes it
+    does so at larger strengths too, as results of the step grow with the weights and fall with
+    the strength; hence the search comes from above, where trials are short.
 
     Args:
       skip: ``(D, C)``.
@@ -388,17 +385,23 @@ def automatic_start(
         no = jnp.zeros((), bool)
         return jax.lax.while_loop(goes_on, shrink, (skip, kernel, no, no, 0))[3]
 
+    def strength_of(exponent: Array) -> Array:
+        return jnp.ldexp(jnp.asarray(FIRST_TRIAL, jnp.float32), exponent)
+
     def goes_on(carry: tuple[Array, Array]) -> Array:
-        strength, found = carry
-        return wanted & ~found & jnp.isfinite(strength)
+        exponent, removed = carry
+        return wanted & removed & (exponent > 0)
 
-    def double(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        strength, _ = carry
-        found = removes(2.0 * strength)
-        return jnp.where(found, strength, 2.0 * strength), found
+    def halve(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        exponent, _ = carry
+        removed = removes(strength_of(exponent))
+        return jnp.where(removed, exponent - 1, exponent), removed
 
-    begin = (jnp.asarray(FIRST_TRIAL, jnp.float32), jnp.zeros((), bool))
-    return jax.lax.while_loop(goes_on, double, begin)[0]
+    # This much removes a feature in one step.
+    enough = jnp.linalg.norm(skip, axis=1) + hierarchy * jnp.sum(jnp.abs(kernel), axis=1)
+    enough = jnp.min(jnp.where(may_leave, enough, jnp.inf))
+    highest = jnp.clip(jnp.ceil(jnp.log2(enough / FIRST_TRIAL)), 0, 100).astype(jnp.int32)
+    return strength_of(jax.lax.while_loop(goes_on, halve, (highest, jnp.ones((), bool)))[0])
 
 
 def skip_norms(params: PyTree) -> Array:

@@ -1,0 +1,56 @@
+"""LassoNet (Lemhadri et al., JMLR 2021): the whole path down to K columns, full batches.
+
+    python -m experiments.run --config=configs/lassonet.py:coil20 --workdir=runs/lassonet
+
+Variants: a data set, a task and ``quick``, the first five epochs of a short path. A run stops
+when its path has come down to K columns; ``num_epochs`` only bounds it. ``config.method.until=0``
+follows the path to its end. The recorded history has the lambda, the number of columns and the
+validation accuracy of every epoch: ``train/lambda``, ``train/num_selected``, ``valid/accuracy``.
+"""
+
+from __future__ import annotations
+
+import ml_collections
+from ml_collections import config_dict
+
+from configs.common import PAPER_SETTINGS, base_config
+
+#: Bounds the path: 1000 dense epochs, then 100 for each of 190 lambdas.
+MAX_EPOCHS = 20_000
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The authors' defaults, with 200 hidden units as the other selectors have."""
+    fields = {
+        "name": "lassonet",
+        "hidden": (200,),
+        "hierarchy": 10.0,
+        "dense_epochs": 1000,
+        "dense_patience": 100,
+        "path_epochs": 100,
+        "path_patience": 10,
+        "learning_rate": 1e-3,
+        "path_learning_rate": 1e-3,
+        "momentum": 0.9,
+        "path_start": config_dict.placeholder(float),
+        "path_multiplier": 1.02,
+        "tolerance": 0.99,
+        "until": config_dict.placeholder(int),
+    }
+    config = base_config(variant, fields)
+    quick = len(config.seeds) == 2
+    config.seeds = (0, 1) if quick else (0, 1, 2, 3)
+    config.data.valid_fraction = 0.1
+    if config.data.name not in PAPER_SETTINGS:
+        config.data.scaling = "minmax"
+    config.train.num_epochs = 5 if quick else MAX_EPOCHS
+    # Capped at all training rows: one step for each epoch.
+    config.train.batch_size = 1_000_000
+    config.train.shuffle, config.train.drop_last = False, False
+    config.train.best_by = "last"
+    config.train.checkpoint_every = 500
+    if config.task == "classification":
+        config.evaluation.protocols = ("svm", "embedded")
+    if quick:
+        config.method.dense_epochs, config.method.path_epochs = 2, 1
+    return config
