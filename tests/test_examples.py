@@ -31,3 +31,11 @@ def test_sparse_cnn(capsys: pytest.CaptureFixture[str]) -> None:
 def test_sparse_cnn_marks_its_few_added_lines() -> None:
     text = (EXAMPLES / "sparse_cnn.py").read_text()
     assert sum(line.endswith("  # sparse") for line in text.splitlines()) == 3
+
+
+def test_binmask_cnn() -> None:
+    example = load("binmask_cnn")
+    accuracy, closed = example.train(1e-4, epochs=10)
+    assert accuracy > 0.85
+    assert sorted(closed) == ["Conv_0/kernel", "Conv_1/kernel", "Dense_0/kernel"]
+    assert closed["Dense_0/kernel"] > 0.3

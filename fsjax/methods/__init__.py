@@ -16,6 +16,7 @@ from fsjax.methods.gjsd import gjsd
 from fsjax.methods.ip_cae import ip_cae
 from fsjax.methods.lassonet import lassonet
 from fsjax.methods.neural_network import neural_network
+from fsjax.methods.probmask import probmask
 from fsjax.methods.quick_selection import quick_selection
 from fsjax.methods.random_selection import random_selection
 from fsjax.methods.rigl import rigl
@@ -37,6 +38,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "ip_cae": ip_cae,
     "lassonet": lassonet,
     "neural_network": neural_network,
+    "probmask": probmask,
     "quick_selection": quick_selection,
     "random_selection": random_selection,
     "rigl": rigl,
@@ -72,6 +74,7 @@ __all__ = [
     "ip_cae",
     "lassonet",
     "neural_network",
+    "probmask",
     "quick_selection",
     "random_selection",
     "rigl",

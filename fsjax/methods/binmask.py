@@ -118,7 +118,9 @@ def binmask(
         weights, stats = body.init(key_network, spec)
         extra: dict[str, Any] = {"stats": stats}
         if on_inputs:
-            params = Masked(weights, {"inputs": jnp.full((spec.num_features,), initial)})
+            params = Masked(
+                weights, {"inputs": jnp.full((spec.num_features,), initial, jnp.float32)}
+            )
             extra["smoothed"] = jnp.zeros((spec.num_features,))
         else:
             params = init_binmask(weights, initial=initial)

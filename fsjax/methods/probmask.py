@@ -29,6 +29,9 @@ from fsjax.sparsity.probmask import (
 
 EVALUATIONS = ("sample", "most_probable")
 
+#: Samples up to which a step has a copy of the network for each, which is faster than a loop.
+UNROLLED = 4
+
 
 @cached_method
 def probmask(
@@ -49,7 +52,8 @@ def probmask(
     Each weight has a probability s of being kept. A step averages the loss over relaxed samples of
     the masks, moves the weights and s, and projects s onto ``sum(s) <= density * n``, a budget that
     falls from n as training goes on. The defaults are those of the authors' code. It draws ten
-    masks before fine-tuning and keeps the best on the training rows; here one is drawn.
+    masks before fine-tuning and keeps the best on the training rows; here one is drawn. The first
+    epochs are dense, so take ``best_by="last"``.
 
     Args:
       density: share of the weights of all kernels together that is kept, in (0, 1].
@@ -145,17 +149,19 @@ def probmask(
     def loss(
         params: Probable, state: TrainState, batch: Batch, key: Array
     ) -> tuple[Array, dict[str, PyTree]]:
-        def sampled(key_sample: Array) -> tuple[Array, PyTree]:
-            key_masks, key_network = jax.random.split(key_sample)
+        def sampled(_: None, number: Array) -> tuple[None, tuple[Array, PyTree]]:
+            key_masks, key_network = jax.random.split(jax.random.fold_in(key, number))
             masks = relaxed_masks(key_masks, params.probabilities, temperature(state))
             weights = times_masks(params.weights, masks)
             value, _, stats = body.train(
                 weights, state.extra["stats"], state.spec, batch, key_network
             )
-            return value, stats
+            return None, (value, stats)
 
         # One after the other: convolutions are slow with a kernel for each sample.
-        values, stats = jax.lax.map(sampled, jax.random.split(key, samples))
+        _, (values, stats) = jax.lax.scan(
+            sampled, None, jnp.arange(samples), unroll=samples <= UNROLLED
+        )
         return jnp.mean(values), {"stats": jax.tree.map(lambda s: jnp.mean(s, axis=0), stats)}
 
     def after_step(state: TrainState, grads: PyTree, aux: dict[str, PyTree], *_: Any) -> TrainState:

@@ -174,7 +174,7 @@ class Conv(nn.Module):
 
 def max_pool_2x2(x: jax.Array) -> jax.Array:
     """``(B, H, W, C) -> (B, H // 2, W // 2, C)``, the largest of each 2x2 pixels."""
-    # A maximum over axes: its gradient is much faster on a CPU than that of a pooling window.
+    # A maximum over axes: its gradient is faster on a CPU than that of a pooling window.
     b, h, w, c = x.shape[0], x.shape[1] // 2, x.shape[2] // 2, x.shape[3]
     return x[:, : 2 * h, : 2 * w].reshape(b, h, 2, w, 2, c).max(axis=(2, 4))
 

@@ -1,6 +1,16 @@
 """Sparse networks: masks, drop and grow rules, and an Optax wrapper for any network."""
 
 from fsjax.sparsity import drop, grow, similarity
+from fsjax.sparsity.binmask import (
+    Masked,
+    binmask_optimizer,
+    init_binmask,
+    layer_sparsity,
+    mask_penalty,
+    mask_sparsity,
+    masked_weights,
+)
+from fsjax.sparsity.hier_prox import hier_prox
 from fsjax.sparsity.kth import kth_smallest, largest, random_subset, smallest
 from fsjax.sparsity.masks import (
     apply_masks,
@@ -22,16 +32,19 @@ from fsjax.sparsity.optimizer import (
 )
 from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
 from fsjax.sparsity.snip import snip_masks
+from fsjax.sparsity.ste import quantize
 from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, rewire
 
 __all__ = [
     "DropRule",
     "GrowRule",
     "Layer",
+    "Masked",
     "Recipe",
     "Rewired",
     "SparseState",
     "apply_masks",
+    "binmask_optimizer",
     "count_active",
     "ctre_sim",
     "drop",
@@ -39,12 +52,19 @@ __all__ = [
     "erdos_renyi_density_counts",
     "evolutionary",
     "grow",
+    "hier_prox",
+    "init_binmask",
     "init_masks",
     "is_kernel",
     "kth_smallest",
     "largest",
+    "layer_sparsity",
     "mask_params",
+    "mask_penalty",
+    "mask_sparsity",
+    "masked_weights",
     "masks_of",
+    "quantize",
     "random_mask",
     "random_subset",
     "rewire",

@@ -45,6 +45,23 @@ TABLE: dict[str, Callable[[], Method]] = {
     "ctre_seq": lambda: fsjax.methods.ctre_seq(hidden=(6, 5), epsilon=1.5, patience=1),
     "ctre_sim": lambda: fsjax.methods.ctre_sim(hidden=(6, 5), epsilon=1.5),
     "static_sparse": lambda: fsjax.methods.static_sparse(hidden=(6, 5), density=0.4, epsilon=None),
+    "neural_network": lambda: fsjax.methods.neural_network(
+        hidden=(6, 5), batch_norm=True, dropout=0.1, l1=1e-3
+    ),
+    "binmask": lambda: fsjax.methods.binmask(K, hidden=(6,), warmup=0.0, search=False),
+    "binmask-weights": lambda: fsjax.methods.binmask(
+        masked="weights", hidden=(6, 5), finetune_epochs=1, optimizer="adamw"
+    ),
+    "lassonet": lambda: fsjax.methods.lassonet(
+        K, hidden=(6, 5), dense_epochs=2, path_epochs=1, path_multiplier=2.0
+    ),
+    "lassonet-until": lambda: fsjax.methods.lassonet(
+        K, hidden=(6,), dense_epochs=1, path_epochs=1, until=1
+    ),
+    "probmask": lambda: fsjax.methods.probmask(
+        hidden=(6, 5), density=0.3, finetune_epochs=1, batch_norm=True
+    ),
+    "stg": lambda: fsjax.methods.stg(K, hidden=(6,), search=False),
     "dense": lambda: fsjax.methods.dense(hidden=(6, 5)),
 }
 

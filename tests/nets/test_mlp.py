@@ -1,6 +1,8 @@
-"""The decoder: shapes, PyTorch's default start, and a NumPy version of its forward pass."""
+"""Perceptrons: shapes, PyTorch's default start, and NumPy versions of the forward pass."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import chex
 import jax
@@ -8,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fsjax.errors import ConfigError
 from fsjax.nets import MLP
 
 
@@ -48,3 +51,90 @@ def test_dropout_acts_in_training_only(key: jax.Array) -> None:
     chex.assert_trees_all_equal(net.apply(params, x), net.apply(params, x))
     rngs = {"dropout": jax.random.key(2)}
     assert not np.allclose(net.apply(params, x, train=True, rngs=rngs), net.apply(params, x))
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        ("leaky_relu", lambda x: np.where(x > 0, x, 0.2 * x)),
+        ("relu", lambda x: np.maximum(x, 0)),
+        ("tanh", np.tanh),
+        ("sigmoid", lambda x: 1 / (1 + np.exp(-x))),
+    ],
+)
+def test_activation_then_batch_statistics(key: jax.Array, activation: str, function) -> None:
+    net = MLP(2, (4,), layer_norm=False, activation=activation, batch_norm=True)
+    x = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+    weight = np.float32([1, 0.5, 0, 2, 0, 1])
+    variables = jax.jit(net.init)(key, x)
+
+    @jax.jit
+    def train_then_predict(variables, x):
+        outputs, moved = net.apply(variables, x, train=True, weight=weight, mutable=["batch_stats"])
+        return outputs, moved, net.apply({**variables, **moved}, x[:1])
+
+    outputs, moved, after = train_then_predict(variables, x)
+    p = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), variables["params"])
+    first, last = (p[f"FanInDense_{number}"]["Dense_0"] for number in (0, 1))
+    active = function(np.asarray(x, np.float64) @ first["kernel"] + first["bias"])
+    real = active[[0, 1, 3, 5]]
+    mean, var = real.mean(axis=0), real.var(axis=0)
+    expected = (active - mean) / np.sqrt(var + 1e-5) @ last["kernel"] + last["bias"]
+    chex.assert_trees_all_close(np.asarray(outputs, np.float64), expected, rtol=1e-4, atol=1e-5)
+    # From means of 0 and variances of 1, a tenth of the way.
+    chex.assert_trees_all_close(
+        moved["batch_stats"]["BatchNorm_0"],
+        {"mean": np.float32(0.1 * mean), "var": np.float32(0.9 + 0.1 * var)},
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+    # Afterwards rows are normalised by these, each by itself.
+    scaled = (active - 0.1 * mean) / np.sqrt(0.9 + 0.1 * var + 1e-5)
+    expected = scaled @ last["kernel"] + last["bias"]
+    chex.assert_trees_all_close(np.float64(after), expected[:1], rtol=1e-4, atol=1e-5)
+
+
+def test_without_batch_norm_nothing_but_parameters() -> None:
+    net = MLP(2, (4, 3))
+    x = jnp.ones((3, 5))
+    variables = jax.tree.map(
+        lambda leaf: jnp.ones(leaf.shape), jax.eval_shape(net.init, jax.random.key(0), x)
+    )
+    assert set(variables) == {"params"}
+    # These names are in the checkpoints.
+    assert set(variables["params"]) == {
+        *(f"FanInDense_{number}" for number in range(3)),
+        *(f"LayerNorm_{number}" for number in range(2)),
+    }
+    plain = jax.jit(net.apply)(variables, x)
+    train = jax.jit(partial(net.apply, train=True))
+    chex.assert_trees_all_equal(train(variables, x, weight=jnp.zeros(3)), plain)
+
+
+def test_dropout_comes_after_batch_norm() -> None:
+    net = MLP(1, (50,), layer_norm=False, dropout=0.5, activation="relu", batch_norm=True)
+    x = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)
+
+    draws = np.random.default_rng(1)
+    variables = jax.tree.map(
+        lambda leaf: draws.uniform(size=leaf.shape).astype(np.float32),
+        jax.eval_shape(net.init, jax.random.key(0), x),
+    )
+
+    @jax.jit
+    def train(variables, x):
+        rngs = {"dropout": jax.random.key(2)}
+        return [
+            layers.apply(variables, x, train=True, rngs=rngs, mutable=["batch_stats"])
+            for layers in (net, net.clone(dropout=0.0))
+        ]
+
+    (outputs, moved), (plain, plain_moved) = train(variables, x)
+    chex.assert_trees_all_close(moved, plain_moved)
+    assert not np.allclose(outputs, plain)
+
+
+def test_unknown_activation() -> None:
+    with pytest.raises(ConfigError, match="activation='rellu': did you mean 'relu'"):
+        MLP(2, activation="rellu")

@@ -1,0 +1,262 @@
+"""ProbMask on the parameters of any network (Zhou et al., "Effective Sparsification of Neural
+Networks with Global Sparsity Constraint", CVPR 2021): masks with trained probabilities, whose sum
+over the whole network is bounded.
+
+The network's code stays as it is: its parameters are chosen by path and multiplied by sampled
+masks before they go in::
+
+    params = init_probmask(model.init(key, x)["params"])
+    tx = probmask_optimizer(optax.sgd(0.1), num_epochs=20, steps_per_epoch=100)
+
+    def loss(params, key):
+        masks = relaxed_masks(key, params.probabilities, temperature)
+        outputs = model.apply({"params": times_masks(params.weights, masks)}, x)
+        return cross_entropy(outputs, y)
+
+    # After each step:
+    probabilities = project(params.probabilities, 0.03 * num_probabilities(params.probabilities))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from fsjax.errors import ConfigError
+from fsjax.optimizers import active_between, cosine_by_epoch
+from fsjax.sparsity.kth import largest
+from fsjax.sparsity.masks import Where, is_kernel
+
+Array = jax.Array
+PyTree = Any
+
+#: Values by the path of the parameter that they belong to, such as ``Dense_0/kernel``, in its
+#: shape.
+ByPath = Mapping[str, Array]
+
+#: Probabilities up to this count as 0: the logarithms of smaller ones may leave the numbers.
+_ZERO = 1e-20
+
+#: Halvings of the shift's bracket, which ends narrower than the spacing of floats.
+_HALVINGS = 30
+
+
+class Probable(NamedTuple):
+    """Parameters with probabilistic masks.
+
+    Attributes:
+      weights: parameters of the network, as its ``init`` gave them.
+      probabilities: s, that a weight is kept, in [0, 1].
+    """
+
+    weights: PyTree
+    probabilities: dict[str, Array]
+
+
+def init_probmask(weights: PyTree, where: Where = is_kernel, initial: float = 1.0) -> Probable:
+    """Equal probabilities for chosen parameters.
+
+    Args:
+      weights: any tree of parameters.
+      where: ``(path, leaf) -> bool``: which of them are masked; by default all of two or more
+        dimensions.
+      initial: of every weight, in (0, 1].
+
+    Raises:
+      ConfigError: if no parameter is chosen, or ``initial`` is outside its range.
+    """
+    if not 0 < initial <= 1:
+        raise ConfigError(f"initial={initial}; choose a value above 0 and at most 1")
+    leaves, _ = jax.tree_util.tree_flatten_with_path(weights)
+    chosen = {_name(path): leaf.shape for path, leaf in leaves if where(_names(path), leaf)}
+    # In the order that JAX gives to a dict, so that samples are the same inside jit.
+    probabilities = {
+        path: jnp.full(shape, initial, jnp.float32) for path, shape in sorted(chosen.items())
+    }
+    if not probabilities:
+        known = ", ".join(_name(path) for path, _ in leaves[:6])
+        raise ConfigError(f"where() chooses none of the parameters {known}; change it")
+    return Probable(weights, probabilities)
+
+
+def num_probabilities(probabilities: ByPath) -> int:
+    """n, the number of weights that have a mask."""
+    return sum(values.size for values in probabilities.values())
+
+
+def relaxed_masks(
+    key: Array, probabilities: ByPath, temperature: Array | float
+) -> dict[str, Array]:
+    """Binary Gumbel-Softmax samples, ``sigmoid((log s - log(1 - s) + g_1 - g_0) / T)``.
+
+    At any temperature a sample is above a half with probability s. Where s is 0 or 1 the sample is
+    s and has no gradient: the limit for temperatures below 1.
+
+    Args:
+      key: PRNG key.
+      probabilities: s, in [0, 1].
+      temperature: T, above 0. Towards 0 the samples become 0 or 1.
+
+    Returns:
+      Samples in [0, 1].
+    """
+    # All arrays as one: a network of many layers compiles and runs faster.
+    s = _flat(probabilities)
+    between = (s > _ZERO) & (s < 1.0)
+    # Else the gradient of the logarithm is not finite, and NaN once multiplied by 0.
+    safe = jnp.where(between, s, 0.5)
+    # The difference of two Gumbel variables is logistic.
+    logits = jnp.log(safe) - jnp.log1p(-safe) + jax.random.logistic(key, s.shape)
+    rest = (s >= 1.0).astype(s.dtype)
+    samples = jnp.where(between, jax.nn.sigmoid(logits / temperature), rest)
+    return _unflat(samples, probabilities)
+
+
+def draw_thresholds(key: Array, probabilities: ByPath) -> dict[str, Array]:
+    """Uniform numbers in [0, 1) for :func:`masks_below`."""
+    uniform = jax.random.uniform(key, (num_probabilities(probabilities),))
+    return _unflat(uniform, probabilities)
+
+
+def masks_below(thresholds: ByPath, probabilities: ByPath) -> dict[str, Array]:
+    """Masks of 0 and 1 that are open where the threshold is below s: Bernoulli samples."""
+    return {path: (thresholds[path] < s).astype(s.dtype) for path, s in probabilities.items()}
+
+
+def likely_masks(probabilities: ByPath) -> dict[str, Array]:
+    """The most probable masks of their size: as many as are expected open, those of the largest s.
+
+    Ties go to the first path and position.
+    """
+    flat = _flat(probabilities)
+    kept = jnp.round(jnp.sum(flat)).astype(jnp.int32)
+    return _unflat(largest(flat, kept).astype(flat.dtype), probabilities)
+
+
+def times_masks(weights: PyTree, masks: ByPath) -> PyTree:
+    """The parameters times their masks; those without a mask stay as they are."""
+
+    def mask(path: Any, leaf: Array) -> Array:
+        found = masks.get(_name(path))
+        return leaf if found is None else leaf * found.astype(leaf.dtype)
+
+    return jax.tree_util.tree_map_with_path(mask, weights)
+
+
+def project(probabilities: ByPath, budget: Array | float) -> dict[str, Array]:
+    """The nearest point of ``{0 <= s <= 1, sum(s) <= budget}`` in the Euclidean norm.
+
+    That is ``clip(s - v, 0, 1)`` with the least ``v >= 0`` that keeps the budget, found by
+    bisection; a feasible point is returned as it is.
+
+    Args:
+      probabilities: any real numbers; the sum goes over all arrays.
+      budget: at least 0; may be traced.
+    """
+    flat = _flat(probabilities)
+
+    def above(shift: Array) -> Array:
+        return jnp.sum(jnp.clip(flat - shift, 0.0, 1.0)) > budget
+
+    def halve(_: int, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bracket
+        middle = 0.5 * (low + high)
+        over = above(middle)
+        return jnp.where(over, middle, low), jnp.where(over, high, middle)
+
+    zero = jnp.zeros((), flat.dtype)
+    bracket = (zero, jnp.maximum(jnp.max(flat), 0.0))
+    _, high = jax.lax.fori_loop(0, _HALVINGS, halve, bracket)
+    shift = jnp.where(above(zero), high, 0.0)
+    return {path: jnp.clip(s - shift, 0.0, 1.0) for path, s in probabilities.items()}
+
+
+def density_at(
+    progress: Array | float, density: Array | float, start: Array | float, end: Array | float
+) -> Array:
+    """The share of the weights that the budget allows: 1 up to ``start``, then falling as a cube.
+
+    Args:
+      progress: of the training, in the unit of ``start`` and ``end``, such as epochs.
+      density: in (0, 1], from ``end`` on.
+      start: when the budget begins to fall.
+      end: when it has fallen, at least ``start``.
+    """
+    # Where start is end there is no way between them.
+    way = jnp.clip((progress - start) / jnp.maximum(end - start, 1e-9), 0.0, 1.0)
+    left = jnp.where(progress < end, 1.0 - way, 0.0)
+    return density + (1.0 - density) * left**3
+
+
+def probmask_optimizer(
+    weights: optax.GradientTransformation,
+    *,
+    num_epochs: int,
+    steps_per_epoch: int,
+    learning_rate: float = 6e-3,
+    max_norm: float | None = 3.0,
+    end_epoch: int | None = None,
+) -> optax.GradientTransformation:
+    """The optimiser of :class:`Probable` parameters: one for the weights, Adam for s.
+
+    Args:
+      weights: any optimiser of the weights.
+      num_epochs: of the schedule of s, at least 1: half a cosine from epoch to epoch, which would
+        be 0 after the last.
+      steps_per_epoch: optimiser steps in an epoch, at least 1.
+      learning_rate: of s in the first epoch, above 0.
+      max_norm: to which all gradients together are shortened, above 0; ``None`` for never.
+      end_epoch: s rests from this epoch on, for fine-tuning; by default never.
+
+    Raises:
+      ConfigError: for a value outside its range.
+    """
+    for name, value in (("learning_rate", learning_rate), ("max_norm", max_norm)):
+        if value is not None and not value > 0:
+            raise ConfigError(f"{name}={value}; choose a value above 0")
+    schedule = cosine_by_epoch(learning_rate, 0.0, num_epochs + 1, steps_per_epoch)
+    end = None if end_epoch is None else end_epoch * steps_per_epoch
+    both = optax.partition(
+        {"weights": weights, "probabilities": active_between(optax.adam(schedule), 0, end)},
+        Probable(weights="weights", probabilities="probabilities"),
+    )
+    if max_norm is None:
+        return both
+    return optax.chain(optax.clip_by_global_norm(max_norm), both)
+
+
+def layer_sparsity(probabilities: ByPath) -> dict[str, float]:
+    """The share of weights expected closed, in [0, 1], by path; exact for masks of 0 and 1."""
+    return {path: 1.0 - float(np.mean(np.asarray(s))) for path, s in probabilities.items()}
+
+
+def mask_sparsity(probabilities: ByPath) -> Array:
+    """``1 - sum(s) / n``, a scalar in [0, 1]: the expected share of closed weights."""
+    closed = sum(jnp.sum(1.0 - s) for s in probabilities.values())
+    return closed / num_probabilities(probabilities)
+
+
+def _flat(values: ByPath) -> Array:
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in values.values()])
+
+
+def _unflat(flat: Array, like: ByPath) -> dict[str, Array]:
+    ends = np.cumsum([leaf.size for leaf in like.values()])[:-1]
+    parts = jnp.split(flat, ends)
+    return {
+        path: part.reshape(leaf.shape)
+        for part, (path, leaf) in zip(parts, like.items(), strict=True)
+    }
+
+
+def _name(path: Any) -> str:
+    return "/".join(_names(path))
+
+
+def _names(path: Any) -> tuple[str, ...]:
+    return tuple(str(getattr(part, "key", getattr(part, "idx", part))) for part in path)

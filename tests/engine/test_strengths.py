@@ -1,0 +1,96 @@
+"""Which strengths a search tries, on gates that follow a known law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsjax.engine.strengths import misses, next_strengths, threshold_for, too_many
+
+GATES = np.array([0.95, 0.9, 0.85, 0.6, 0.5, 0.3, 0.1, 0.05])
+
+
+def test_threshold_is_reached_by_exactly_k_gates() -> None:
+    for k in (3, 4, 5, 6):
+        threshold = threshold_for(GATES, k)
+        assert 0.2 <= threshold <= 0.8
+        assert np.sum(GATES >= threshold) == k
+    for k in (1, 2):
+        assert threshold_for(GATES, k) is None
+        assert too_many(GATES, k)
+        assert misses(GATES, k) == 3 - k
+    for k in (7, 8):
+        assert threshold_for(GATES, k) is None
+        assert not too_many(GATES, k)
+        assert misses(GATES, k) == k - 6
+
+
+def test_equal_gates_leave_no_threshold_between_them() -> None:
+    gates = np.array([0.9, 0.5, 0.5, 0.5, 0.1])
+    assert threshold_for(gates, 1) is not None
+    assert threshold_for(gates, 2) is None and not too_many(gates, 2) == too_many(gates, 3)
+    assert threshold_for(gates, 4) is not None
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 100), min_size=2, max_size=30), st.data())
+def test_every_answer_is_one_of_three(values: list[int], data: st.DataObject) -> None:
+    gates = np.array(values) / 100
+    k = data.draw(st.integers(1, len(values)))
+    threshold = threshold_for(gates, k)
+    if threshold is None:
+        assert too_many(gates, k) in (True, False)
+    else:
+        assert np.sum(gates >= threshold) == k and misses(gates, k) == 0
+
+
+def gates_at(strength: float, power: float, scale: float, num_columns: int = 400) -> np.ndarray:
+    """Gates of which about ``scale * strength**-power`` are open, a few of them undecided."""
+    order = np.arange(num_columns) + 0.5
+    return 1.0 / (1.0 + np.exp((order - scale * strength**-power) / 4.0))
+
+
+@settings(deadline=None)
+@given(st.floats(0.2, 2.0), st.floats(-2.0, 2.0), st.integers(1, 399), st.sampled_from([1, 2, 4]))
+def test_search_ends_with_exactly_k(power: float, log_scale: float, k: int, width: int) -> None:
+    def gates(strength: float) -> np.ndarray:
+        return gates_at(strength, power, 40.0 * 10.0**log_scale)
+
+    tried: dict[float, np.ndarray] = {}
+    for _ in range(40):
+        following = next_strengths(tried, k, 1e-3, width)
+        if not following:
+            break
+        assert len(following) == width and all(strength > 0 for strength in following)
+        tried |= {strength: gates(strength) for strength in following}
+    assert any(threshold_for(found, k) is not None for found in tried.values())
+
+
+def test_few_steps_where_the_law_is_as_expected() -> None:
+    def steps(k: int) -> int:
+        tried: dict[float, np.ndarray] = {}
+        while following := next_strengths(tried, k, 1e-3):
+            tried |= {s: gates_at(s, 0.6, 125 * 1e-3**0.6) for s in following}
+        return len(tried)
+
+    assert steps(125) == 1
+    assert max(steps(k) for k in (100, 75, 50, 25)) <= 3
+
+
+def test_nothing_is_left_between_neighbours() -> None:
+    few, many = np.zeros(9), np.ones(9)
+    assert next_strengths({1.0: many, 1.001: few}, 4, 1.0) == []
+
+
+def test_first_round_looks_to_both_sides() -> None:
+    assert next_strengths({}, 3, 1e-3, 1) == [1e-3]
+    assert next_strengths({}, 3, 1.0, 4) == [1.0, 2.0, 0.5, 4.0]
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_bracket_is_narrowed_from_inside(width: int) -> None:
+    tried = {1.0: np.ones(100), 4.0: np.r_[np.ones(10), np.zeros(90)]}
+    following = next_strengths(tried, 30, 1.0, width)
+    assert all(1.0 < strength < 4.0 for strength in following)

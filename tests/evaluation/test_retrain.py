@@ -1,0 +1,75 @@
+"""The retrain protocol: fresh networks on the selected columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.data import Dataset, load, make_split
+from fsjax.errors import ConfigError
+from fsjax.evaluation import check_protocols, evaluate, retrain_metrics
+
+OPTIONS = {"hidden": (16,), "num_epochs": 20, "batch_size": 64, "min_steps_per_epoch": 1}
+
+
+def table() -> Dataset:
+    """400 rows of 8 columns, of which the first two tell the class."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 8)).astype(np.float32)
+    return Dataset("table", x, (x[:, 0] + x[:, 1] > 0).astype(np.int32))
+
+
+def test_columns_matter_and_seeds_have_their_own() -> None:
+    data = table()
+    splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
+    columns = np.array([[0, 1], [5, 6]])
+    found = retrain_metrics(data, splits, columns, (0, 1), scaling="standard", options=OPTIONS)
+    assert sorted(found) == ["retrain_accuracy", "retrain_auc"]
+    assert found["retrain_accuracy"][0] > 90 > 70 > found["retrain_accuracy"][1]
+    alone = retrain_metrics(
+        data, splits[:1], columns[:1], (0,), scaling="standard", options=OPTIONS
+    )
+    assert alone["retrain_accuracy"][0] == pytest.approx(found["retrain_accuracy"][0], abs=2)
+
+
+def test_convolutions_see_zeros_in_place_of_other_columns() -> None:
+    data = load("digits")
+    splits = [make_split(data, "stratified", seed=0)]
+    options = {"network": "lenet5", "num_epochs": 4, "batch_size": 64, "min_steps_per_epoch": 1}
+    options["learning_rate"] = 0.03
+    every, none = np.arange(64)[None], np.array([[0, 32]])
+    found = [
+        retrain_metrics(data, splits, columns, (0,), scaling="minmax", options=options)
+        for columns in (every, none)
+    ]
+    # Columns 0 and 32 are constant.
+    assert found[0]["retrain_accuracy"][0] > 80
+    assert found[1]["retrain_accuracy"][0] < 20
+
+
+def test_protocol_takes_the_columns_and_the_rows_of_the_fit() -> None:
+    data = table()
+    method = fsjax.methods.random_selection(4, hidden=(4,))
+    result = fsjax.fit(method, data, num_epochs=1, seeds=(0, 1), scaling="standard")
+    found = evaluate(result, data, ("retrain",), (8,), scaling="standard", retrain=OPTIONS)
+    assert sorted(found) == [
+        "retrain_accuracy",
+        "retrain_accuracy_k8",
+        "retrain_auc",
+        "retrain_auc_k8",
+    ]
+    assert found["retrain_accuracy_k8"].min() > 85
+    direct = retrain_metrics(
+        data, result.splits, result.selected, (0, 1), scaling="standard", options=OPTIONS
+    )
+    np.testing.assert_array_equal(found["retrain_accuracy"], direct["retrain_accuracy"])
+
+
+def test_mistakes_are_told_before_training() -> None:
+    with pytest.raises(ConfigError, match="evaluation.retrain has 'hiden'.*'hidden'"):
+        check_protocols(("retrain",), (), 8, retrain={"hiden": (3,)})
+    with pytest.raises(ConfigError, match="learning_rate=-1"):
+        check_protocols(("retrain",), (), 8, retrain={"learning_rate": -1.0})
+    with pytest.raises(fsjax.DataError, match="retrain protocol needs"):
+        check_protocols(("retrain",), (), 8, num_classes=0)
