@@ -50,7 +50,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     config.train.best_by = "last"
     config.train.checkpoint_every = 500
     if config.task == "classification":
-        config.evaluation.protocols = ("svm", "embedded")
+        config.evaluation.protocols = ("retrain", "embedded")
     if quick:
         config.method.dense_epochs, config.method.path_epochs = 2, 1
     return config

@@ -32,4 +32,6 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
             weight_decay=1e-3,
         ),
     }
-    return gates_config(variant, fields)
+    config = gates_config(variant, fields)
+    config.train.batch_size, config.train.min_steps_per_epoch = 128, 10
+    return config

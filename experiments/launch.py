@@ -125,6 +125,7 @@ def run_experiment(
         num_classes=dataset.num_classes,
         noise_std=config.data.noise_std,
         retrain=config.evaluation.retrain,
+        task=config.task,
     )
     started = time.perf_counter()
 

@@ -51,7 +51,7 @@ def evaluate(
 
     Raises:
       ConfigError: as :func:`check_protocols`.
-      DataError: if ``svm`` or ``retrain`` is asked for a data set without classes.
+      DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have.
     """
     check_protocols(
         protocols,
@@ -60,6 +60,7 @@ def evaluate(
         num_classes=dataset.num_classes,
         noise_std=noise_std,
         retrain=retrain,
+        task=result.task,
     )
     metrics: dict[str, np.ndarray] = {}
     if "embedded" in protocols:
@@ -72,7 +73,13 @@ def evaluate(
     if "retrain" in protocols:
         for end, columns in selections.items():
             found = retrain_metrics(
-                dataset, result.splits, columns, result.seeds, scaling=scaling, options=retrain
+                dataset,
+                result.splits,
+                columns,
+                result.seeds,
+                task="regression" if result.task == "regression" else "classification",
+                scaling=scaling,
+                options=retrain,
             )
             metrics.update({f"{name}{end}": values for name, values in found.items()})
     return metrics
@@ -86,6 +93,7 @@ def check_protocols(
     num_classes: int | None = None,
     noise_std: float = 0.0,
     retrain: Mapping[str, Any] = {},
+    task: str = "classification",
 ) -> None:
     """Checks what :func:`evaluate` will be given, before anything is trained.
 
@@ -96,11 +104,12 @@ def check_protocols(
       num_classes: of the data set, 0 where it has none; ``None`` leaves this unchecked.
       noise_std: noise on the rows that the SVM learns from.
       retrain: options of the retrain protocol.
+      task: that of the fit; ``retrain`` regresses where it is ``regression``, and else classifies.
 
     Raises:
       ConfigError: for an unknown name, a number of columns outside 1 to D, a negative noise, or
         an option that cannot be used.
-      DataError: if ``svm`` or ``retrain`` is asked for a data set without classes.
+      DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have.
     """
     if isinstance(protocols, str):
         raise ConfigError(
@@ -122,7 +131,7 @@ def check_protocols(
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
     if "retrain" in protocols:
         neural_network_of(retrain)
-        if num_classes == 0:
+        if num_classes == 0 and task != "regression":
             raise DataError(
                 "the data set has no classes, which the retrain protocol needs; leave 'retrain' "
                 "out of evaluation.protocols"

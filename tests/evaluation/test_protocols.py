@@ -109,7 +109,7 @@ def test_no_protocols(result: fsjax.FitResult, digits: Dataset) -> None:
     ("names", "num_features", "message"),
     [
         (("embeded",), (), "evaluation.protocols has 'embeded': did you mean 'embedded'"),
-        (("retrain",), (), "allowed: 'embedded', 'svm'"),
+        (("knn",), (), "allowed: 'embedded', 'svm', 'retrain'"),
         ("svm", (), r"give a tuple of names: \('svm',\)"),
         (("svm",), (65,), "evaluation.num_features has 65 but X has 64 columns; choose at most 64"),
         (("svm",), (25, 0), "evaluation.num_features=0"),

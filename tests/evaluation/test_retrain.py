@@ -66,6 +66,18 @@ def test_protocol_takes_the_columns_and_the_rows_of_the_fit() -> None:
     np.testing.assert_array_equal(found["retrain_accuracy"], direct["retrain_accuracy"])
 
 
+def test_numeric_targets_are_regressed() -> None:
+    data = table()
+    numeric = Dataset("numeric", data.X, data.X[:, 0] * 2)
+    splits = [make_split(numeric, "random", "regression", seed=0)]
+    options = {**OPTIONS, "learning_rate": 0.03}
+    found = retrain_metrics(
+        numeric, splits, np.array([[0]]), (0,), task="regression", options=options
+    )
+    assert found["retrain_r2"][0] > 0.8
+    check_protocols(("retrain",), (), 8, num_classes=0, task="regression")
+
+
 def test_mistakes_are_told_before_training() -> None:
     with pytest.raises(ConfigError, match="evaluation.retrain has 'hiden'.*'hidden'"):
         check_protocols(("retrain",), (), 8, retrain={"hiden": (3,)})

@@ -22,8 +22,8 @@ from fsjax.evaluation import check_protocols
 from fsjax.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
-#: What the configs share; all other files are configs.
-SHARED = ("__init__", "common", "rewiring")
+#: What the configs share, and the configs of comparisons; all other files are configs of a method.
+SHARED = ("__init__", "common", "rewiring", "gates", "feature_selection", "sparsify", "regularize")
 MODULES = {
     path.stem: importlib.import_module(f"configs.{path.stem}")
     for path in sorted((ROOT / "configs").glob("*.py"))
@@ -44,7 +44,8 @@ def launch(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def quick(module=ip_cae, **train):
     config = module.get_config("digits,quick")
-    config.train.num_epochs = 1
+    config.train.num_epochs = config.evaluation.retrain.num_epochs = 1
+    config.train.min_steps_per_epoch = 1
     for name, value in train.items():
         config.train[name] = value
     return config
@@ -141,6 +142,8 @@ def test_every_method_has_a_config_that_runs(name: str, tmp_path: Path) -> None:
     if len(config.method.hidden) > 1:
         # The same network with one layer less to compile.
         config.method.hidden = (20,)
+    if "search" in config.method:
+        config.method.search = False
     result = run_experiment(config, tmp_path / name, progress=False)
     assert result["method"] == name
     for variant in ("coil20,quick", "isolet,reconstruction", "madelon"):

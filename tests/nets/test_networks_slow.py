@@ -30,7 +30,7 @@ def first_rows(data: Dataset, train: int, test: int) -> Split:
 
 def fit(data: Dataset, network: str, split: Split, **options) -> fsjax.FitResult:
     # Masks that start near 0, as a few epochs have too few steps to close others.
-    method = binmask(masked="weights", strength=1e-6, initial=0.01, network=network, **options)
+    method = binmask(masked="weights", strength=1e-7, initial=0.01, network=network, **options)
     return fsjax.fit(
         method,
         data,

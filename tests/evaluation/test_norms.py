@@ -1,0 +1,69 @@
+"""Mean weight norms by their definition."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fsjax.errors import ConfigError
+from fsjax.evaluation import mean_weight_norms
+from fsjax.sparsity.binmask import Masked, init_binmask
+
+LEAST = np.float32(1e-4)
+
+
+def test_known_norms() -> None:
+    weights = {"a": {"kernel": np.array([[3.0, 0.0], [0.0, 0.0]])}, "b": np.full((1, 4), -1.0)}
+    assert mean_weight_norms(weights) == pytest.approx(
+        {"l0": 5 / 8, "l1": 7 / 8, "l2": np.sqrt(13 / 8)}
+    )
+
+
+def test_least_weight_that_counts() -> None:
+    below = np.nextafter(LEAST, np.float32(0))
+    norms = mean_weight_norms(jnp.array([[LEAST, -LEAST, below, -below]]))
+    assert norms["l0"] == 0.5
+    assert norms["l1"] == pytest.approx(1e-4)
+
+
+def test_biases_do_not_count() -> None:
+    kernel = np.ones((2, 3))
+    alone = mean_weight_norms({"kernel": kernel})
+    assert mean_weight_norms({"kernel": kernel, "bias": np.full(3, 9.0)}) == alone
+    with pytest.raises(ConfigError, match="no kernels"):
+        mean_weight_norms({"bias": np.ones(3)})
+
+
+def test_masked_weights_are_zeros() -> None:
+    weights = {"Dense_0": {"kernel": jnp.array([[2.0, 5.0]]), "bias": jnp.ones(2)}}
+    params = init_binmask(weights)
+    assert mean_weight_norms(params) == mean_weight_norms(weights)
+    closed = Masked(weights, {"Dense_0/kernel": jnp.array([[0.2, -0.2]])})
+    assert mean_weight_norms(closed) == pytest.approx({"l0": 0.5, "l1": 1.0, "l2": np.sqrt(2)})
+
+
+@given(
+    arrays(np.float32, (3, 5), elements=st.floats(-10, 10, width=32)),
+    st.integers(1, 4),
+)
+def test_means_do_not_depend_on_size_or_order(kernel: np.ndarray, copies: int) -> None:
+    norms = mean_weight_norms(kernel)
+    assert 0.0 <= norms["l0"] <= 1.0
+    assert 0.0 <= norms["l1"] <= norms["l2"] * (1 + 1e-6)
+    assert norms["l2"] <= np.abs(kernel).max() * (1 + 1e-6)
+    repeated = [kernel.T[::-1]] * copies
+    assert mean_weight_norms(repeated) == pytest.approx(norms, rel=1e-6)
+
+
+def test_float32_sums_do_not_lose_small_weights() -> None:
+    kernel = jnp.full((2000, 1000), 1e-3)
+    kernel = kernel.at[0, 0].set(1e3)
+    norms = mean_weight_norms(kernel)
+    assert norms["l1"] == pytest.approx(1e-3 + 1e3 / 2e6, rel=1e-4)
+    assert norms["l2"] == pytest.approx(np.sqrt(1e-6 + 1e6 / 2e6), rel=1e-6)
+    assert jax.tree.leaves(norms) == [norms["l0"], norms["l1"], norms["l2"]]

@@ -1,0 +1,218 @@
+"""The comparison of sparse networks: its artifacts and numbers, continuing it, mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import ml_collections
+import numpy as np
+import pandas as pd
+import pytest
+from test_run import launch
+
+from configs.sparsify import PAPER_STRENGTHS, get_config
+from experiments import sparsify
+from fsjax.errors import ConfigError
+
+#: Weights of the layers of the network below.
+SIZES = {"Dense_0": 64 * 16, "Dense_1": 16 * 10}
+
+
+def tiny() -> ml_collections.ConfigDict:
+    config = get_config("digits,mlp,quick")
+    config.update_from_flattened_dict(
+        {
+            "network.hidden": (16,),
+            "network.batch_norm": False,
+            "train.seed_axis": "map",
+            "train.num_epochs": 4,
+            "network.finetune_epochs": 1,
+            "strengths": (1e-3, 1e-5),
+            "binmask.initial": 0.1,
+        }
+    )
+    return config
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> tuple[Path, dict]:
+    """The workdir of a finished comparison, and its result."""
+    workdir = tmp_path_factory.mktemp("sparsify") / "run"
+    return workdir, sparsify.run(tiny(), workdir, progress=False)
+
+
+def refuse_training(*_, **__) -> None:
+    raise AssertionError("trained again")
+
+
+def test_artifacts(finished: tuple[Path, dict]) -> None:
+    workdir, result = finished
+    points, layers = (pd.read_csv(workdir / name) for name in ("sparsity.csv", "layers.csv"))
+    assert tuple(points.columns) == sparsify.POINTS
+    assert tuple(layers.columns) == sparsify.LAYERS
+    assert list(points["method"]) == ["dense"] * 2 + ["binmask"] * 4 + ["probmask"] * 4
+    assert list(points["trial"]) == [0, 1] * 5
+    assert set(points["network"]) == {"mlp on digits"}
+    for picture in ("accuracy_sparsity.png", "layer_sparsity.png"):
+        assert (workdir / picture).stat().st_size > 5000
+    assert json.loads((workdir / "config.json").read_text())["strengths"] == [1e-3, 1e-5]
+    assert json.loads((workdir / "result.json").read_text()) == result
+    assert not (workdir / "checkpoints").exists()
+
+
+def test_numbers_agree(finished: tuple[Path, dict]) -> None:
+    workdir, result = finished
+    points, layers = (pd.read_csv(workdir / name) for name in ("sparsity.csv", "layers.csv"))
+    accuracies = points[["accuracy", "finetuned_accuracy"]]
+    assert accuracies.ge(0).all(axis=None) and accuracies.le(100).all(axis=None)
+    assert (points["accuracy"] != points["finetuned_accuracy"]).any()
+    assert (points[points["method"] == "dense"]["accuracy"] > 80).all()
+    assert not (layers["method"] == "dense").any()
+    assert layers["sparsity"].between(0, 1).all()
+
+    keys = ["method", "strength", "trial"]
+    layers["closed"] = layers["sparsity"] * layers["size"]
+    sums = layers.groupby(keys)[["closed", "size"]].sum()
+    assert (sums["size"] == sum(SIZES.values())).all()
+    assert layers.groupby("layer")["size"].first().to_dict() == SIZES
+    sparse = points[points["method"] != "dense"].set_index(keys)["sparsity"]
+    assert sparse.between(0, 1, inclusive="neither").all()
+    np.testing.assert_allclose(sums["closed"] / sums["size"], sparse.loc[sums.index], atol=1e-9)
+
+    means = sparse.groupby(["method", "strength"]).mean()
+    assert means["binmask", 1e-3] > means["binmask", 1e-5] + 0.1
+    # A drawn mask has its sparsity in expectation.
+    np.testing.assert_allclose(means["probmask"], means["binmask"], atol=0.05)
+
+    dense, *others = result["settings"]
+    assert (dense["method"], dense["strength"], dense["loss"][0]) == ("dense", None, 0.0)
+    for setting in others:
+        lost = dense["finetuned_accuracy"][0] - setting["finetuned_accuracy"][0]
+        assert setting["loss"][0] == pytest.approx(lost)
+        assert setting["sparsity"][0] == means[setting["method"], setting["strength"]]
+    text = sparsify.table_text(result)
+    assert len(text.splitlines()) == 7
+    assert f"{100 * means['binmask', 1e-3]:.3f} +- " in text
+
+
+def test_a_finished_comparison_is_read_again_and_another_one_refused(
+    finished: tuple[Path, dict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workdir, result = finished
+    monkeypatch.setattr(sparsify, "train", refuse_training)
+    assert sparsify.run(tiny(), workdir, progress=False) == result
+    config = tiny()
+    config.binmask.initial = 0.2
+    with pytest.raises(ConfigError, match="holds another run .*binmask.initial is 0.1 there"):
+        sparsify.run(config, workdir, progress=False)
+
+
+def test_what_is_missing_is_trained_and_nothing_else(
+    finished: tuple[Path, dict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workdir, result = finished
+    names = ("sparsity.csv", "layers.csv")
+    before = [pd.read_csv(workdir / name) for name in names]
+    # As if killed between the two files of the last setting.
+    before[0][:-2].to_csv(workdir / "sparsity.csv", index=False)
+    (workdir / "result.json").unlink()
+    trained = []
+
+    def count(method, *arguments, train=sparsify.train, **options):
+        trained.append((method.name, options["hyper"]))
+        return train(method, *arguments, **options)
+
+    monkeypatch.setattr(sparsify, "train", count)
+    again = sparsify.run(tiny(), workdir, progress=False)
+    density = 1 - before[0][before[0]["strength"] == 1e-5]["sparsity"][:2].mean()
+    assert trained == [("probmask", {"density": [pytest.approx(density)] * 2})]
+    for old, name in zip(before, names, strict=True):
+        new = pd.read_csv(workdir / name)
+        pd.testing.assert_frame_equal(
+            new.drop(columns="seconds_per_epoch", errors="ignore"),
+            old.drop(columns="seconds_per_epoch", errors="ignore"),
+        )
+    for setting, former in zip(again["settings"], result["settings"], strict=True):
+        assert setting["finetuned_accuracy"] == former["finetuned_accuracy"]
+
+
+def test_layers_come_in_the_order_of_the_network() -> None:
+    paths = {"Conv_10": 4, "Conv_2": 4, "FanInDense_0/Dense_0": 2, "Block_0/Conv_1": 4}
+    leaves = {f"{path}/kernel": np.full((1,) + (1,) * ndim, -0.1) for path, ndim in paths.items()}
+    found = sparsify.layers_of("binmask", SimpleNamespace(latents=leaves), 0)
+    assert [name for name, *_ in found] == ["Block_0/Conv_1", "Conv_2", "Conv_10", "Dense_0"]
+    assert found[0][1:] == (1.0, 1)
+    chances = SimpleNamespace(probabilities={"Conv_0/kernel": np.array([[1.0, 0.0, 0.0, 0.0]])})
+    assert sparsify.layers_of("probmask", chances, 0) == [("Conv_0", 0.75, 4)]
+
+
+def test_the_layers_shown_are_of_the_sparsest_good_network() -> None:
+    def setting(strength: float, sparsity: float, loss: float) -> dict:
+        return {
+            "method": "binmask",
+            "strength": strength,
+            "sparsity": (sparsity, 0.0),
+            "loss": (loss, 0.0),
+        }
+
+    found = [setting(1e-6, 0.9, -0.2), setting(1e-5, 0.97, 0.9), setting(1e-4, 0.99, 1.1)]
+    assert sparsify.shown_strength(found) == 1e-5
+    assert sparsify.shown_strength(found[2:] + [setting(1e-3, 0.999, 5.0)]) == 1e-4
+
+
+def test_configs() -> None:
+    config = get_config("quick,vgg19,cifar10")
+    assert (config.data.name, config.network.network, len(config.seeds)) == ("cifar10", "vgg19", 2)
+    assert get_config("cifar100").strengths == PAPER_STRENGTHS
+    assert get_config("cifar100").train.num_epochs == 320
+    mnist = get_config("mnist,mlp")
+    assert (mnist.network.hidden, mnist.train.batch_size, mnist.data.split) == (
+        (512, 512),
+        256,
+        "official",
+    )
+    assert get_config("mnist").network.network == get_config().network.network == "lenet5"
+    assert get_config("isolet").network.network == "mlp"
+
+
+@pytest.mark.parametrize(
+    ("variant", "message"),
+    [
+        ("mnist,lenet", "unknown variant 'lenet': did you mean 'lenet5'"),
+        ("digits,mlp,vgg19", "mlp and vgg19; choose one"),
+        ("mnist,regression", "unknown variant 'regression'"),
+    ],
+)
+def test_mistakes_in_the_variant(variant: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        get_config(variant)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"strengths": (1e-5, 1e-5)}, "give different ones"),
+        ({"strengths": (-1e-5,)}, "choose values from 0"),
+        ({"network.finetune_epochs": 4}, "choose more epochs"),
+        ({"network.network": "vgg19"}, "at least 32x32 pixels"),
+        ({"probmask_options.evaluation": "samples"}, "did you mean 'sample'"),
+        ({"data.name": "digit"}, "did you mean 'digits'"),
+    ],
+)
+def test_mistakes_train_nothing_and_leave_nothing(
+    changes: dict, message: str, tmp_path: Path
+) -> None:
+    config = tiny()
+    config.update_from_flattened_dict(changes)
+    with pytest.raises(ValueError, match=message):
+        sparsify.run(config, tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mistake_on_the_command_line() -> None:
+    done = launch("sparsify", "--config=configs/sparsify.py:mnist,lenet", "--workdir=x")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: unknown variant 'lenet': did you mean 'lenet5'")
+    assert "Traceback" not in done.stderr
