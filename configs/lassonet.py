@@ -4,7 +4,15 @@
 
 Variants: a data set, a task and ``quick``, the first five epochs of a short path. A run stops
 when its path has come down to K columns; ``num_epochs`` only bounds it. ``config.method.until=0``
-follows the path to its end. The recorded history has the lambda, the number of columns and the
+follows the path to its end. Accuracy in percent of a fresh network with 200 hidden units on K = 50
+columns, as in Table 2 of IP-CAE, two seeds:
+
+| variant | paper | here |
+| --- | --- | --- |
+| coil20 | 89.37 +- 0.47 | 95.83 +- 0.00 |
+| isolet | 84.33 +- 0.28 | 86.02 +- 0.71 |
+
+The recorded history has the lambda, the number of columns and the
 validation accuracy of every epoch: ``train/lambda``, ``train/num_selected``, ``valid/accuracy``.
 """
 

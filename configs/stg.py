@@ -5,8 +5,10 @@
 Variants: a data set, a task and ``quick``. Accuracy in percent of a fresh network with 200 hidden
 units on K = 50 columns, as in Tables 1 and 2 of IP-CAE:
 
-| variant | paper | here |
+| variant | paper | here (4 seeds) |
 | --- | --- | --- |
+| coil20 | 96.80 +- 0.25 | 97.66 +- 0.57 |
+| isolet | 84.95 +- 0.31 | 88.52 +- 0.83 |
 """
 
 from __future__ import annotations

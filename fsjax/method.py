@@ -241,6 +241,8 @@ class Method(NamedTuple):
       input_connections: ``(state) -> counts[D]``: connections of every input neuron, for methods
         with masks on their input layer.
       num_features: K, where the method fixes it; ``None`` otherwise.
+      best_by: what tells the best epoch unless the user says so, one of :data:`BEST_BY`: ``last``
+        for methods that select or prune as they go, whose early epochs would win otherwise.
       tasks: the tasks that the method is for; the first is its default.
       settings: the hyperparameters by name, hashable; tells this method from others of its name.
     """
@@ -263,5 +265,6 @@ class Method(NamedTuple):
     search_from: float | None = None
     input_connections: Callable[[TrainState], Array] | None = None
     num_features: int | None = None
+    best_by: str = "loss"
     tasks: tuple[str, ...] = TASKS
     settings: tuple[tuple[str, Any], ...] = ()

@@ -44,7 +44,7 @@ def fit(
     scaling: str = "paper",
     valid_fraction: float | None = None,
     noise_std: float = 0.0,
-    best_by: str = "loss",
+    best_by: str | None = None,
     record_test: bool = False,
     seed_axis: str = "auto",
     progress: bool = False,
@@ -77,6 +77,7 @@ def fit(
         once (WAST, appendix G), at least 0.
       best_by: what tells the epoch whose state is kept: the lowest validation ``loss``, the
         highest validation ``accuracy`` or (two classes) ``auc``, or ``last`` for the last epoch.
+        By default what the method says: ``last`` for those that prune as they go, else ``loss``.
       record_test: whether the test metrics are recorded after each epoch, for learning curves;
         nothing is chosen by them.
       seed_axis: ``vmap``, ``map``, ``shard``, or ``auto`` to choose by the device. The results
@@ -167,7 +168,7 @@ def _fit(
     scaling: str = "paper",
     valid_fraction: float | None = None,
     noise_std: float = 0.0,
-    best_by: str = "loss",
+    best_by: str | None = None,
     record_test: bool = False,
     seed_axis: str = "auto",
     progress: bool = False,
@@ -184,6 +185,7 @@ def _fit(
     several = len(sizes) > 1
     sizes = [k if several else _number_to_select(method, k) for k in sizes]
     axis = choose_seed_axis(seed_axis, len(seeds))
+    best_by = method.best_by if best_by is None else best_by
     _check_best_by(best_by, task, dataset)
     for k in sizes:
         check_num_features(k, dataset.num_features)

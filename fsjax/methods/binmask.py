@@ -179,6 +179,7 @@ def binmask(
         gates=(lambda state: state.extra["smoothed"]) if on_inputs else None,
         search_from=strength if search else None,
         num_features=num_features,
+        best_by="last",
         tasks=("classification", "regression"),
     )
 

@@ -199,9 +199,8 @@ def lassonet(
     A dense phase with Adam (lambda 0) comes first, then the path with gradient descent: one lambda
     after the other, each from the weights of the one before. A lambda is over after
     ``path_patience`` epochs without improvement of the validation loss plus penalty, or after
-    ``path_epochs``. Validation needs the plain loss, so train with ``best_by="loss"`` or, to keep
-    the end of the path, ``best_by="last"``, and with as many epochs as the path may take: the
-    method stops by itself. A run that ends before its path still ranks the features; the recorded
+    ``path_epochs``. Train with as many epochs as the path may take, thousands: the method stops by
+    itself. A run that ends before its path still ranks the features; the recorded
     ``train/path_finished`` is then 0.
 
     Constant columns are kept out of the network from the first step.
@@ -330,6 +329,7 @@ def lassonet(
         finished=lambda state: state.extra.finished,
         monitor=monitor,
         num_features=num_features,
+        best_by="last",
         tasks=("classification", "regression"),
     )
 

@@ -205,6 +205,7 @@ def probmask(
         after_step=after_step,
         after_epoch=after_epoch,
         monitor=monitor,
+        best_by="last",
         tasks=("classification", "regression"),
     )
 

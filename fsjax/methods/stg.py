@@ -132,6 +132,7 @@ def stg(
         gates=gates,
         search_from=strength if search else None,
         num_features=num_features,
+        best_by="last",
         tasks=("classification", "regression"),
     )
 

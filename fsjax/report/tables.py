@@ -13,6 +13,7 @@ from fsjax.report.style import count, shorten
 
 #: The metrics that come first, in this order.
 FIRST_METRICS = (
+    "retrain_accuracy",
     "svm_accuracy",
     "embedded_accuracy",
     "reconstruction_frobenius",
