@@ -36,12 +36,17 @@ from fsjax.methods import binmask, fisher_score, lassonet, random_selection, stg
 from fsjax.report.atomic import write_text
 from fsjax.report.paper import published_value
 
-_CONFIG = config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")
-_WORKDIR = flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
-_PROGRESS = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
-
 #: The control that sees everything.
 ALL = "all features"
+
+#: The methods in figures.
+TITLES = {
+    "binmask": "BinMask",
+    "stg": "STG",
+    "lassonet": "LassoNet",
+    "fisher_score": "Fisher score",
+    "random_selection": "random",
+}
 
 
 def fit_options(config: ml_collections.ConfigDict, splits: list[Split]) -> dict[str, Any]:
@@ -51,7 +56,6 @@ def fit_options(config: ml_collections.ConfigDict, splits: list[Split]) -> dict[
         "split": splits,
         "scaling": config.data.scaling,
         "best_by": "last",
-        "progress": _PROGRESS.value,
     }
 
 
@@ -177,7 +181,7 @@ def _is_image(config: ml_collections.ConfigDict) -> bool:
     return config.network.network != "mlp" or config.network.batch_norm
 
 
-def run(config: ml_collections.ConfigDict, workdir: Path) -> pd.DataFrame:
+def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFrame:
     """The comparison on one data set; returns and writes its table.
 
     Raises:
@@ -188,10 +192,9 @@ def run(config: ml_collections.ConfigDict, workdir: Path) -> pd.DataFrame:
     # Methods may be added to a comparison, so they are not part of what must stay the same.
     config = ml_collections.ConfigDict({**config, "methods": ()})
     check_workdir(config, workdir)
-    known = ("binmask", "stg", "lassonet", "fisher_score", "random_selection")
     for name in methods:
-        if name not in known:
-            raise ConfigError(f"methods has {name!r}: {nearest(name, known)}")
+        if name not in TITLES:
+            raise ConfigError(f"methods has {name!r}: {nearest(name, TITLES)}")
     dataset = load_data(config)
     splits = [
         make_split(dataset, config.data.split, seed=int(seed), valid_fraction=0.0)
@@ -220,11 +223,17 @@ def run(config: ml_collections.ConfigDict, workdir: Path) -> pd.DataFrame:
         new = pd.DataFrame(rows_of(name, config, accuracy, results))
         table = pd.concat([table, new], ignore_index=True)
         write_text(path, table.to_csv(index=False))
-        if _PROGRESS.value:
+        if progress:
             means = new.groupby("num_features")["accuracy"].mean().round(2).to_dict()
             print(f"{name}: retrained accuracy in percent by number of columns {means}")
-    report.save_figure(report.plot_accuracy(table), workdir / "accuracy.png")
+    draw(table, workdir)
     return table
+
+
+def draw(table: pd.DataFrame, workdir: Path) -> None:
+    """``accuracy.png``, the paper's Figure 1."""
+    titled = table.assign(method=table["method"].replace(TITLES))
+    report.save_figure(report.plot_accuracy(titled), workdir / "accuracy.png")
 
 
 def _sizes(
@@ -270,23 +279,32 @@ def collect(workdir: Path) -> pd.DataFrame:
             f"--config=configs/feature_selection.py:isolet --workdir={workdir}/isolet"
         )
     table = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
-    report.save_figure(report.plot_accuracy(table), workdir / "accuracy.png")
+    draw(table, workdir)
     return table
+
+
+def define_flags() -> None:
+    """Only for the command itself: other launchers have flags of the same names."""
+    config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")
+    flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
+    flags.DEFINE_bool("progress", True, "Show notes.")
 
 
 def main() -> None:
     """Entry point."""
-    cli.require(_WORKDIR.value, "workdir", "--workdir=runs/feature_selection/isolet")
-    workdir = Path(_WORKDIR.value)
-    if _CONFIG.value is None:
+    given = flags.FLAGS
+    cli.require(given.workdir, "workdir", "--workdir=runs/feature_selection/isolet")
+    workdir = Path(given.workdir)
+    if given.config is None:
         table = collect(workdir)
     else:
         fsjax.use_compilation_cache()
         fsjax.use_cpu_devices()
-        table = run(_CONFIG.value, workdir)
+        table = run(given.config, workdir, given.progress)
     print(summary(table))
     print(f"picture: {workdir / 'accuracy.png'}")
 
 
 if __name__ == "__main__":
+    define_flags()
     cli.run(main)

@@ -244,7 +244,9 @@ def short_number(value: float, digits: int = 2) -> str:
 
 
 def scientific(value: float, digits: int = 2) -> str:
-    """``8.2e-4``, ``1e-3``."""
+    """``8.2e-4``, ``1e-3``, ``0``."""
+    if value == 0:
+        return "0"
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{mantissa}e{int(exponent)}"

@@ -1,0 +1,99 @@
+"""The comparison of selectors on the embedded data, in small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import experiments.feature_selection as comparison
+from configs.feature_selection import get_config
+from fsjax.errors import ConfigError
+
+METHODS = ("binmask", "fisher_score", "random_selection")
+
+
+def small(**changes):
+    config = get_config("digits,quick")
+    config.methods, config.sizes = METHODS, (20, 6)
+    config.train.num_epochs, config.train.min_steps_per_epoch = 8, 1
+    config.train.batch_size = 64
+    config.network.hidden = (16,)
+    config.binmask.strength = 0.02
+    for name, value in changes.items():
+        config[name] = value
+    return config
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workdir = tmp_path_factory.mktemp("comparison") / "digits"
+    comparison.run(small(), workdir, progress=False)
+    return workdir
+
+
+def test_every_method_trial_and_size_has_a_row(finished: Path) -> None:
+    table = pd.read_csv(finished / "accuracy.csv")
+    for name in METHODS:
+        rows = table[table["method"] == name]
+        assert sorted(zip(rows["num_features"], rows["trial"], strict=True)) == [
+            (6, 0),
+            (6, 1),
+            (20, 0),
+            (20, 1),
+        ]
+    every = table[table["method"] == comparison.ALL]
+    assert every["num_features"].tolist() == [64, 64]
+    assert every["accuracy"].min() > 70
+    searched = table[table["method"] == "binmask"]
+    assert (searched["search_steps"] >= 1).all() and (searched["strength"] > 0).all()
+    assert table[table["method"] == "fisher_score"]["strength"].isna().all()
+    few = table[table["num_features"] == 6].groupby("method")["accuracy"].mean()
+    assert few["fisher_score"] > few["random_selection"]
+    assert (finished / "accuracy.png").stat().st_size > 5000
+    assert json.loads((finished / "config.json").read_text())["seeds"] == [0, 1]
+    text = comparison.summary(table)
+    assert "trainings a search (paper 1.7)" in text
+
+
+def test_only_missing_methods_are_run_again(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args, **kwargs):
+        raise AssertionError("trained again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(comparison, "retrain_metrics", fail)
+        patch.setattr(comparison, "select", fail)
+        table = comparison.run(small(), finished, progress=False)
+    assert len(table) == 2 + 3 * 4
+    with pytest.raises(ConfigError, match="holds another run"):
+        comparison.run(small(sizes=(20, 5)), finished, progress=False)
+
+
+def test_all_data_sets_in_one_picture(finished: Path) -> None:
+    table = comparison.collect(finished.parent)
+    assert set(table["dataset"]) == {"digits"}
+    assert (finished.parent / "accuracy.png").exists()
+    with pytest.raises(ConfigError, match="run a config first"):
+        comparison.collect(finished)
+
+
+def test_sizes_of_the_paper_are_fifths() -> None:
+    config = small(sizes=())
+    dataset = comparison.load_data(config)
+    split = comparison.make_split(dataset, "random", seed=0, valid_fraction=0.0)
+    sizes = comparison.paper_sizes(config, dataset, [split, split])
+    assert len(sizes) == 5 and len(set(np.diff(sizes))) == 1 and sizes[0] > sizes[-1] > 0
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'lassonet'"):
+        comparison.run(small(methods=("lasonet",)), Path("nowhere"), progress=False)
+    with pytest.raises(ConfigError, match="did you mean 'isolet'"):
+        get_config("isole")
+    assert get_config("mnist,lenet5").network.network == "lenet5"
+    assert get_config("mnist").network.hidden == (512, 512)
