@@ -168,7 +168,9 @@ def train(
                 break
             seconds = time.perf_counter() - called
             epochs = max(1, math.floor(SECONDS_PER_CALL * epochs / seconds))
-    connections = count_connections(*jax.tree.map(lambda x: x[0], (states.params, states.masks)))
+    # Latent values and probabilities of masks are no connections.
+    weights = getattr(states.params, "weights", states.params)
+    connections = count_connections(*jax.tree.map(lambda x: x[0], (weights, states.masks)))
     cost = {
         "params": connections,
         "train_flops": training_flops(connections, spec.num_samples * spec.repeats, done),

@@ -236,6 +236,7 @@ def test_masked_weights_become_sparse_and_still_predict() -> None:
     assert sparsity[0] < 0.4 < sparsity[-1] < 1
     np.testing.assert_array_equal(sparsity[8:], sparsity[8])
     assert result.metrics["embedded_accuracy"][0] > 85
+    assert result.cost["params"] == 64 * 32 + 32 * 10
     kernels = masked_weights(jax.tree.map(lambda x: x[0], result.states.params))
     values = np.concatenate([np.ravel(k) for k in jax.tree.leaves(kernels) if k.ndim > 1])
     assert np.mean(values == 0) == pytest.approx(sparsity[-1], abs=1e-3)

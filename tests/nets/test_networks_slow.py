@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,10 @@ from fsjax.data import Dataset, Split, load
 from fsjax.errors import DataError
 from fsjax.methods import binmask
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif("FSJAX_DATA" not in os.environ, reason="needs FSJAX_DATA with CIFAR-10"),
+]
 
 
 @pytest.fixture(scope="module")
