@@ -44,8 +44,7 @@ def launch(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def quick(module=ip_cae, **train):
     config = module.get_config("digits,quick")
-    config.train.num_epochs = config.evaluation.retrain.num_epochs = 1
-    config.train.min_steps_per_epoch = 1
+    config.train.num_epochs = 1
     for name, value in train.items():
         config.train[name] = value
     return config
@@ -144,6 +143,7 @@ def test_every_method_has_a_config_that_runs(name: str, tmp_path: Path) -> None:
         config.method.hidden = (20,)
     if "search" in config.method:
         config.method.search = False
+    config.train.min_steps_per_epoch = config.evaluation.retrain.num_epochs = 1
     result = run_experiment(config, tmp_path / name, progress=False)
     assert result["method"] == name
     for variant in ("coil20,quick", "isolet,reconstruction", "madelon"):
