@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -20,3 +22,12 @@ jax.config.update("jax_debug_key_reuse", True)
 def key() -> jax.Array:
     """A PRNG key."""
     return jax.random.key(7)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _free_programs() -> Iterator[None]:
+    """Frees the compiled programs of a module: Linux allows a process 65,530 mapped regions, of
+    which each takes several, and LLVM ends the process when there are no more."""
+    yield
+    jax.clear_caches()
+    gc.collect()
