@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from fsjax.errors import ConfigError, check_whole, nearest
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.methods.cached import cached_method
-from fsjax.methods.network import NetworkOptions, network_options
+from fsjax.methods.network import network_options
 from fsjax.sparsity.binmask import (
     Masked,
     binmask_optimizer,
@@ -182,9 +182,3 @@ def binmask(
         best_by="last",
         tasks=("classification", "regression"),
     )
-
-
-def network_of(method: Method) -> NetworkOptions:
-    """The options of the network behind a method that was made with them."""
-    known = NetworkOptions.__dataclass_fields__
-    return network_options(**{name: v for name, v in method.settings if name in known})

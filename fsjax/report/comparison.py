@@ -10,7 +10,7 @@ import numpy as np
 
 from fsjax.evaluation.delay import training_delay
 from fsjax.evaluation.significance import ALPHA, ks_matrix, smallest_pvalue
-from fsjax.report.tables import finite
+from fsjax.report.tables import align_right, finite
 
 #: What methods are compared by: the first of these that all of them have.
 MAIN_METRICS: Final = ("svm_accuracy", "embedded_accuracy", "reconstruction_frobenius", "mse")
@@ -54,7 +54,7 @@ def delay_table(accuracies: Mapping[str, np.ndarray], threshold: float = 0.9) ->
         text = f"{reached.mean():.2f} +- {reached.std():.2f}" if reached.size else "-"
         lines.append((name, text, f"{reached.size} of {delays.size}"))
     goal = f"{threshold * best:.2f} % test accuracy, {threshold:g} of the best mean"
-    return f"training delay: share of the epochs until {goal}\n{_aligned(lines)}"
+    return f"training delay: share of the epochs until {goal}\n{align_right(lines)}"
 
 
 def significance_table(samples: Mapping[str, Sequence[float | None]], metric: str) -> str:
@@ -81,24 +81,10 @@ def significance_table(samples: Mapping[str, Sequence[float | None]], metric: st
         lines.append((f"{row + 1} {name}", str(usable[name].size), *cells, *blank))
     text = (
         f"p of the Kolmogorov-Smirnov test of {metric} over seeds (* below {ALPHA})\n"
-        f"{_aligned(lines)}"
+        f"{align_right(lines)}"
     )
     sizes = [values.size for values in usable.values()]
     least = min(smallest_pvalue(n, m) for n, m in combinations(sizes, 2))
     if least >= ALPHA:
         text += f"\nso few seeds cannot give p below {least:.2g}: run at least 4 of each method"
     return text
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Cells in columns: the first one flush left, the others flush right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rule = tuple("-" * width for width in widths)
-    text = []
-    for cells in (lines[0], rule, *lines[1:]):
-        first, *rest = (
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        text.append("  ".join((first, *rest)).rstrip())
-    return "\n".join(text)

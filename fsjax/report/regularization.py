@@ -23,6 +23,7 @@ from fsjax.report.intervals import (
     short_number,
     to_table,
 )
+from fsjax.report.tables import align_right
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +94,7 @@ def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> s
         )
         for setting, mark in zip(found, marks, strict=True)
     ]
-    text = _aligned([(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:]), *lines])
+    text = align_right([(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:]), *lines])
     notes = []
     if "+-" in text:
         notes.append("+- 95 % confidence interval of the mean over trials")
@@ -219,17 +220,3 @@ def _auc_text(values: pd.Series) -> str:
 def _norm_text(values: pd.Series) -> str:
     mean, _ = mean_interval(values)
     return f"{mean:.3f}" if np.isfinite(mean) else "-"
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Cells in columns: the first one flush left, the others flush right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rule = tuple("-" * width for width in widths)
-    text = []
-    for cells in (lines[0], rule, *lines[1:]):
-        first, *rest = (
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        text.append("  ".join((first, *rest)).rstrip())
-    return "\n".join(text)

@@ -188,3 +188,21 @@ def _names(columns: Sequence[int], feature_names: Sequence[str] | None) -> str:
     rest = len(names) - MAX_NAMES
     more = f" and {rest} more" if rest > 0 else ""
     return f"{count(len(names), 'column')}: {shown}{more}"
+
+
+def align_right(lines: Sequence[Sequence[str]]) -> str:
+    """Cells in columns below a rule: the first column flush left, the others flush right.
+
+    Args:
+      lines: rows of equally many cells, the header first.
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rule = tuple("-" * width for width in widths)
+    text = []
+    for cells in (lines[0], rule, *lines[1:]):
+        first, *rest = (
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        text.append("  ".join((first, *rest)).rstrip())
+    return "\n".join(text)
