@@ -71,7 +71,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     name, network, quick = parse_variant(variant)
     large = ENTRIES[name].shape[0] >= 50_000
     cifar = name.startswith("cifar")
-    num_epochs, finetune_epochs = (300, 20) if cifar else (10, 2) if large else (20, 5)
+    num_epochs, finetune_epochs = (300, 20) if cifar else (20, 2) if large else (20, 5)
     strengths = LARGE_STRENGTHS.get(network, PAPER_STRENGTHS) if large else SMALL_STRENGTHS
     if cifar:
         strengths = PAPER_STRENGTHS
