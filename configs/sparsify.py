@@ -28,7 +28,7 @@ PAPER_STRENGTHS = (0.0, 1e-7, 1e-6, 2e-6, 4e-6, 8e-6, 1.6e-5)
 
 #: Lambda on other images of that many rows: beyond 97 % for either network.
 LARGE_STRENGTHS = {
-    "mlp": (1e-7, 4e-6, 1.6e-5, 3.2e-5, 6.4e-5),
+    "mlp": (1e-7, 4e-6, 1.6e-5, 2.2e-5, 6.4e-5),
     "lenet5": (1e-6, 1.6e-5, 6.4e-5, 1.28e-4, 2.56e-4),
 }
 
