@@ -6,6 +6,8 @@ out. All take the same rows: WAST's split, of whose training rows a tenth valida
 
 from __future__ import annotations
 
+import collections
+import collections.abc
 import importlib.util
 import time
 from collections.abc import Callable
@@ -142,6 +144,10 @@ def stg(num_seeds: int) -> dict[str, Any]:
 def stg_package() -> dict[str, Any]:
     """The same with the authors' package, on one thread."""
     import torch
+
+    # The package is older than Python 3.10, which took these names away.
+    for name in collections.abc.__all__:
+        setattr(collections, name, getattr(collections.abc, name))
     from stg import STG
 
     torch.set_num_threads(1)
