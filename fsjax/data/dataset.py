@@ -15,7 +15,7 @@ class Dataset:
         name: the registered name, or the file name of the user's own table.
         X: (N, D) float32, or a compact integer type (cast before arithmetic). Never NaN or
             infinite when it comes from :func:`fsjax.data.load`.
-        y: (N,) int32 classes numbered from 0, or (N,) float32 targets, or None.
+        y: (N,) int32 classes numbered from 0, or (N,) or (N, C) float32 targets, or None.
         feature_names: D names, or None.
         class_names: one name per class, in the order of the class numbers, or None.
         official_split: (N,) uint8, 0 for training rows and 1 for test rows, or None.
@@ -47,9 +47,13 @@ class Dataset:
             )
         rows, columns = self.X.shape
         for label, part in (("y", self.y), ("official_split", self.official_split)):
-            if part is not None and part.shape != (rows,):
+            shape = (rows,)
+            if part is not None and label == "y" and part.dtype.kind == "f" and part.ndim == 2:
+                # Several targets.
+                shape = (rows, max(part.shape[1], 1))
+            if part is not None and part.shape != shape:
                 raise DataError(
-                    f"{self.name}: {label} has shape {part.shape}, expected ({rows},), "
+                    f"{self.name}: {label} has shape {part.shape}, expected {shape}, "
                     f"one value per row of X {self.X.shape}"
                 )
         if self.feature_names is not None and len(self.feature_names) != columns:

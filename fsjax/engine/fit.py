@@ -16,15 +16,18 @@ from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.options import FitOptions
 from fsjax.engine.prepare import Prepared, prepare
 from fsjax.engine.result import FitResult, choose_features, predict_seed
 from fsjax.engine.search import Found, gate_metrics, search_strengths, usable_gates
 from fsjax.engine.seeds import choose_seed_axis
 from fsjax.engine.train import Trained, train
-from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import embedded_metrics
 from fsjax.method import BEST_BY, CONNECTION_EPOCHS, Method, Spec, TrainState
 from fsjax.tasks import TASKS
+
+FIT_NAMES = tuple(FitOptions.__dataclass_fields__)
 
 
 def fit(
@@ -44,6 +47,7 @@ def fit(
     scaling: str = "paper",
     valid_fraction: float | None = None,
     noise_std: float = 0.0,
+    sample_weight: np.ndarray | None = None,
     best_by: str | None = None,
     record_test: bool = False,
     seed_axis: str = "auto",
@@ -68,13 +72,16 @@ def fit(
       min_steps_per_epoch: an epoch visits all training rows as often as it takes to have this
         many steps (BinMask, section 4.1: 30).
       split: a protocol of ``fsjax.data.make_split``; ``paper`` is that of the data set's paper. Or
-        a ``fsjax.data.Split`` of your own, or one for each seed.
+        a ``fsjax.data.Split`` of your own, or one for each seed; without test rows there are no
+        test metrics.
       split_per_seed: whether each seed draws its own split; the papers share one.
       scaling: a kind of ``fsjax.data.fit_scaler``; ``paper`` is that of the data set's paper.
       valid_fraction: share, in [0, 1), of the training rows that validates; ``None`` takes that
         of the split protocol.
       noise_std: standard deviation of Gaussian noise that is added to the scaled training rows
         once (WAST, appendix G), at least 0.
+      sample_weight: ``(N,)`` weights above 0 of the rows in the losses of training and validation;
+        each batch is divided by the sum of its own. Test metrics weigh all rows alike.
       best_by: what tells the epoch whose state is kept: the lowest validation ``loss``, the
         highest validation ``accuracy`` or (two classes) ``auc``, or ``last`` for the last epoch.
         By default what the method says: ``last`` for those that prune as they go, else ``loss``.
@@ -96,30 +103,8 @@ def fit(
       ConfigError: for settings that do not fit.
       NonFiniteLossError: if the training loss leaves the finite numbers.
     """
-    return _fit(
-        method,
-        data,
-        (num_features,),
-        seeds=seeds,
-        task=task,
-        num_epochs=num_epochs,
-        batch_size=batch_size,
-        shuffle=shuffle,
-        drop_last=drop_last,
-        min_steps_per_epoch=min_steps_per_epoch,
-        split=split,
-        split_per_seed=split_per_seed,
-        scaling=scaling,
-        valid_fraction=valid_fraction,
-        noise_std=noise_std,
-        best_by=best_by,
-        record_test=record_test,
-        seed_axis=seed_axis,
-        progress=progress,
-        checkpoint_dir=checkpoint_dir,
-        checkpoint_every=checkpoint_every,
-        before_training=before_training,
-    )[0]
+    options = {name: value for name, value in locals().items() if name in FIT_NAMES}
+    return _fit(method, data, (num_features,), FitOptions(**options))[0]
 
 
 def fit_sizes(
@@ -147,7 +132,11 @@ def fit_sizes(
     """
     if not len(sizes) or "num_features" in options:
         raise ConfigError(f"sizes={tuple(sizes)}; give at least one number, and no num_features")
-    results = _fit(method, data, tuple(sizes), **options)
+    for name in options:
+        if name not in FIT_NAMES:
+            raise ConfigError(f"fit_sizes has no {name!r}: {nearest(name, FIT_NAMES)}")
+    defaults = {name: fit.__kwdefaults__[name] for name in FIT_NAMES}
+    results = _fit(method, data, tuple(sizes), FitOptions(**{**defaults, **options}))
     return dict(zip(sizes, results, strict=True))
 
 
@@ -155,37 +144,13 @@ def _fit(
     method: Method,
     data: Dataset | tuple[np.ndarray, np.ndarray | None],
     sizes: Sequence[int | None],
-    *,
-    seeds: Sequence[int] = (0,),
-    task: str | None = None,
-    num_epochs: int = 200,
-    batch_size: int = 64,
-    shuffle: bool = True,
-    drop_last: bool = False,
-    min_steps_per_epoch: int = 1,
-    split: str | Split | Sequence[Split] = "paper",
-    split_per_seed: bool = False,
-    scaling: str = "paper",
-    valid_fraction: float | None = None,
-    noise_std: float = 0.0,
-    best_by: str | None = None,
-    record_test: bool = False,
-    seed_axis: str = "auto",
-    progress: bool = False,
-    checkpoint_dir: str | Path | None = None,
-    checkpoint_every: int = 20,
-    before_training: Callable[[], None] | None = None,
+    options: FitOptions,
 ) -> list[FitResult]:
-    task = _task(method, task)
+    task = _task(method, options.task)
     dataset = data if isinstance(data, Dataset) else as_dataset(*data, task=task)
-    num_epochs = check_whole("num_epochs", num_epochs)
-    batch_size = check_whole("batch_size", batch_size)
-    min_steps = check_whole("min_steps_per_epoch", min_steps_per_epoch)
-    checkpoint_every = check_whole("checkpoint_every", checkpoint_every)
-    several = len(sizes) > 1
-    sizes = [k if several else _number_to_select(method, k) for k in sizes]
-    axis = choose_seed_axis(seed_axis, len(seeds))
-    best_by = method.best_by if best_by is None else best_by
+    sizes = _numbers_to_select(method, sizes)
+    axis = choose_seed_axis(options.seed_axis, len(options.seeds))
+    best_by = method.best_by if options.best_by is None else options.best_by
     _check_best_by(best_by, task, dataset)
     for k in sizes:
         check_num_features(k, dataset.num_features)
@@ -193,50 +158,50 @@ def _fit(
         dataset,
         task=task,
         num_features=max(sizes),
-        seeds=seeds,
-        split=split,
-        split_per_seed=split_per_seed,
-        scaling=scaling,
-        valid_fraction=valid_fraction,
-        noise_std=noise_std,
-        record_test=record_test,
+        seeds=options.seeds,
+        split=options.split,
+        split_per_seed=options.split_per_seed,
+        scaling=options.scaling,
+        valid_fraction=options.valid_fraction,
+        noise_std=options.noise_std,
+        sample_weight=options.sample_weight,
+        record_test=options.record_test,
     )
     spec = make_spec(
         prepared,
         dataset,
         task=task,
-        batch_size=batch_size,
-        num_epochs=num_epochs,
-        shuffle=shuffle,
-        drop_last=drop_last,
+        batch_size=options.batch_size,
+        num_epochs=options.num_epochs,
+        shuffle=options.shuffle,
+        drop_last=options.drop_last,
         best_by=best_by,
-        min_steps=min_steps,
+        min_steps=options.min_steps_per_epoch,
     )
-    seeds = tuple(int(s) for s in seeds)
+    seeds = tuple(int(s) for s in options.seeds)
     # Fails on a network that cannot take these shapes, before anything is trained.
     jax.eval_shape(lambda: method.init(jax.random.key(0), spec))
-    if before_training is not None:
-        before_training()
-    checksum = data_checksum(prepared) if checkpoint_dir is not None else 0
+    if options.before_training is not None:
+        options.before_training()
+    folder = None if options.checkpoint_dir is None else Path(options.checkpoint_dir)
+    checksum = 0 if folder is None else data_checksum(prepared)
 
-    def run(folder: Path | None, **options: Any) -> Trained:
+    def run(folder: Path | None, **changes: Any) -> Trained:
         checkpoints = None
         if folder is not None:
-            identity = _identity(method, dataset, spec, options.get("seeds", seeds), checksum)
-            identity |= {f"hyper.{name}": list(v) for name, v in options.get("hyper", {}).items()}
+            identity = _identity(method, dataset, spec, changes.get("seeds", seeds), checksum)
+            identity |= {f"hyper.{name}": list(v) for name, v in changes.get("hyper", {}).items()}
             checkpoints = Checkpoints(folder, identity)
-        options = {"seeds": seeds, "prepared": prepared, **options}
         return train(
             method,
             spec,
             axis=axis,
-            progress=progress,
+            progress=options.progress,
             checkpoints=checkpoints,
-            checkpoint_every=checkpoint_every,
-            **options,
+            checkpoint_every=options.checkpoint_every,
+            **{"seeds": seeds, "prepared": prepared, **changes},
         )
 
-    folder = None if checkpoint_dir is None else Path(checkpoint_dir)
     if method.search_from is None:
         outcomes = [(run(folder), None)] * len(sizes)
     else:
@@ -285,7 +250,7 @@ def make_spec(
 def data_checksum(prepared: Prepared) -> int:
     """CRC-32 of the rows that are trained and validated on."""
     checksum = 0
-    for leaf in prepared.arrays:
+    for leaf in jax.tree.leaves(prepared.arrays):
         checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
     return checksum
 
@@ -326,17 +291,20 @@ def _check_best_by(best_by: str, task: str, dataset: Dataset) -> None:
         raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
 
 
-def _number_to_select(method: Method, num_features: int | None) -> int:
-    if method.num_features is None:
-        if num_features is None:
+def _numbers_to_select(method: Method, sizes: Sequence[int | None]) -> list[int]:
+    """The sizes, or the method's own; one that was made for another number is refused."""
+    own = method.num_features
+    if own is None:
+        if None in sizes:
             raise ConfigError(f"{method.name} selects any number; give fit(num_features=...)")
-        return num_features
-    if num_features not in (None, method.num_features):
+        return list(sizes)
+    if None not in sizes and own not in sizes:
+        told = f"num_features={sizes[0]}" if len(sizes) == 1 else f"sizes={tuple(sizes)}"
         raise ConfigError(
-            f"num_features={num_features} but the method was made for {method.num_features}; "
+            f"{told} but the method was made for {own}; "
             f"pass num_features to fsjax.methods.{method.name} only"
         )
-    return method.num_features
+    return [own if k is None else k for k in sizes]
 
 
 def _result(
@@ -353,10 +321,12 @@ def _result(
     scores, selected = map(np.asarray, choose_features(method, k, states))
     per_seed = []
     for row, (x, y) in enumerate(zip(prepared.x_test, prepared.y_test, strict=True)):
-        outputs = np.asarray(predict_seed(method, states, row, x))
-        truth = x if spec.task == "reconstruction" else y
-        per_seed.append(embedded_metrics(spec.task, outputs, truth))
-    metrics = {name: np.array([m[name] for m in per_seed]) for name in per_seed[0]}
+        if len(x):
+            outputs = np.asarray(predict_seed(method, states, row, x))
+            truth = x if spec.task == "reconstruction" else y
+            per_seed.append(embedded_metrics(spec.task, outputs, truth))
+    names = per_seed[0] if per_seed else ()
+    metrics = {name: np.array([m[name] for m in per_seed]) for name in names}
     best_epoch = np.asarray(states.epoch if spec.best_by == "last" else states.best.epoch)
     if method.gates is not None:
         metrics |= gate_metrics(usable_gates(method, states))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -35,6 +36,7 @@ class Arrays(NamedTuple):
       weight: ``(N,)`` weights of the training rows.
       x_valid, y_valid: validation rows; may be empty.
       x_test, y_test: test rows, to be recorded after each epoch; empty where that is not wanted.
+      weight_valid: ``(N,)`` weights of the validation rows; ``None`` where all count the same.
     """
 
     x_train: Array
@@ -44,6 +46,7 @@ class Arrays(NamedTuple):
     y_valid: Array
     x_test: Array
     y_test: Array
+    weight_valid: Array | None = None
 
 
 def targets(task: str, x: Array, y: Array) -> Array:
@@ -76,7 +79,9 @@ def train_step(
     return method.after_step(state, grads, aux, batch, key_after), loss
 
 
-def evaluate(method: Method, state: TrainState, x: Array, y: Array) -> dict[str, Array]:
+def evaluate(
+    method: Method, state: TrainState, x: Array, y: Array, weight: Array | None = None
+) -> dict[str, Array]:
     """Means over the rows of ``tasks.row_metrics`` for the discrete selection.
 
     With ``best_by='auc'`` the area under the ROC curve of the second class is among them.
@@ -86,6 +91,7 @@ def evaluate(method: Method, state: TrainState, x: Array, y: Array) -> dict[str,
       state: the state of one seed.
       x: ``(N, D)`` scaled rows, N at least 1.
       y: ``(N,)`` or ``(N, C)``.
+      weight: ``(N,)`` weights of the rows; ``None`` where all count the same.
 
     Returns:
       Scalars by name, ``loss`` among them.
@@ -114,8 +120,9 @@ def evaluate(method: Method, state: TrainState, x: Array, y: Array) -> dict[str,
         found.append(rows((x[-rest:], y[-rest:])))
     values = {name: jnp.concatenate([f[name] for f in found]) for name in found[0]}
     margins = values.pop("auc", None)
-    metrics = {name: jnp.mean(of_rows) for name, of_rows in values.items()}
-    return metrics if margins is None else {**metrics, "auc": tasks.roc_auc(margins, y)}
+    mean = jnp.mean if weight is None else partial(tasks.weighted_mean, weight=weight)
+    metrics = {name: mean(of_rows) for name, of_rows in values.items()}
+    return metrics if margins is None else {**metrics, "auc": tasks.roc_auc(margins, y, weight)}
 
 
 def batch_indices(state: TrainState, key: Array) -> tuple[Array, Array]:
@@ -158,12 +165,12 @@ def train_epoch(
     metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
     metrics["train/loss"] = jnp.mean(losses)
     state = state.replace(epoch=state.epoch + 1)
-    for name, x, y in (
-        ("valid", arrays.x_valid, arrays.y_valid),
-        ("test", arrays.x_test, arrays.y_test),
+    for name, x, y, weight in (
+        ("valid", arrays.x_valid, arrays.y_valid, arrays.weight_valid),
+        ("test", arrays.x_test, arrays.y_test, None),
     ):
         if x.shape[0]:
-            found = evaluate(method, state, x, y)
+            found = evaluate(method, state, x, y, weight)
             metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
     state = _keep_best(method.expand(state), metrics)
     state = method.after_epoch(state, everything, key_after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from fsjax.data.checks import (
@@ -66,6 +67,7 @@ def prepare(
     scaling: str = "paper",
     valid_fraction: float | None = None,
     noise_std: float = 0.0,
+    sample_weight: np.ndarray | None = None,
     record_test: bool = False,
     columns: np.ndarray | None = None,
     zero_others: bool = False,
@@ -82,6 +84,7 @@ def prepare(
       scaling: a kind of :func:`fsjax.data.fit_scaler`, or ``paper`` for the data set's own.
       valid_fraction: share of the training rows that validates, see :func:`fsjax.data.make_split`.
       noise_std: standard deviation of Gaussian noise added to the scaled training rows.
+      sample_weight: ``(N,)`` weights of all rows, above 0; ``None`` weighs them the same.
       record_test: whether the test rows go into ``arrays`` as well.
       columns: ``(S, K)`` columns that each seed gets to see; ``None`` is all of them.
       zero_others: with ``columns``, whether the other columns stay in place as zeros, for
@@ -101,22 +104,21 @@ def prepare(
     check_seeds(seeds)
     if not 0 <= noise_std < float("inf"):
         raise ConfigError(f"noise_std={noise_std}; choose 0 for no noise, or a value above it")
+    weight = _weights(sample_weight, dataset)
     split_seeds = [int(s) for s in seeds] if split_per_seed else [None] * len(seeds)
     splits = _splits(dataset, task, split, split_seeds, valid_fraction)
     own_splits = any(not _same(splits[0], other) for other in splits[1:])
     differ = own_splits or bool(split_per_seed and noise_std)
     own = len(seeds) > 1 and (differ or columns is not None)
     parts = [
-        _part(dataset, task, splits[row], scaling, split_seeds[row], noise_std, record_test)
+        _part(dataset, task, splits[row], scaling, split_seeds[row], noise_std, weight, record_test)
         for row in range(len(seeds) if differ else 1)
     ]
     parts = parts if differ else parts * len(seeds)
     if columns is not None:
         parts = [_only(part, row, zero_others) for part, row in zip(parts, columns, strict=True)]
     if own:
-        arrays = Arrays(
-            *(np.stack(leaves) for leaves in zip(*(p.arrays for p in parts), strict=True))
-        )
+        arrays = jax.tree.map(lambda *leaves: np.stack(leaves), *(p.arrays for p in parts))
     else:
         arrays = parts[0].arrays
     return Prepared(
@@ -170,8 +172,8 @@ def _splits(
 def _check_split(split: Split, dataset: Dataset) -> Split:
     """The split, unless its rows do not exist, are in two parts, or are missing."""
     rows = np.concatenate([np.asarray(part, np.int64) for part in split])
-    if not len(split.train) or not len(split.test):
-        raise ConfigError("a split needs training and test rows; valid may be empty")
+    if not len(split.train):
+        raise ConfigError("a split needs training rows; valid and test may be empty")
     if rows.min() < 0 or rows.max() >= dataset.num_samples:
         raise ConfigError(
             f"a split has rows from {rows.min()} to {rows.max()}, but {dataset.name} has "
@@ -209,6 +211,7 @@ def _part(
     scaling: str,
     seed: int | None,
     noise_std: float,
+    weight: np.ndarray | None,
     record_test: bool,
 ) -> _Part:
     kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
@@ -236,11 +239,12 @@ def _part(
         Arrays(
             x_train,
             y_train,
-            np.ones(len(x_train), np.float32),
+            np.ones(len(x_train), np.float32) if weight is None else weight[split.train],
             x_valid,
             y_valid,
             x_test[:recorded],
             y_test[:recorded],
+            None if weight is None else weight[split.valid],
         ),
         x_test,
         y_test,
@@ -248,6 +252,22 @@ def _part(
         split,
         scaler,
     )
+
+
+def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, np.float32)
+    if weight.shape != (dataset.num_samples,):
+        raise ConfigError(
+            f"sample_weight has shape {weight.shape}; give one for each of the "
+            f"{dataset.num_samples} rows"
+        )
+    if not (np.isfinite(weight).all() and (weight > 0).all()):
+        raise ConfigError(
+            "sample_weight has values that are not above 0; drop these rows in place of that"
+        )
+    return weight
 
 
 def _labels(dataset: Dataset, task: str) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 LOWEST, HIGHEST = 0.2, 0.8
 
 #: Of the strength, from one trial to the next while no bracket is known: at least and at most.
-FACTOR, LARGEST_FACTOR = 2.0, 32.0
+FACTOR, LARGEST_FACTOR = 2.0, 8.0
 
 #: Minus the power of the strength by which the number of open gates falls, before it is measured
 #: (0.6 with BinMask on ISOLET and PCMAC).
@@ -89,7 +89,10 @@ def next_strengths(
     if high is None or low is None:
         rising = high is None
         sides = sorted(tried, reverse=rising)
-        factor = _jump([(s, _count(tried[s])) for s in sides[:2]], k)
+        # The gates that must change sides for a threshold to fit, and no more: far beyond that, all
+        # gates may close at once and the training not recover.
+        edge = HIGHEST if rising else LOWEST
+        factor = _jump([(s, _count(tried[s], edge)) for s in sides[:2]], k)
         return [sides[0] * factor ** (step if rising else -step) for step in range(1, width + 1)]
     if high / low < CLOSEST:
         return []
@@ -113,9 +116,9 @@ def _share(gates_low: np.ndarray, gates_high: np.ndarray, k: int) -> float:
     return float(np.clip((more - math.log(k)) / (more - fewer), 0.15, 0.85))
 
 
-def _count(gates: np.ndarray) -> float:
+def _count(gates: np.ndarray, threshold: float = 0.5) -> float:
     """Open gates; a half where there is none, for its logarithm."""
-    return max(float(np.sum(gates >= 0.5)), 0.5)
+    return max(float(np.sum(gates >= threshold)), 0.5)
 
 
 def _jump(tried: list[tuple[float, float]], k: int) -> float:

@@ -11,9 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.methods.cached import cached_method
+from fsjax.methods.checks import check_above_0, check_choice, check_optimizer
 from fsjax.methods.network import network_options
 from fsjax.sparsity.binmask import (
     Masked,
@@ -74,20 +75,16 @@ def binmask(
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    if masked not in MASKED:
-        raise ConfigError(f"masked={masked!r}: {nearest(masked, MASKED)}")
+    check_choice("masked", masked, MASKED)
     if num_features is not None:
         check_whole("num_features", num_features)
     if not strength >= 0:
         raise ConfigError(f"strength={strength}; choose a value from 0")
     if not 0 <= smoothing < 1:
         raise ConfigError(f"smoothing={smoothing}; choose a value from 0 to below 1")
-    for name, rate in (
-        ("mask_learning_rate", mask_learning_rate),
-        ("mask_final_learning_rate", mask_final_learning_rate),
-    ):
-        if not rate > 0:
-            raise ConfigError(f"{name}={rate}; choose a value above 0")
+    check_above_0(
+        mask_learning_rate=mask_learning_rate, mask_final_learning_rate=mask_final_learning_rate
+    )
     on_inputs = masked == "inputs"
     search = search and on_inputs
     if search and strength == 0:
@@ -110,8 +107,7 @@ def binmask(
             end_epoch=epochs if body.finetune_epochs else None,
         )
 
-    # Finds values outside their range before there is a run.
-    optimizer(Spec(1, 2, "classification", 1, 1, num_epochs=body.finetune_epochs + 1))
+    check_optimizer(optimizer, body)
 
     def init(key: Array, spec: Spec) -> TrainState:
         key_train, key_network = jax.random.split(key)

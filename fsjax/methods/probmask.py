@@ -8,9 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.methods.cached import cached_method
+from fsjax.methods.checks import check_above_0, check_choice, check_optimizer
 from fsjax.methods.network import network_options
 from fsjax.sparsity.probmask import (
     Probable,
@@ -80,20 +81,17 @@ def probmask(
     if not 0 < density <= 1:
         raise ConfigError(f"density={density}; choose a value above 0 and at most 1")
     check_whole("samples", samples)
-    for name, value in (
-        ("temperature_start", temperature_start),
-        ("temperature_end", temperature_end),
-        ("score_learning_rate", score_learning_rate),
-    ):
-        if not value > 0:
-            raise ConfigError(f"{name}={value}; choose a value above 0")
+    check_above_0(
+        temperature_start=temperature_start,
+        temperature_end=temperature_end,
+        score_learning_rate=score_learning_rate,
+    )
     if not 0 <= sparsify_start <= sparsify_end < 1:
         raise ConfigError(
             f"sparsify_start={sparsify_start}, sparsify_end={sparsify_end}; "
             "choose 0 <= start <= end < 1"
         )
-    if evaluation not in EVALUATIONS:
-        raise ConfigError(f"evaluation={evaluation!r}: {nearest(evaluation, EVALUATIONS)}")
+    check_choice("evaluation", evaluation, EVALUATIONS)
     body = network_options(**options)
     hyper = {
         "density": density,
@@ -112,8 +110,7 @@ def probmask(
             end_epoch=epochs if body.finetune_epochs else None,
         )
 
-    # Finds values outside their range before there is a run.
-    optimizer(Spec(1, 2, "classification", 1, 1, num_epochs=body.finetune_epochs + 1))
+    check_optimizer(optimizer, body)
 
     def draw(key: Array, probabilities: PyTree) -> PyTree:
         return draw_thresholds(key, probabilities) if evaluation == "sample" else {}

@@ -5,6 +5,7 @@ from fsjax.nets.lenet5 import LeNet5
 from fsjax.nets.mlp import MLP, FanInDense
 from fsjax.nets.networks import NETWORKS, build_network, count_parameters
 from fsjax.nets.resnet import ResNet
+from fsjax.nets.skip_network import SkipNetwork
 from fsjax.nets.vgg import VGG
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Feedforward",
     "LeNet5",
     "ResNet",
+    "SkipNetwork",
     "build_network",
     "count_parameters",
 ]

@@ -1,4 +1,4 @@
-"""LeNet-5 with batch normalisation, and what it shares with the other networks for images."""
+"""LeNet-5 with batch normalisation, and the layers that it shares with other networks."""
 
 from __future__ import annotations
 
@@ -9,56 +9,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from fsjax.errors import ConfigError, nearest
+from fsjax.nets.images import ImageNetwork
 from fsjax.nets.mlp import FanInDense, batch_norm, fan_in_uniform
-
-
-def check_images(
-    network: str, image_shape: tuple[int, ...], image_order: str, least: int = 1
-) -> None:
-    """Raises ConfigError unless the network can take such images.
-
-    Args:
-      network: its name, for the message.
-      image_shape: ``(H, W)`` or ``(H, W, C)``.
-      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
-      least: the fewest pixels that H and W may have.
-    """
-    if len(image_shape) not in (2, 3):
-        raise ConfigError(f"image_shape={image_shape}; choose (H, W) or (H, W, C)")
-    if min(image_shape[:2]) < least:
-        raise ConfigError(
-            f"{network} needs images of at least {least}x{least} pixels; these have "
-            f"{image_shape[0]}x{image_shape[1]}; choose a network for smaller images, or 'mlp'"
-        )
-    if image_order not in ("C", "F"):
-        raise ConfigError(f"image_order={image_order!r}: {nearest(image_order, 'CF')}")
-
-
-def to_images(x: jax.Array, image_shape: tuple[int, ...], image_order: str = "C") -> jax.Array:
-    """Rows as images.
-
-    Args:
-      x: ``(B, D)``.
-      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries.
-      image_order: ``'C'`` or ``'F'``: the order of the entries of one row, as in
-        ``numpy.reshape``.
-
-    Returns:
-      ``(B, H, W, C)``, with C = 1 where the image has no channels.
-
-    Raises:
-      ConfigError: if the rows have another number of entries.
-    """
-    if x.shape[-1] != math.prod(image_shape):
-        raise ConfigError(
-            f"image_shape={image_shape} does not hold {x.shape[-1]} columns; "
-            "set the columns that are not used to 0 rather than leave them out"
-        )
-    shape = (*image_shape, 1)[:3]
-    if image_order == "F":
-        return x.reshape(-1, *shape[::-1]).transpose(0, 3, 2, 1)
-    return x.reshape(-1, *shape)
 
 
 def convolve(x: jax.Array, kernel: jax.Array, stride: int = 1, padding: int = 0) -> jax.Array:
@@ -179,7 +131,7 @@ def max_pool_2x2(x: jax.Array) -> jax.Array:
     return x[:, : 2 * h, : 2 * w].reshape(b, h, 2, w, 2, c).max(axis=(2, 4))
 
 
-class LeNet5(nn.Module):
+class LeNet5(ImageNetwork):
     """Two convolutions with batch normalisation, ReLU and max-pooling; three dense layers.
 
     LeCun et al., 1998, in the form of BinMask's MNIST-CNN (section 4.1). That paper says no more
@@ -192,29 +144,16 @@ class LeNet5(nn.Module):
       image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
     """
 
-    num_outputs: int
     image_shape: tuple[int, ...] = (28, 28, 1)
-    image_order: str = "C"
+    label = "lenet5"
 
-    def __post_init__(self) -> None:
-        check_images("lenet5", self.image_shape, self.image_order, least=4)
-        super().__post_init__()
+    @nn.nowrap
+    def least_side(self) -> int:
+        """The fewest pixels that H and W may have."""
+        return 4
 
     @nn.compact
-    def __call__(
-        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
-    ) -> jax.Array:
-        """The outputs for a batch.
-
-        Args:
-          x: ``(B, D)``.
-          train: normalises by the batch statistics (to be made mutable: ``batch_stats``).
-          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
-
-        Returns:
-          ``(B, num_outputs)``.
-        """
-        x = to_images(x, self.image_shape, self.image_order)
+    def of_images(self, x: jax.Array, *, train: bool, weight: jax.Array | None) -> jax.Array:
         for features in (6, 16):
             # As in 1998 the second convolution has no padding, unless too little would be left
             # of small images to pool.

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from fsjax.nets.lenet5 import Conv, check_images, to_images
+from fsjax.nets.images import ImageNetwork
+from fsjax.nets.lenet5 import Conv
 from fsjax.nets.mlp import FanInDense, batch_norm
 
 #: Normal with variance 2 / fan-in (He et al., 2015), as in the code of ProbMask, whose settings
@@ -55,7 +56,7 @@ class ResidualBlock(nn.Module):
         return nn.relu(y + shortcut)
 
 
-class ResNet(nn.Module):
+class ResNet(ImageNetwork):
     """A convolution, three stages of residual blocks, the mean over the pixels, a dense output.
 
     ``6 * blocks_per_stage + 2`` layers. With the defaults this is ResNet-32 of He et al.: 464,154
@@ -70,31 +71,14 @@ class ResNet(nn.Module):
       width: channels of the first stage; each further stage has twice as many on half the pixels.
     """
 
-    num_outputs: int
     image_shape: tuple[int, ...] = (32, 32, 3)
-    image_order: str = "C"
     blocks_per_stage: int = 5
     width: int = 16
-
-    def __post_init__(self) -> None:
-        check_images("resnet", self.image_shape, self.image_order)
-        super().__post_init__()
+    label = "resnet"
 
     @nn.compact
-    def __call__(
-        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
-    ) -> jax.Array:
-        """The outputs for a batch.
-
-        Args:
-          x: ``(B, D)``.
-          train: normalises by the batch statistics (to be made mutable: ``batch_stats``).
-          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
-
-        Returns:
-          ``(B, num_outputs)``.
-        """
-        x = conv3x3(to_images(x, self.image_shape, self.image_order), self.width)
+    def of_images(self, x: jax.Array, *, train: bool, weight: jax.Array | None) -> jax.Array:
+        x = conv3x3(x, self.width)
         x = nn.relu(batch_norm(x, train=train, weight=weight))
         for stage in range(3):
             for number in range(self.blocks_per_stage):

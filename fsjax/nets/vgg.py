@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax
 from flax import linen as nn
 
-from fsjax.nets.lenet5 import check_images, max_pool_2x2, to_images
+from fsjax.nets.images import ImageNetwork
+from fsjax.nets.lenet5 import max_pool_2x2
 from fsjax.nets.mlp import FanInDense, batch_norm
 from fsjax.nets.resnet import conv3x3
 
@@ -13,7 +14,7 @@ from fsjax.nets.resnet import conv3x3
 VGG19_STAGES = ((64,) * 2, (128,) * 2, (256,) * 4, (512,) * 4, (512,) * 4)
 
 
-class VGG(nn.Module):
+class VGG(ImageNetwork):
     """Stages of 3x3 convolutions, batch normalisation and ReLU, each pooled; a dense output.
 
     Simonyan & Zisserman, 2014, configuration E, in the form usual for 32x32 pixels: one dense
@@ -27,30 +28,17 @@ class VGG(nn.Module):
       stages: channels of the convolutions of each stage.
     """
 
-    num_outputs: int
     image_shape: tuple[int, ...] = (32, 32, 3)
-    image_order: str = "C"
     stages: tuple[tuple[int, ...], ...] = VGG19_STAGES
+    label = "vgg19"
 
-    def __post_init__(self) -> None:
-        check_images("vgg19", self.image_shape, self.image_order, least=2 ** len(self.stages))
-        super().__post_init__()
+    @nn.nowrap
+    def least_side(self) -> int:
+        """The fewest pixels that H and W may have."""
+        return 2 ** len(self.stages)
 
     @nn.compact
-    def __call__(
-        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
-    ) -> jax.Array:
-        """The outputs for a batch.
-
-        Args:
-          x: ``(B, D)``.
-          train: normalises by the batch statistics (to be made mutable: ``batch_stats``).
-          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
-
-        Returns:
-          ``(B, num_outputs)``.
-        """
-        x = to_images(x, self.image_shape, self.image_order)
+    def of_images(self, x: jax.Array, *, train: bool, weight: jax.Array | None) -> jax.Array:
         for stage in self.stages:
             for features in stage:
                 x = nn.relu(batch_norm(conv3x3(x, features), train=train, weight=weight))

@@ -114,7 +114,8 @@ def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
 
     Returns:
       The figure, 1200 pixels wide: means over the trials and 95 % confidence intervals. Strengths
-      are at even distances.
+      are at even distances. The axis of the AUC, which all panels share, ends at 1 at the latest;
+      intervals are cut there.
 
     Raises:
       DataError: if there are no rows, or a column is missing.
@@ -135,6 +136,7 @@ def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
         outer = number % across == 1 or across == 1
         finish(axes, name, "strength", "test AUC" if outer else "")
         axes.tick_params(labelleft=outer)
+    _cap_auc(first)
     if baseline.any():
         handles, labels = first.get_legend_handles_labels()
         figure.legend(
@@ -205,9 +207,18 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
     points = means_by(rows, "strength", "test_auc")
     places = np.arange(len(points.places), dtype=np.float64)
     draw_line(axes, points._replace(places=places), look)
+    # Marks at an AUC of 1 are whole; bars still end with the axis.
+    for container in axes.containers:
+        container.lines[0].set_clip_on(False)
     step = max(math.ceil(len(places) / MAX_LABELS), 1)
     axes.set_xticks(places[::step], [short_number(value) for value in points.places[::step]])
     axes.set_xlim(-0.5, max(len(places), 1) - 0.5)
+
+
+def _cap_auc(axes: Axes) -> None:
+    """Ends a vertical axis of AUCs at 1 at the latest: intervals of few trials run past it."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, min(high, 1.0))
 
 
 def _auc_text(values: pd.Series) -> str:

@@ -44,7 +44,7 @@ def test_splits_of_your_own() -> None:
         ([split()], "1 splits for 2 seeds"),
         (Split(np.arange(4), np.arange(0), np.array([60])), "rows from 0 to 60"),
         (Split(np.arange(4), np.arange(0), np.arange(3, 6)), "row twice"),
-        (Split(np.arange(4), np.arange(0), np.arange(0)), "training and test rows"),
+        (Split(np.arange(0), np.arange(0), np.arange(4)), "training rows"),
         ([split(), Split(np.arange(9), np.arange(0), np.arange(9, 12))], "differ in size"),
     ],
     ids=range(5),
@@ -116,3 +116,55 @@ def test_several_sizes_of_a_ranking_share_one_fit() -> None:
         fsjax.fit_sizes(NETWORK, table(), ())
     with pytest.raises(ConfigError, match="num_features=7"):
         fsjax.fit_sizes(NETWORK, table(), (2, 7), num_epochs=1)
+
+
+def test_weights_stand_for_repeated_rows() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(14, 5)).astype(np.float32), rng.integers(0, 2, 14)
+    weight = np.where(np.arange(14) % 3 == 0, 2.0, 1.0)
+    twice = np.concatenate([np.arange(14), np.arange(0, 14, 3)])
+    none = np.arange(0)
+    options = dict(num_features=2, num_epochs=4, shuffle=False, scaling="none", batch_size=32)
+    method = fsjax.methods.dense(hidden=(4,))
+
+    def fitted(rows: np.ndarray, sample_weight: np.ndarray | None) -> fsjax.FitResult:
+        # Rows of even number train, the others validate.
+        order = np.argsort(rows % 2, kind="stable")
+        half = int(np.sum(rows % 2 == 0))
+        split = Split(order[:half], order[half:], none)
+        data = (x[rows], y[rows])
+        return fsjax.fit(method, data, split=split, sample_weight=sample_weight, **options)
+
+    weighted, repeated = fitted(np.arange(14), weight), fitted(twice, None)
+    assert weighted.metrics == {}
+    for name in ("train/loss", "valid/loss", "valid/accuracy"):
+        chex.assert_trees_all_close(weighted.history[name], repeated.history[name], rtol=1e-5)
+    chex.assert_trees_all_close(weighted.scores, repeated.scores, rtol=1e-4)
+    assert not np.allclose(
+        fitted(np.arange(14), None).history["train/loss"], weighted.history["train/loss"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"), [(np.ones(3), "one for each"), (np.zeros(14), "not above 0")]
+)
+def test_weights_that_do_not_fit(weight: np.ndarray, message: str) -> None:
+    x, y = np.random.default_rng(0).normal(size=(14, 5)), np.arange(14) % 2
+    with pytest.raises(ConfigError, match=message):
+        fsjax.fit(fsjax.methods.dense(hidden=(4,)), (x, y), num_features=2, sample_weight=weight)
+
+
+def test_several_targets() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 5))
+    data = (x, x[:, :2] + 1.0)
+    result = fsjax.fit(
+        fsjax.methods.dense(hidden=(4,)),
+        data,
+        task="regression",
+        num_features=2,
+        num_epochs=2,
+        split="random",
+    )
+    chex.assert_shape(result.predict(x), (1, 30, 2))
+    assert np.isfinite(result.metrics["r2"]).all()

@@ -1,143 +1,35 @@
-"""The networks that rewire themselves: rules and gradients against NumPy, and what they learn."""
+"""The networks that rewire themselves: gradients against NumPy, and what they learn."""
 
 from __future__ import annotations
-
-import functools
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from jax.test_util import check_grads
+from sparse_network_reference import (
+    SIZES,
+    D,
+    N,
+    forward,
+    kernels,
+    momentum,
+    rows,
+    slopes,
+    softmax,
+    some_state,
+    spec_for,
+)
 
 import fsjax
 from fsjax.data import load
 from fsjax.engine.loop import Arrays, train_epoch
 from fsjax.errors import ConfigError
-from fsjax.method import CONNECTION_EPOCHS, Batch, Method, Spec, TrainState
+from fsjax.method import CONNECTION_EPOCHS
 from fsjax.methods import sparse_network as module
 from fsjax.methods.sparse_network import Rewiring, sparse_network
-from fsjax.sparsity import Rewired, drop, erdos_renyi_counts, grow
-
-N, B, D, C = 29, 8, 13, 3
-SIZES = dict(hidden=(8,), epsilon=1.5)
-SHAPES = [(D, 8), (8, C)]
-DEEPER = dict(hidden=(8, 6), epsilon=1.5)
-
-
-def spec_for(task: str = "classification", **changes) -> Spec:
-    outputs = {"classification": C, "reconstruction": D, "regression": C}[task]
-    return Spec(D, outputs, task, N, B, num_epochs=8)._replace(**changes)
-
-
-def rows(task: str = "classification") -> Batch:
-    rng = np.random.default_rng(0)
-    x = jnp.asarray(rng.normal(size=(N, D)), jnp.float32)
-    y = {
-        "classification": jnp.asarray(rng.integers(0, C, N), jnp.int32),
-        "reconstruction": x,
-        "regression": jnp.asarray(rng.normal(size=(N, C)), jnp.float32),
-    }[task]
-    return Batch(x, y, jnp.ones(N))
-
-
-@functools.cache
-def start(spec: Spec, hidden: tuple[int, ...]) -> TrainState:
-    method = fsjax.methods.static_sparse(hidden=hidden, epsilon=1.5)
-    return jax.jit(method.init, static_argnames="spec")(jax.random.key(0), spec=spec)
-
-
-def some_state(method: Method, spec: Spec | None = None) -> TrainState:
-    """As after an epoch: biases and the momentum of active connections are not 0."""
-    options = dict(method.settings)
-    # All methods of this kind start alike.
-    state = start(spec or spec_for(), options["hidden"])
-    rng = np.random.default_rng(0)
-
-    def like(leaf: jax.Array) -> jax.Array:
-        return jnp.asarray(rng.normal(size=leaf.shape), jnp.float32)
-
-    return state.replace(
-        epoch=jnp.int32(1),
-        params={
-            name: {**layer, "bias": 0.3 * like(layer["bias"])}
-            for name, layer in state.params.items()
-        },
-        opt_state=optax.tree_utils.tree_map_params(
-            method.optimizer,
-            lambda leaf, mask: jnp.where(mask, like(leaf), 0),
-            state.opt_state,
-            state.masks,
-        ),
-        hyper={**state.hyper, "drop_fraction": jnp.float32(options.get("drop_fraction", 0))},
-        extra={"search": jnp.array(False)} if "patience" in options else {},
-    )
-
-
-def change(method: Method, state: TrainState, task: str = "classification", seed: int = 3):
-    """The state after ``after_epoch`` with the key of this seed."""
-    return jax.jit(method.after_epoch)(state, rows(task), jax.random.key(seed))
-
-
-def kernels(tree) -> list[np.ndarray]:
-    return [np.array(tree[f"layer_{i}"]["kernel"]) for i in range(len(tree))]
-
-
-def momentum(state: TrainState) -> list[np.ndarray]:
-    return kernels(optax.tree_utils.tree_get(state.opt_state, "trace"))
-
-
-def forward(params, x: np.ndarray) -> list[np.ndarray]:
-    """Activations of a ReLU network in NumPy and float64, with plain outputs."""
-    values = [np.asarray(x, np.float64)]
-    for i, weight in enumerate(kernels(params)):
-        y = values[-1] @ weight.astype(np.float64) + np.asarray(params[f"layer_{i}"]["bias"])
-        values.append(y if i == len(params) - 1 else np.maximum(y, 0))
-    return values
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    exp = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exp / exp.sum(axis=1, keepdims=True)
-
-
-def slopes(params, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
-    """Gradients of the mean cross-entropy with respect to all weights, in NumPy."""
-    values, weights = forward(params, x), kernels(params)
-    back = (softmax(values[-1]) - np.eye(C)[y]) / len(y)
-    found = []
-    for i in reversed(range(len(weights))):
-        found.insert(0, values[i].T @ back)
-        back = back @ weights[i].T * (values[i] > 0)
-    return found
-
-
-def top(scores: np.ndarray, number: int, among: np.ndarray) -> np.ndarray:
-    """The highest scores; ties go to the lowest position."""
-    flat = np.where(among, scores, -np.inf).ravel()
-    chosen = np.zeros(flat.size, bool)
-    chosen[np.argsort(-flat, kind="stable")[:number]] = True
-    return chosen.reshape(scores.shape) & among
-
-
-def dropped_by_magnitude(weight: np.ndarray, mask: np.ndarray, fraction: float) -> np.ndarray:
-    number = int(np.floor(fraction * mask.sum() + 1e-3))
-    return top(-np.abs(weight), number, mask)
-
-
-def cosines(params, x: np.ndarray, task: str) -> list[np.ndarray]:
-    values = forward(params, x)
-    if task == "classification":
-        values[-1] = softmax(values[-1])
-    unit = [v / np.maximum(np.linalg.norm(v, axis=0), 1e-6) for v in values]
-    return [np.abs(a.T @ b) for a, b in zip(unit[:-1], unit[1:], strict=True)]
-
-
-def random_rows(key: jax.Array, task: str = "classification") -> Batch:
-    """The batch that a change with this key looks at."""
-    return module.random_batch(jax.random.split(key)[1], rows(task), B)
+from fsjax.sparsity import drop, grow
 
 
 def test_both_forms_train_alike() -> None:
@@ -210,193 +102,6 @@ def test_layers_of_low_density_take_coordinates_by_themselves() -> None:
     found = [module.by_coordinates("auto", density) for density in (0.001, 0.02, 0.021, 1.0)]
     assert found == [True, True, False, False]
     assert module.by_coordinates("coordinates", 1.0) and not module.by_coordinates("dense", 0.001)
-
-
-#: Of which what was dropped may come back at once.
-SIMILAR = fsjax.methods.ctre_sim(grow="similar", drop_fraction=0.5, **SIZES)
-
-
-def test_new_connections_start_anew_and_regrown_ones_stay() -> None:
-    state = some_state(SIMILAR)
-    after = change(SIMILAR, state)
-    regrown, drawn = 0, []
-    for (fan_in, _), old, new, weight, new_weight, moment, new_moment in zip(
-        SHAPES,
-        kernels(state.masks),
-        kernels(after.masks),
-        kernels(state.params),
-        kernels(after.params),
-        momentum(state),
-        momentum(after),
-        strict=True,
-    ):
-        assert new.sum() == old.sum()
-        fresh, kept = new & ~old, new & old
-        regrown += int((kept & dropped_by_magnitude(weight, old, 0.5)).sum())
-        chex.assert_trees_all_equal(new_weight[kept], weight[kept])
-        chex.assert_trees_all_equal(new_moment[kept], moment[kept])
-        assert not new_weight[~new].any() and not new_moment[~kept].any()
-        drawn.append(new_weight[fresh] / np.sqrt(6 / fan_in))
-    assert regrown > 0
-    drawn = np.concatenate(drawn)
-    assert drawn.size > 10 and len(np.unique(drawn)) == drawn.size
-    assert np.abs(drawn).max() <= 1 and np.ptp(drawn) > 1.2
-    for layer in after.params:
-        chex.assert_trees_all_equal(after.params[layer]["bias"], state.params[layer]["bias"])
-
-
-def test_nothing_is_rewired_after_the_last_epoch() -> None:
-    state = some_state(SIMILAR)
-    for epoch, changes in ((7, True), (8, False)):
-        state = state.replace(epoch=jnp.int32(epoch))
-        after = change(SIMILAR, state)
-        assert (kernels(after.masks)[0] != kernels(state.masks)[0]).any() == changes
-    chex.assert_trees_all_equal(after, state)
-
-
-def test_snip_keeps_what_the_loss_depends_on_most() -> None:
-    method = fsjax.methods.snip(**SIZES)
-    state = jax.jit(method.init, static_argnames="spec")(jax.random.key(0), spec=spec_for())
-    assert all(mask.all() for mask in kernels(state.masks))
-    pruned = jax.jit(method.start)(state, rows(), jax.random.key(3))
-    batch = module.random_batch(jax.random.key(3), rows(), B)
-    gradients = slopes(state.params, np.asarray(batch.x), np.asarray(batch.y))
-    counts = erdos_renyi_counts(SHAPES, 1.5)
-    for mask, weight, left, slope, count in zip(
-        kernels(pruned.masks),
-        kernels(state.params),
-        kernels(pruned.params),
-        gradients,
-        counts,
-        strict=True,
-    ):
-        expected = top(np.abs(slope * weight), count, np.ones_like(mask))
-        chex.assert_trees_all_equal(mask, expected)
-        assert mask.sum() == count
-        chex.assert_trees_all_equal(left, np.where(mask, weight, 0))
-
-
-def test_rigl_grows_where_the_dense_gradient_is_largest() -> None:
-    method = fsjax.methods.rigl(drop_fraction=0.3, **SIZES)
-    state = some_state(method)
-    after = change(method, state)
-    batch = random_rows(jax.random.key(3))
-    gradients = slopes(state.params, np.asarray(batch.x), np.asarray(batch.y))
-    for old, new, weight, left, slope in zip(
-        *map(kernels, (state.masks, after.masks, state.params, after.params)),
-        gradients,
-        strict=True,
-    ):
-        dropped = dropped_by_magnitude(weight, old, 0.3)
-        kept = old & ~dropped
-        grown = top(np.abs(slope), int(dropped.sum()), ~kept)
-        chex.assert_trees_all_equal(new, kept | grown)
-        # They start at 0.
-        assert (new & ~old).any() and not left[new & ~old].any()
-
-
-@pytest.mark.parametrize(("task", "fraction"), [("classification", 1.0), ("regression", 0.4)])
-def test_ctre_grows_between_similar_neurons(task: str, fraction: float) -> None:
-    method = fsjax.methods.ctre_sim(grow="similar", similarity_fraction=fraction, **DEEPER)
-    state, data = some_state(method, spec_for(task)), rows(task)
-    after = change(method, state, task)
-    x = module.some_rows(jax.random.split(jax.random.key(3))[1], data.x, fraction)
-    assert len(np.unique(x, axis=0)) == len(x) == round(fraction * N)
-    # Class probabilities are the last activations; other tasks have plain outputs.
-    similarities = cosines(state.params, np.asarray(x), task)
-    for old, new, weight, similarity in zip(
-        *map(kernels, (state.masks, after.masks, state.params)), similarities, strict=True
-    ):
-        dropped = dropped_by_magnitude(weight, old, 0.2)
-        kept = old & ~dropped
-        chex.assert_trees_all_equal(new, kept | top(similarity, int(dropped.sum()), ~kept))
-
-
-def test_ctre_sim_takes_random_connections_for_similar_ones_just_dropped() -> None:
-    method = fsjax.methods.ctre_sim(drop_fraction=0.5, **SIZES)
-    state = some_state(method)
-    after = change(method, state)
-    rejected = 0
-    for old, new, weight, similarity in zip(
-        *map(kernels, (state.masks, after.masks, state.params)),
-        cosines(state.params, np.asarray(rows().x), "classification"),
-        strict=True,
-    ):
-        dropped = dropped_by_magnitude(weight, old, 0.5)
-        picks = top(similarity, int(dropped.sum()), ~old | dropped)
-        assert new[picks & ~dropped].all() and new[old & ~dropped].all()
-        assert new.sum() == old.sum()
-        rejected += int((picks & dropped).sum())
-    assert rejected > 0
-
-
-@pytest.mark.parametrize("name", ["cosine", "euclidean"])
-def test_similarities_add_up_over_chunks_of_rows(name: str, monkeypatch) -> None:
-    def activations(x: jax.Array) -> list[jax.Array]:
-        return [x, jnp.tanh(x[:, :5] - 0.3), jnp.exp(x[:, 2:4])]
-
-    def similarities(x: jax.Array) -> list[jax.Array]:
-        return module.layer_similarities(activations, x, name)
-
-    whole = jax.jit(similarities)(rows().x)
-    # 29 rows: five chunks of six rows, the last with one too many.
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
-    found = jax.jit(lambda x: similarities(x))(rows().x)
-    chex.assert_trees_all_close(found, whole, rtol=1e-5, atol=1e-6)
-
-
-def test_every_layer_gets_its_own_similarity(monkeypatch) -> None:
-    # With eleven layers, as layer_10 comes before layer_2 in the order of words.
-    method = fsjax.methods.ctre_sim(hidden=tuple(range(5, 15)), epsilon=1.0)
-    seen = []
-
-    def no_change(layer, *_) -> Rewired:
-        assert layer.similarity.shape == layer.weight.shape
-        seen.append(layer.weight.shape)
-        return Rewired(layer.mask, layer.mask & ~layer.mask)
-
-    monkeypatch.setattr(module, "rewire", no_change)
-    spec = spec_for()
-    state = jax.eval_shape(lambda key: method.init(key, spec), jax.random.key(0))
-    jax.eval_shape(method.after_epoch, state, rows(), jax.random.key(0))
-    assert len(seen) == 11
-
-
-#: After which epochs, with the best epoch so far, CTRE_seq has switched, for patience 2.
-STALLING = [(1, 1, False), (2, 1, False), (3, 3, False), (4, 3, False), (5, 3, True), (6, 6, True)]
-WITHOUT_VALIDATION = [(2, 0, False), (7, 0, False)]
-HALF = [(1, 1, False), (3, 1, False), (4, 4, True), (5, 5, True), (7, 7, True)]
-
-
-@pytest.mark.parametrize(
-    ("order", "sequence"),
-    [
-        ("similar_first", STALLING),
-        ("similar_first", WITHOUT_VALIDATION),
-        ("random_first", STALLING),
-        ("half", HALF),
-    ],
-)
-def test_ctre_seq_switches_once(order: str, sequence: list[tuple[int, int, bool]]) -> None:
-    method = fsjax.methods.ctre_seq(order=order, patience=2, **SIZES)
-    state = some_state(method)
-    for epoch, best, switched in sequence:
-        best = state.best._replace(epoch=jnp.int32(best))
-        state = state.replace(epoch=jnp.int32(epoch), best=best)
-        after = change(method, state, seed=epoch)
-        assert bool(after.extra["search"]) == switched
-        similarities = cosines(state.params, np.asarray(rows().x), "classification")
-        follows = []
-        for old, new, weight, similarity in zip(
-            *map(kernels, (state.masks, after.masks, state.params)), similarities, strict=True
-        ):
-            dropped = dropped_by_magnitude(weight, old, 0.2)
-            kept = old & ~dropped
-            expected = kept | top(similarity, int(dropped.sum()), ~kept)
-            follows.append((new == expected).all())
-        at_random = switched == (order == "similar_first")
-        assert not follows[0] if at_random else all(follows)
-        state = after
 
 
 @pytest.mark.parametrize(

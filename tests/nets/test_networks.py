@@ -23,14 +23,8 @@ from fsjax.nets import (
     build_network,
     count_parameters,
 )
-from fsjax.nets.lenet5 import (
-    Conv,
-    convolve,
-    convolve_for_cpu,
-    convolve_plainly,
-    max_pool_2x2,
-    to_images,
-)
+from fsjax.nets.images import to_images
+from fsjax.nets.lenet5 import Conv, convolve, convolve_for_cpu, convolve_plainly, max_pool_2x2
 from fsjax.nets.resnet import HE_NORMAL, ResidualBlock
 
 #: One of each kind, small enough to be run, for 8x8 pixels.

@@ -1,0 +1,236 @@
+"""The path of LassoNet: where a run is on it, when it goes on and where it begins."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fsjax.method import Array, PyTree, TrainState
+from fsjax.sparsity.hier_prox import hier_prox
+
+#: The automatic start of the path, as in the authors' code: the first value that is tried, the
+#: change that ends the proximal steps of a trial, the most of them, and the final divisor.
+FIRST_TRIAL, TRIAL_TOLERANCE, TRIAL_STEPS, START_DIVISOR = 1e-6, 1e-5, 10_000, 10.0
+
+
+class Path(NamedTuple):
+    """Where a run is on its path, and what it has seen (``TrainState.extra``).
+
+    Attributes:
+      penalty: float32, the current lambda; 0 in the dense phase.
+      started: bool, whether the dense phase is over.
+      finished: bool, whether the path has reached its end.
+      epochs: int32, epochs at the current lambda (or in the dense phase).
+      waited: int32, the last ones of them without improvement.
+      best: float32, the objective that has to be improved on.
+      vanished: ``(D,)`` lambda at which each feature left; infinite for those that are in.
+      last_seen: ``(D,)`` float32, the last epoch after which each feature was in.
+      chosen: parameters when no more than K features were in for the first time, for paths that
+        go on from there; else ``()``.
+      has_chosen: bool, whether ``chosen`` is set.
+    """
+
+    penalty: Array
+    started: Array
+    finished: Array
+    epochs: Array
+    waited: Array
+    best: Array
+    vanished: Array
+    last_seen: Array
+    chosen: PyTree
+    has_chosen: Array
+
+
+def first_path(params: PyTree, keeps: bool) -> Path:
+    """The dense phase, before its first epoch.
+
+    Args:
+      params: of the network, with ``skip`` ``(D, C)``.
+      keeps: whether the path goes on from K features and has to keep the network that had them.
+    """
+    features = params["skip"].shape[0]
+    none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    return Path(
+        penalty=jnp.zeros((), jnp.float32),
+        started=no,
+        finished=no,
+        epochs=none,
+        waited=none,
+        best=jnp.full((), jnp.inf, jnp.float32),
+        vanished=jnp.full((features,), jnp.inf, jnp.float32),
+        last_seen=jnp.zeros((features,), jnp.float32),
+        chosen=params if keeps else (),
+        has_chosen=no,
+    )
+
+
+def record(state: TrainState) -> Path:
+    """The path with what this epoch tells: which features are in."""
+    path, inside = state.extra, _selected(state.params)
+    left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
+    return path._replace(
+        vanished=jnp.where(inside, jnp.inf, left),
+        last_seen=jnp.where(inside, state.epoch.astype(jnp.float32), path.last_seen),
+    )
+
+
+def judge(
+    path: Path, state: TrainState, patience: tuple[int, int], limit: tuple[int, int]
+) -> tuple[Path, Array]:
+    """Counts an epoch.
+
+    Args:
+      path: where the run is.
+      state: after the epoch.
+      patience: epochs without improvement that end the dense phase, and a lambda.
+      limit: most epochs of the dense phase, and of a lambda.
+
+    Returns:
+      The path, and whether (bool) the epoch is the last one at this lambda or of the dense phase.
+    """
+    objective = state.value + path.penalty * jnp.sum(skip_norms(state.params))
+    improved = objective < state.hyper["tolerance"] * path.best
+    path = path._replace(
+        epochs=path.epochs + 1,
+        waited=jnp.where(improved, 0, path.waited + 1),
+        best=jnp.where(improved, objective, path.best),
+    )
+    most_waited, most_epochs = (
+        jnp.where(path.started, on_path, dense) for dense, on_path in (patience, limit)
+    )
+    return path, (path.waited >= most_waited) | (path.epochs >= most_epochs)
+
+
+def choose(path: Path, params: PyTree, over: Array, most: int) -> Path:
+    """Copies the parameters when at most so many features are in at the end of a lambda.
+
+    The first such parameters stay.
+
+    Args:
+      path: of a run that keeps them, see :func:`first_path`.
+      params: after the epoch.
+      over: bool, whether the lambda is over.
+      most: K.
+    """
+    now = over & path.started & ~path.has_chosen & (count_selected(params) <= most)
+    chosen = jax.tree.map(lambda new, old: jnp.where(now, new, old), params, path.chosen)
+    return path._replace(chosen=chosen, has_chosen=path.has_chosen | now)
+
+
+def next_lambda(path: Path, state: TrainState, over: Array, first: Array, until: int) -> Path:
+    """Goes to the next lambda, or ends the path.
+
+    Args:
+      path: where the run is.
+      state: after the epoch.
+      over: bool, whether the lambda is over, or the dense phase; where false nothing changes.
+      first: the lambda that follows the dense phase.
+      until: the path ends when at most so many features are in.
+    """
+    finished = over & path.started & (count_selected(state.params) <= until)
+    growing = over & ~finished
+    following = jnp.where(path.started, path.penalty * state.hyper["path_multiplier"], first)
+    penalty = jnp.where(growing, following, path.penalty)
+    # The same weights under the new lambda are what has to be improved on.
+    objective = state.value + penalty * jnp.sum(skip_norms(state.params))
+    return path._replace(
+        penalty=penalty,
+        started=path.started | over,
+        finished=finished,
+        epochs=jnp.where(growing, 0, path.epochs),
+        waited=jnp.where(growing, 0, path.waited),
+        best=jnp.where(growing, objective, path.best),
+    )
+
+
+def put_back(state: TrainState) -> TrainState:
+    """The chosen parameters, once nothing more will be trained."""
+    path = state.extra
+    now = path.has_chosen & (path.finished | (state.epoch >= state.spec.num_epochs))
+    params = jax.tree.map(lambda new, old: jnp.where(now, new, old), path.chosen, state.params)
+    return state.replace(params=params)
+
+
+def first_lambda(state: TrainState, wanted: Array) -> Array:
+    """The lambda after the dense phase: :func:`automatic_start` by the step size, and a tenth.
+
+    It means nothing where ``wanted`` (bool) is false.
+    """
+    params = state.params
+    strength = automatic_start(
+        params["skip"], params["kernel"], state.hyper["hierarchy"], state.feature_mask, wanted
+    )
+    return strength / state.hyper["path_learning_rate"] / START_DIVISOR
+
+
+def automatic_start(
+    skip: Array, kernel: Array, hierarchy: Array, may_leave: Array, wanted: Array
+) -> Array:
+    """A strength too small to remove a feature: the one that the authors' code finds.
+
+    For each of 1e-6, 2e-6, 4e-6, ... the proximal step alone is repeated until it comes to rest.
+    The result is the first strength whose double removes a feature in this way. What removes it
+    does so at larger strengths too, as results of the step grow with the weights and fall with
+    the strength; hence the search comes from above, where trials are short.
+
+    Args:
+      skip: ``(D, C)``.
+      kernel: ``(D, H)``.
+      hierarchy: M.
+      may_leave: ``(D,)`` bool, features that count.
+      wanted: scalar bool; where false, nothing is computed (also under ``vmap``, unlike the
+        branches of ``lax.cond``) and the result means nothing.
+    """
+
+    def removes(strength: Array) -> Array:
+        def goes_on(carry: tuple) -> Array:
+            _, _, rests, removed, steps = carry
+            return ~rests & ~removed & (steps < TRIAL_STEPS)
+
+        def shrink(carry: tuple) -> tuple:
+            before, u, _, _, steps = carry
+            after, u = hier_prox(before, u, strength, hierarchy)
+            # As a negation, so that NaN rests.
+            rests = ~(jnp.max(jnp.abs(after - before)) >= TRIAL_TOLERANCE)
+            after = jnp.where(rests, before, after)
+            # What is 0 stays 0, so the first feature that leaves decides.
+            removed = jnp.any(may_leave & jnp.all(after == 0, axis=1))
+            return after, u, rests, removed, steps + 1
+
+        no = jnp.zeros((), bool)
+        return jax.lax.while_loop(goes_on, shrink, (skip, kernel, no, no, 0))[3]
+
+    def strength_of(exponent: Array) -> Array:
+        return jnp.ldexp(jnp.asarray(FIRST_TRIAL, jnp.float32), exponent)
+
+    def goes_on(carry: tuple[Array, Array]) -> Array:
+        exponent, removed = carry
+        return wanted & removed & (exponent > 0)
+
+    def halve(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        exponent, _ = carry
+        removed = removes(strength_of(exponent))
+        return jnp.where(removed, exponent - 1, exponent), removed
+
+    # This much removes a feature in one step.
+    enough = jnp.linalg.norm(skip, axis=1) + hierarchy * jnp.sum(jnp.abs(kernel), axis=1)
+    enough = jnp.min(jnp.where(may_leave, enough, jnp.inf))
+    highest = jnp.clip(jnp.ceil(jnp.log2(enough / FIRST_TRIAL)), 0, 100).astype(jnp.int32)
+    return strength_of(jax.lax.while_loop(goes_on, halve, (highest, jnp.ones((), bool)))[0])
+
+
+def skip_norms(params: PyTree) -> Array:
+    """``(D,)`` Euclidean norms of the skip weights of each feature."""
+    return jnp.sqrt(jnp.sum(jnp.square(params["skip"]), axis=1))
+
+
+def _selected(params: PyTree) -> Array:
+    return jnp.any(params["skip"] != 0, axis=1)
+
+
+def count_selected(params: PyTree) -> Array:
+    """int32, the number of features that have skip weights."""
+    return jnp.sum(_selected(params), dtype=jnp.int32)

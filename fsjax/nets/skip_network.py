@@ -1,0 +1,64 @@
+"""A network with a linear layer beside it (LassoNet: Lemhadri et al., JMLR 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from fsjax.nets.mlp import MLP, fan_in_uniform
+
+
+@jax.custom_vjp
+def _input_product(x: jax.Array, weights: jax.Array) -> jax.Array:
+    """``x @ weights`` with a gradient that is cheaper on a CPU where x is a large table."""
+    return x @ weights
+
+
+def _input_product_forward(
+    x: jax.Array, weights: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return x @ weights, (x, weights)
+
+
+def _input_product_backward(
+    kept: tuple[jax.Array, jax.Array], slope: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    x, weights = kept
+    # XLA would transpose x, the large one, inside a product of half the speed.
+    fixed = jax.lax.optimization_barrier
+    return slope @ weights.T, fixed(fixed(slope.T) @ x).T
+
+
+_input_product.defvjp(_input_product_forward, _input_product_backward)
+
+
+class SkipNetwork(nn.Module):
+    """A ReLU network and a linear layer from the inputs to the outputs, added up.
+
+    Initial values are PyTorch's. The parameters of the layers on the inputs are ``skip`` (D, C)
+    and, for the first hidden layer, ``kernel`` (D, H) and ``bias`` (H).
+
+    Attributes:
+      num_outputs: C.
+      hidden: widths of the hidden layers, at least one.
+    """
+
+    num_outputs: int
+    hidden: Sequence[int]
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """``(B, D) -> (B, C)``."""
+        columns, width = x.shape[-1], self.hidden[0]
+        init = fan_in_uniform(columns)
+        skip = self.param("skip", init, (columns, self.num_outputs), jnp.float32)
+        kernel = self.param("kernel", init, (columns, width), jnp.float32)
+        bias = self.param("bias", init, (width,), jnp.float32)
+        # One product for both: a narrow one costs half as much as a wide one.
+        both = _input_product(x, jnp.concatenate([kernel, skip], axis=1))
+        first = nn.relu(both[:, :width] + bias)
+        rest = MLP(self.num_outputs, tuple(self.hidden[1:]), layer_norm=False, activation="relu")
+        return both[:, width:] + rest(first)

@@ -1,0 +1,81 @@
+"""Adam for a first phase of training, gradient descent with momentum for a second one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fsjax.method import Array, PyTree
+
+
+class PhaseState(NamedTuple):
+    """State of :func:`adam_then_sgd`.
+
+    Attributes:
+      hyperparams: ``learning_rate`` of the current phase.
+      adaptive: bool, whether the phase is Adam's.
+      count: int32, steps in the current phase.
+      moment: Adam's first moment, or the momentum buffer.
+      square: Adam's second moment; at rest in the second phase.
+    """
+
+    hyperparams: dict[str, Array]
+    adaptive: Array
+    count: Array
+    moment: PyTree
+    square: PyTree
+
+
+def adam_then_sgd(learning_rate: float, momentum: float) -> optax.GradientTransformation:
+    """Adam (0.9, 0.999, 1e-8), and after :func:`to_sgd` gradient descent with momentum.
+
+    Both are one formula with traced coefficients: a step is a single pass over the parameters,
+    with nothing to branch on under ``vmap``.
+
+    Args:
+      learning_rate: of Adam.
+      momentum: of gradient descent; not Nesterov's.
+    """
+
+    def init(params: PyTree) -> PhaseState:
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        rate = {"learning_rate": jnp.asarray(learning_rate, jnp.float32)}
+        return PhaseState(rate, jnp.ones((), bool), jnp.zeros((), jnp.int32), zeros, zeros)
+
+    def update(
+        grads: PyTree, state: PhaseState, params: PyTree | None = None
+    ) -> tuple[PyTree, PhaseState]:
+        del params
+        adaptive, count = state.adaptive, state.count + 1
+        # A new phase forgets the moment of the one before.
+        decay = jnp.where(state.count == 0, 0.0, jnp.where(adaptive, 0.9, momentum))
+        gain = jnp.where(adaptive, 0.1, 1.0)
+        decay_square, gain_square = jnp.where(adaptive, 0.999, 1.0), jnp.where(adaptive, 1e-3, 0.0)
+        moment = jax.tree.map(lambda m, g: decay * m + gain * g, state.moment, grads)
+        square = jax.tree.map(
+            lambda s, g: decay_square * s + gain_square * jnp.square(g), state.square, grads
+        )
+        rate = state.hyperparams["learning_rate"]
+        rate = jnp.where(adaptive, rate / (1 - 0.9**count), rate)
+        unbias = 1 / (1 - 0.999**count)
+
+        def move(m: Array, s: Array) -> Array:
+            return -rate * m / jnp.where(adaptive, jnp.sqrt(s * unbias) + 1e-8, 1.0)
+
+        updates = jax.tree.map(move, moment, square)
+        return updates, state._replace(count=count, moment=moment, square=square)
+
+    return optax.GradientTransformation(init, update)
+
+
+def to_sgd(state: PhaseState, learning_rate: Array, when: Array) -> PhaseState:
+    """Enters the second phase of :func:`adam_then_sgd` where ``when`` (bool) is true."""
+    rate = jnp.where(when, learning_rate, state.hyperparams["learning_rate"])
+    return state._replace(
+        hyperparams={"learning_rate": rate},
+        adaptive=state.adaptive & ~when,
+        count=jnp.where(when, 0, state.count),
+    )

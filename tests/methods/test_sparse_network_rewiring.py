@@ -1,0 +1,217 @@
+"""How networks rewire themselves: the rules against NumPy."""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sparse_network_reference import (
+    DEEPER,
+    SHAPES,
+    SIZES,
+    B,
+    N,
+    change,
+    cosines,
+    dropped_by_magnitude,
+    kernels,
+    momentum,
+    random_rows,
+    rows,
+    slopes,
+    some_state,
+    spec_for,
+    top,
+)
+
+import fsjax
+from fsjax.methods import sparse_network as module
+from fsjax.sparsity import Rewired, erdos_renyi_counts
+
+#: Of which what was dropped may come back at once.
+SIMILAR = fsjax.methods.ctre_sim(grow="similar", drop_fraction=0.5, **SIZES)
+
+
+def test_new_connections_start_anew_and_regrown_ones_stay() -> None:
+    state = some_state(SIMILAR)
+    after = change(SIMILAR, state)
+    regrown, drawn = 0, []
+    for (fan_in, _), old, new, weight, new_weight, moment, new_moment in zip(
+        SHAPES,
+        kernels(state.masks),
+        kernels(after.masks),
+        kernels(state.params),
+        kernels(after.params),
+        momentum(state),
+        momentum(after),
+        strict=True,
+    ):
+        assert new.sum() == old.sum()
+        fresh, kept = new & ~old, new & old
+        regrown += int((kept & dropped_by_magnitude(weight, old, 0.5)).sum())
+        chex.assert_trees_all_equal(new_weight[kept], weight[kept])
+        chex.assert_trees_all_equal(new_moment[kept], moment[kept])
+        assert not new_weight[~new].any() and not new_moment[~kept].any()
+        drawn.append(new_weight[fresh] / np.sqrt(6 / fan_in))
+    assert regrown > 0
+    drawn = np.concatenate(drawn)
+    assert drawn.size > 10 and len(np.unique(drawn)) == drawn.size
+    assert np.abs(drawn).max() <= 1 and np.ptp(drawn) > 1.2
+    for layer in after.params:
+        chex.assert_trees_all_equal(after.params[layer]["bias"], state.params[layer]["bias"])
+
+
+def test_nothing_is_rewired_after_the_last_epoch() -> None:
+    state = some_state(SIMILAR)
+    for epoch, changes in ((7, True), (8, False)):
+        state = state.replace(epoch=jnp.int32(epoch))
+        after = change(SIMILAR, state)
+        assert (kernels(after.masks)[0] != kernels(state.masks)[0]).any() == changes
+    chex.assert_trees_all_equal(after, state)
+
+
+def test_snip_keeps_what_the_loss_depends_on_most() -> None:
+    method = fsjax.methods.snip(**SIZES)
+    state = jax.jit(method.init, static_argnames="spec")(jax.random.key(0), spec=spec_for())
+    assert all(mask.all() for mask in kernels(state.masks))
+    pruned = jax.jit(method.start)(state, rows(), jax.random.key(3))
+    batch = module.random_batch(jax.random.key(3), rows(), B)
+    gradients = slopes(state.params, np.asarray(batch.x), np.asarray(batch.y))
+    counts = erdos_renyi_counts(SHAPES, 1.5)
+    for mask, weight, left, slope, count in zip(
+        kernels(pruned.masks),
+        kernels(state.params),
+        kernels(pruned.params),
+        gradients,
+        counts,
+        strict=True,
+    ):
+        expected = top(np.abs(slope * weight), count, np.ones_like(mask))
+        chex.assert_trees_all_equal(mask, expected)
+        assert mask.sum() == count
+        chex.assert_trees_all_equal(left, np.where(mask, weight, 0))
+
+
+def test_rigl_grows_where_the_dense_gradient_is_largest() -> None:
+    method = fsjax.methods.rigl(drop_fraction=0.3, **SIZES)
+    state = some_state(method)
+    after = change(method, state)
+    batch = random_rows(jax.random.key(3))
+    gradients = slopes(state.params, np.asarray(batch.x), np.asarray(batch.y))
+    for old, new, weight, left, slope in zip(
+        *map(kernels, (state.masks, after.masks, state.params, after.params)),
+        gradients,
+        strict=True,
+    ):
+        dropped = dropped_by_magnitude(weight, old, 0.3)
+        kept = old & ~dropped
+        grown = top(np.abs(slope), int(dropped.sum()), ~kept)
+        chex.assert_trees_all_equal(new, kept | grown)
+        # They start at 0.
+        assert (new & ~old).any() and not left[new & ~old].any()
+
+
+@pytest.mark.parametrize(("task", "fraction"), [("classification", 1.0), ("regression", 0.4)])
+def test_ctre_grows_between_similar_neurons(task: str, fraction: float) -> None:
+    method = fsjax.methods.ctre_sim(grow="similar", similarity_fraction=fraction, **DEEPER)
+    state, data = some_state(method, spec_for(task)), rows(task)
+    after = change(method, state, task)
+    x = module.some_rows(jax.random.split(jax.random.key(3))[1], data.x, fraction)
+    assert len(np.unique(x, axis=0)) == len(x) == round(fraction * N)
+    # Class probabilities are the last activations; other tasks have plain outputs.
+    similarities = cosines(state.params, np.asarray(x), task)
+    for old, new, weight, similarity in zip(
+        *map(kernels, (state.masks, after.masks, state.params)), similarities, strict=True
+    ):
+        dropped = dropped_by_magnitude(weight, old, 0.2)
+        kept = old & ~dropped
+        chex.assert_trees_all_equal(new, kept | top(similarity, int(dropped.sum()), ~kept))
+
+
+def test_ctre_sim_takes_random_connections_for_similar_ones_just_dropped() -> None:
+    method = fsjax.methods.ctre_sim(drop_fraction=0.5, **SIZES)
+    state = some_state(method)
+    after = change(method, state)
+    rejected = 0
+    for old, new, weight, similarity in zip(
+        *map(kernels, (state.masks, after.masks, state.params)),
+        cosines(state.params, np.asarray(rows().x), "classification"),
+        strict=True,
+    ):
+        dropped = dropped_by_magnitude(weight, old, 0.5)
+        picks = top(similarity, int(dropped.sum()), ~old | dropped)
+        assert new[picks & ~dropped].all() and new[old & ~dropped].all()
+        assert new.sum() == old.sum()
+        rejected += int((picks & dropped).sum())
+    assert rejected > 0
+
+
+@pytest.mark.parametrize("name", ["cosine", "euclidean"])
+def test_similarities_add_up_over_chunks_of_rows(name: str, monkeypatch) -> None:
+    def activations(x: jax.Array) -> list[jax.Array]:
+        return [x, jnp.tanh(x[:, :5] - 0.3), jnp.exp(x[:, 2:4])]
+
+    def similarities(x: jax.Array) -> list[jax.Array]:
+        return module.layer_similarities(activations, x, name)
+
+    whole = jax.jit(similarities)(rows().x)
+    # 29 rows: five chunks of six rows, the last with one too many.
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
+    found = jax.jit(lambda x: similarities(x))(rows().x)
+    chex.assert_trees_all_close(found, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_every_layer_gets_its_own_similarity(monkeypatch) -> None:
+    # With eleven layers, as layer_10 comes before layer_2 in the order of words.
+    method = fsjax.methods.ctre_sim(hidden=tuple(range(5, 15)), epsilon=1.0)
+    seen = []
+
+    def no_change(layer, *_) -> Rewired:
+        assert layer.similarity.shape == layer.weight.shape
+        seen.append(layer.weight.shape)
+        return Rewired(layer.mask, layer.mask & ~layer.mask)
+
+    monkeypatch.setattr(module, "rewire", no_change)
+    spec = spec_for()
+    state = jax.eval_shape(lambda key: method.init(key, spec), jax.random.key(0))
+    jax.eval_shape(method.after_epoch, state, rows(), jax.random.key(0))
+    assert len(seen) == 11
+
+
+#: After which epochs, with the best epoch so far, CTRE_seq has switched, for patience 2.
+STALLING = [(1, 1, False), (2, 1, False), (3, 3, False), (4, 3, False), (5, 3, True), (6, 6, True)]
+WITHOUT_VALIDATION = [(2, 0, False), (7, 0, False)]
+HALF = [(1, 1, False), (3, 1, False), (4, 4, True), (5, 5, True), (7, 7, True)]
+
+
+@pytest.mark.parametrize(
+    ("order", "sequence"),
+    [
+        ("similar_first", STALLING),
+        ("similar_first", WITHOUT_VALIDATION),
+        ("random_first", STALLING),
+        ("half", HALF),
+    ],
+)
+def test_ctre_seq_switches_once(order: str, sequence: list[tuple[int, int, bool]]) -> None:
+    method = fsjax.methods.ctre_seq(order=order, patience=2, **SIZES)
+    state = some_state(method)
+    for epoch, best, switched in sequence:
+        best = state.best._replace(epoch=jnp.int32(best))
+        state = state.replace(epoch=jnp.int32(epoch), best=best)
+        after = change(method, state, seed=epoch)
+        assert bool(after.extra["search"]) == switched
+        similarities = cosines(state.params, np.asarray(rows().x), "classification")
+        follows = []
+        for old, new, weight, similarity in zip(
+            *map(kernels, (state.masks, after.masks, state.params)), similarities, strict=True
+        ):
+            dropped = dropped_by_magnitude(weight, old, 0.2)
+            kept = old & ~dropped
+            expected = kept | top(similarity, int(dropped.sum()), ~kept)
+            follows.append((new == expected).all())
+        at_random = switched == (order == "similar_first")
+        assert not follows[0] if at_random else all(follows)
+        state = after

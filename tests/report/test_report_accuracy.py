@@ -1,0 +1,92 @@
+"""Accuracy by number of features, on made-up trials."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_binmask_trials import SIX, assert_all_readable, bars_of, legend_texts, selection_rows
+
+from fsjax.report import mean_interval, plot_accuracy
+from fsjax.report.accuracy import strength_labels
+
+
+@pytest.mark.parametrize(
+    ("datasets", "methods", "trials"),
+    [
+        (("isolet",), SIX, 8),
+        (("a_very_long_name_of_a_data_set_that_goes_on", "b"), SIX, 2),
+        (tuple("abc"), SIX[1:3], 1),
+        (tuple("abcdef"), SIX[:4], 8),
+    ],
+)
+def test_accuracy_figures_are_readable(datasets, methods, trials):
+    figure = plot_accuracy(selection_rows(datasets, methods, trials))
+    assert len(figure.axes) == len(datasets)
+    assert_all_readable(figure)
+
+
+def test_accuracy_lines_are_means_and_intervals():
+    rows = selection_rows(("isolet", "mnist"))
+    figure = plot_accuracy(rows.to_dict("records"))
+    for axes, dataset in zip(figure.axes, ("isolet", "mnist"), strict=True):
+        here = rows[rows["dataset"] == dataset]
+        assert axes.get_title() == dataset
+        texts = legend_texts(axes)
+        for number, method in enumerate(("BinMask", "Fisher score")):
+            own = here[here["method"] == method]
+            groups = own.groupby("num_features")["accuracy"]
+            halves = [mean_interval(values)[1] for _, values in groups]
+            line = axes.containers[number][0]
+            np.testing.assert_allclose(line.get_ydata(), groups.mean())
+            np.testing.assert_allclose(bars_of(axes)[number], halves)
+            # The shift is small against the distance of two sizes.
+            np.testing.assert_allclose(line.get_xdata(), list(groups.groups), rtol=0.03)
+            assert f"{method} ({own['accuracy'].mean():.1f})" in texts
+        band = here.loc[here["method"] == "all features", "accuracy"]
+        assert f"all features ({band.mean():.1f})" in texts
+        mean, half = mean_interval(band)
+        (patch,) = axes.patches
+        np.testing.assert_allclose([patch.get_y(), patch.get_height()], [mean - half, 2 * half])
+
+
+def test_strengths_stand_on_the_top_axis():
+    rows = selection_rows(sizes=3)
+    (axes,) = plot_accuracy(rows).axes
+    (top,) = axes.child_axes
+    assert top.get_xlabel() == "BinMask λ"
+    own = rows[rows["method"] == "BinMask"].groupby("num_features")["strength"]
+    first = own.mean().iloc[0], own.std(ddof=0).iloc[0]
+    text = "{}\n({})".format(*(f"{value:.1e}".replace("e-0", "e-") for value in first))
+    assert strength_labels(rows)[own.mean().index[0]] == text
+    assert [label.get_text() for label in top.get_xticklabels()][0] == text
+    for without in (rows.drop(columns="strength"), rows.assign(strength=None)):
+        assert not plot_accuracy(without).axes[0].child_axes
+    assert strength_labels(rows[rows["method"] == "BinMask"].assign(method="binmask")) == (
+        strength_labels(rows)
+    )
+
+
+def test_accuracies_that_are_missing():
+    rows = selection_rows(("isolet", "mnist"), SIX[:3], trials=2)
+    lost = (rows["dataset"] == "isolet") & (rows["method"] == "STG")
+    rows.loc[lost, "accuracy"] = np.nan
+    rows.loc[(rows["method"] == "BinMask") & (rows["trial"] == 1), "accuracy"] = None
+    figure = plot_accuracy(rows[rows["method"] != "all features"])
+    first, second = figure.axes
+    assert [text.split(" (")[0] for text in legend_texts(first)] == ["BinMask", "Fisher score"]
+    assert len(bars_of(first)) == 1  # BinMask has one trial left
+    colors = [axes.containers[1][0].get_color() for axes in (first, second)]
+    assert colors[0] == colors[1]
+    assert_all_readable(figure)
+
+
+def test_many_numbers_of_features():
+    rows = selection_rows(methods=("BinMask",), trials=2)
+    crowded = pd.concat([rows.assign(num_features=rows["num_features"] + d) for d in (0, 1, 2)])
+    assert_all_readable(plot_accuracy(crowded))
+    only_all = rows[rows["method"] == "all features"]
+    assert legend_texts(plot_accuracy(only_all).axes[0])[0].startswith("all features")
+
+
+def test_accuracy_axis_ends_at_100():
+    rows = selection_rows(trials=2).assign(accuracy=lambda r: 99 + r["trial"])
+    assert plot_accuracy(rows).axes[0].get_ylim()[1] < 102

@@ -1,0 +1,169 @@
+"""The table and the figure of regularizers, on made-up trials."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_binmask_trials import assert_all_readable, bars_of, legend_texts
+from scipy import stats
+
+from fsjax.report import mean_interval, plot_regularization, regularization_table
+from fsjax.report.regularization import better_pvalue
+
+STRENGTHS = {
+    "BinMask": (1e-5, 2e-5, 3e-5, 4e-5, 5e-5),
+    "L1": (1e-5, 5e-5, 1e-4, 2e-4, 3e-4),
+    "L2": (0.01, 0.1, 1.0, 10.0, 50.0),
+    "Dropout": (0.1, 0.3, 0.5, 0.7, 0.9),
+}
+
+
+def regularization_rows(trials=8, strengths=STRENGTHS):
+    """AUCs that are best in the middle of each method's strengths, and logistic regression."""
+    rng = np.random.default_rng(0)
+    of_split = 0.006 * rng.normal(size=trials)
+    rows = []
+    for number, (method, values) in enumerate({**strengths, "LR": (np.nan,)}.items()):
+        for place, strength in enumerate(values):
+            for trial in range(trials):
+                test = 0.835 - 0.004 * number - 0.003 * (place - 2) ** 2 + of_split[trial]
+                aucs = test + np.array([0.04, 0.01, 0.0]) + 0.002 * rng.normal(size=3)
+                norms = np.array([0.5, 0.05, 0.08]) / (1 + place)
+                norms = norms * np.nan if method == "LR" else norms
+                rows.append((method, strength, trial, *aucs, *norms))
+    names = ["method", "strength", "trial", "train_auc", "valid_auc", "test_auc", "l0", "l1", "l2"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def parts_of(table):
+    """The cells of each line below the rule, and the notes."""
+    lines = table.split("\n")
+    body = [line for line in lines[2:] if not line.startswith(("+-", "*"))]
+    return [line.replace(" +- ", "+-").split() for line in body], lines[2 + len(body) :]
+
+
+def test_regularization_table():
+    rows = regularization_rows()
+    cells, notes = parts_of(regularization_table(rows.to_dict("records")))
+    assert [line[0] for line in cells] == [m for m in STRENGTHS for _ in range(5)] + ["LR"]
+    for method in STRENGTHS:
+        aucs = [float(line[4].split("+-")[0]) for line in cells if line[0] == method]
+        assert aucs == sorted(aucs, reverse=True)
+    assert cells[0][:2] == ["BinMask", "3e-5"] and cells[0][5] == "*"
+    assert cells[-1][1] == "-" and cells[-1][-3:] == ["-"] * 3
+    own = rows[(rows["method"] == "BinMask") & (rows["strength"] == 3e-5)]
+    mean, half = mean_interval(own["test_auc"])
+    assert cells[0][4] == f"{mean:.3f}+-{half:.3f}"
+    assert cells[0][6] == f"{own['l0'].mean():.3f}"
+    assert notes == ["+- 95 % confidence interval of the mean over trials; * best test AUC"]
+
+
+def test_marks_of_what_is_not_worse():
+    rows = regularization_rows(strengths={"L1": (1.0, 2.0), "L2": (1.0,)})
+    noise = np.random.default_rng(1).normal(0, 0.01, 8)
+    best = rows["method"].eq("L1") & rows["strength"].eq(1.0)
+    rows.loc[best, "test_auc"] = 0.9 + noise
+    rows.loc[rows["method"].eq("L2"), "test_auc"] = 0.8995 + noise[::-1]
+    text = regularization_table(rows)
+    cells, notes = parts_of(text)
+    assert {tuple(line[:2]): line[5] for line in cells if line[5] in "*~"} == {
+        ("L1", "1"): "*",
+        ("L2", "1"): "~",
+    }
+    assert notes[0].endswith("~ not significantly worse (one-sided t test, p > 0.3)")
+    assert all(line == line.rstrip() for line in text.split("\n"))
+
+
+def test_table_of_single_trials():
+    text = regularization_table(regularization_rows(1))
+    assert "+-" not in text and "~" not in text
+    assert text.endswith("\n* best test AUC")
+    nothing = regularization_rows(1).assign(test_auc=None)
+    assert "*" not in regularization_table(nothing)
+
+
+def trials(values, first=0):
+    return pd.DataFrame({"trial": range(first, first + len(values)), "test_auc": values})
+
+
+def test_pvalue_is_paired_where_trials_are_shared():
+    a, b = np.random.default_rng(0).normal(0.8, 0.01, (2, 8))
+    found = better_pvalue(trials(a), trials(b))
+    assert found == pytest.approx(stats.ttest_rel(a, b, alternative="greater").pvalue)
+    shuffled = trials(b).sample(frac=1, random_state=0)
+    assert better_pvalue(trials(a), shuffled) == pytest.approx(found)
+    welch = stats.ttest_ind(a, b, equal_var=False, alternative="greater").pvalue
+    assert better_pvalue(trials(a), trials(b, first=8)) == pytest.approx(welch)
+    with_nan = trials(np.append(b, np.nan), first=8)
+    assert better_pvalue(trials(a), with_nan) == pytest.approx(welch)
+
+
+def test_pvalue_of_few_or_equal_values():
+    assert np.isnan(better_pvalue(trials([0.8]), trials([0.7])))
+    same = trials([0.8, 0.9])
+    assert better_pvalue(same, same) == 1.0
+    assert better_pvalue(same, same.assign(test_auc=same["test_auc"] - 0.1)) == 0.0
+    assert better_pvalue(trials([0.8, 0.8]), trials([0.7, 0.7], first=5)) == 0.0
+
+
+def test_the_marks_of_table_1_follow_from_its_numbers():
+    # L1 is the best of the published means, BinMask the only other one in bold: Welch's test on
+    # trials with exactly these means and intervals.
+    def with_interval(mean, half, first):
+        shape = np.array([-1.0, 1.0] * 4)
+        return trials(mean + shape * half / mean_interval(shape)[1], first)
+
+    best = with_interval(0.836, 0.007, 0)
+    assert better_pvalue(best, with_interval(0.834, 0.006, 10)) > 0.3
+    assert better_pvalue(best, with_interval(0.832, 0.007, 20)) < 0.3
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 5])
+@pytest.mark.parametrize("repeats", [1, 8])
+def test_regularization_figures_are_readable(number, repeats):
+    strengths = {f"method {i}": (1e-5, 3e-5, 1e-4, 3e-4, 0.5) for i in range(number)}
+    figure = plot_regularization(regularization_rows(repeats, strengths))
+    assert [axes.get_title() for axes in figure.axes] == list(strengths)
+    assert legend_texts(figure) == ["logistic regression"]
+    assert_all_readable(figure)
+
+
+def test_regularization_lines():
+    rows = regularization_rows()
+    figure = plot_regularization(rows)
+    groups = rows[rows["method"] == "L2"].groupby("strength")["test_auc"]
+    axes = figure.axes[2]
+    np.testing.assert_allclose(axes.containers[0][0].get_ydata(), groups.mean())
+    np.testing.assert_allclose(bars_of(axes)[0], [mean_interval(v)[1] for _, v in groups])
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["0.01", "0.1", "1", "10", "50"]
+    (band,) = axes.patches
+    expected = mean_interval(rows.loc[rows["method"] == "LR", "test_auc"])[1]
+    np.testing.assert_allclose(band.get_height(), 2 * expected)
+    without = plot_regularization(rows[rows["method"] != "LR"].drop(columns=["l0", "train_auc"]))
+    assert not without.legends and not without.axes[0].patches
+
+
+def test_axis_of_the_auc_ends_at_1():
+    rows = regularization_rows(2, {"BinMask": (1.0, 2.0), "L1": (1.0, 2.0)})
+    # Means of 0.98 and 1, of which the first have an interval of 0.25 to each side.
+    good = rows["strength"].eq(2.0)
+    rows["test_auc"] = np.where(good, 1.0, 0.96 + 0.04 * rows["trial"])
+    figure = plot_regularization(rows)
+    for axes in figure.axes:
+        low, high = axes.get_ylim()
+        assert high == 1.0 and low < 0.98 - 0.25
+        assert bars_of(axes)[0][0] > 0.25
+        line = axes.containers[0][0]
+        np.testing.assert_allclose(line.get_ydata(), [0.98, 1.0])
+        # The mark at the end of the axis is whole, and the bar beside it ends there.
+        assert not line.get_clip_on() and axes.containers[0][2][0].get_clip_on()
+    assert_all_readable(figure)
+    for axes in plot_regularization(regularization_rows()).axes:
+        assert 0.83 < axes.get_ylim()[1] < 0.9
+
+
+def test_many_strengths_and_none():
+    many = {"BinMask": tuple(np.geomspace(1e-6, 1, 30)), "L1": (1.0,)}
+    assert_all_readable(plot_regularization(regularization_rows(1, many)))
+    only = plot_regularization(regularization_rows(3, {}))
+    assert legend_texts(only) == ["logistic regression"]

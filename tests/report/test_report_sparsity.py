@@ -1,0 +1,174 @@
+"""Accuracy by sparsity and the sparsity of layers, on made-up trials."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_binmask_trials import SIX, assert_all_readable, bars_of, legend_texts
+
+from fsjax.errors import DataError
+from fsjax.report import mean_interval, plot_accuracy_sparsity, plot_layer_sparsity
+from fsjax.report.sparsity import number_text, sparsity_label, sparsity_points, sparsity_ticks
+
+FOUR_NETWORKS = tuple(f"{net} on {data}" for data in ("C10", "C100") for net in ("RN", "VGG"))
+
+
+def sparsity_rows(networks=("ResNet32 on CIFAR10",), methods=("BinMask", "ProbMask"), trials=4):
+    """Accuracies before and after fine-tuning by sparsity, which differs a little by trial."""
+    rng = np.random.default_rng(0)
+    densities = np.array([0.06, 0.045, 0.03, 0.018, 0.011, 0.006, 0.0035])
+    rows = []
+    for network in networks:
+        for trial in range(trials):
+            rows.append((network, "dense", trial, 0.0, *(93.2 + 0.2 * rng.normal(size=2))))
+            for number, method in enumerate(methods):
+                for density in densities:
+                    tuned = 93.5 - 0.35 * number - 0.045 / density + 0.2 * rng.normal()
+                    before = tuned - (15 * number + 0.3) - number * abs(rng.normal())
+                    density = density * (1 + 0.02 * rng.normal())
+                    rows.append((network, method, trial, 1 - density, before, tuned))
+    names = ["network", "method", "trial", "sparsity", "accuracy", "finetuned_accuracy"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def layer_rows(layers=17, methods=("BinMask", "ProbMask"), trials=4):
+    """Sparsities of the layers of a network like VGG19."""
+    rng = np.random.default_rng(0)
+    sizes = [int(1728 * 1.5**layer) for layer in range(layers)]
+    rows = []
+    for layer, size in enumerate(sizes):
+        for number, method in enumerate(methods):
+            for trial in range(trials):
+                level = 1 - 0.6 * np.exp(-0.35 * (layer + number))
+                sparsity = float(np.clip(level + 0.01 * rng.normal(), 0, 1))
+                rows.append((f"conv{layer + 1}", method, trial, sparsity, size))
+    return pd.DataFrame(rows, columns=["layer", "method", "trial", "sparsity", "size"])
+
+
+@pytest.mark.parametrize(
+    ("networks", "methods", "trials"),
+    [
+        (("ResNet32 on CIFAR10",), SIX, 4),
+        (FOUR_NETWORKS, ("BinMask", "ProbMask"), 4),
+        (("a", "b", "c"), ("BinMask",), 1),
+    ],
+)
+def test_sparsity_figures_are_readable(networks, methods, trials):
+    figure = plot_accuracy_sparsity(sparsity_rows(networks, methods, trials))
+    assert [axes.get_title() for axes in figure.axes] == list(networks)
+    assert legend_texts(figure)[-2:] == ["before fine-tuning", "after fine-tuning"]
+    assert_all_readable(figure)
+
+
+def test_sparsity_lines():
+    rows = sparsity_rows()
+    (axes,) = plot_accuracy_sparsity(rows).axes
+    lines = [container[0] for container in axes.containers]
+    assert [line.get_linestyle() for line in lines] == ["-", "-", "--", "--"]
+    assert lines[0].get_color() == lines[2].get_color() != lines[1].get_color()
+    low, high = axes.get_xlim()
+    assert low > high and axes.get_xscale() == "log"
+    own = rows[rows["method"] == "ProbMask"].sort_values("sparsity")
+    last = own["sparsity"].to_numpy()[-4:]  # the sparsest of each of the four trials
+    np.testing.assert_allclose(lines[3].get_xdata().min(), 1 - last.mean(), rtol=0.06)
+    tuned = own["finetuned_accuracy"].to_numpy()[-4:]
+    np.testing.assert_allclose(lines[3].get_ydata()[0], tuned.mean())
+    np.testing.assert_allclose(bars_of(axes)[3][0], mean_interval(tuned)[1])
+    bands = [patch for patch in axes.patches if patch.get_height() > 0]
+    dense = rows.loc[rows["method"] == "dense", "accuracy"]
+    np.testing.assert_allclose(2 * mean_interval(dense)[1], bands[0].get_height())
+
+
+def test_trials_belong_together_by_strength_or_by_rank():
+    rows = sparsity_rows(methods=("BinMask",), trials=2)
+    own = rows[rows["method"] == "BinMask"].assign(strength=np.nan)
+    by_rank = sparsity_points(own, "accuracy")
+    assert len(by_rank.places) == 7
+    pair = own.iloc[[0, 7]].assign(sparsity=[0.99, 0.98])
+    np.testing.assert_allclose(sparsity_points(pair, "accuracy").places, [0.015])
+    split = sparsity_points(pair.assign(strength=[1.0, 2.0]), "accuracy")
+    np.testing.assert_allclose(split.places, [0.01, 0.02])
+    uneven = rows.drop(index=rows.index[-1])
+    with pytest.raises(DataError, match="6 to 7 sparsities"):
+        plot_accuracy_sparsity(uneven)
+    strengths = uneven["sparsity"].round(2)
+    assert plot_accuracy_sparsity(uneven.assign(strength=strengths))
+
+
+def test_sparsity_without_fine_tuning_or_dense_network():
+    rows = sparsity_rows(trials=1).assign(finetuned_accuracy=None)
+    figure = plot_accuracy_sparsity(rows[rows["method"] != "dense"])
+    assert legend_texts(figure) == ["BinMask", "ProbMask"]
+    assert len(figure.axes[0].containers) == 2 and not bars_of(figure.axes[0])
+    assert_all_readable(figure)
+    only_dense = plot_accuracy_sparsity(rows[rows["method"] == "dense"])
+    assert legend_texts(only_dense) == ["dense"]
+
+
+def test_a_network_without_weights_has_no_place():
+    rows = [
+        {"method": "a", "trial": t, "sparsity": s, "accuracy": 50.0, "strength": np.nan}
+        for t in (0, 1)
+        for s in (0.9, 1.0)
+    ]
+    points = sparsity_points(pd.DataFrame(rows), "accuracy")
+    np.testing.assert_allclose(points, [[0.1], [50.0], [0.0]], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("ends", "labels"),
+    [
+        ((0.004, 0.11), {"90", "95", "97", "98", "99", "99.5"}),
+        ((0.0009, 1.0), {"0", "70", "90", "97", "99", "99.7", "99.9"}),
+        ((0.0101, 0.0109), {"98.91", "98.99"}),  # nothing round is between
+    ],
+)
+def test_ticks_have_round_sparsities(ends, labels):
+    ticks = sparsity_ticks(*ends)
+    assert {sparsity_label(tick, 3) for tick in ticks} == labels
+    assert len(ticks) == len(labels) and ticks == sorted(ticks)
+
+
+@pytest.mark.parametrize(
+    ("density", "text"),
+    [(0.1, "90"), (0.03, "97"), (0.005, "99.5"), (0.0005, "99.95"), (1.0, "0"), (0.0, "100")],
+)
+def test_sparsity_labels(density, text):
+    assert sparsity_label(density) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(432.4, "432"), (9999.7, "10.0k"), (36864, "36.9k"), (999_960, "1.00M"), (2359296, "2.36M")],
+)
+def test_numbers_of_weights(number, text):
+    assert number_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("layers", "methods", "trials"),
+    [(17, ("BinMask", "ProbMask"), 4), (33, ("BinMask",), 1), (1, SIX, 2)],
+)
+def test_layers_are_readable(layers, methods, trials):
+    figure = plot_layer_sparsity(layer_rows(layers, methods, trials))
+    (axes,) = figure.axes
+    assert len(axes.texts) == layers * len(methods)
+    assert legend_texts(figure) == list(methods)
+    assert_all_readable(figure)
+
+
+def test_layer_bars():
+    rows = layer_rows(3, trials=2)
+    (axes,) = plot_layer_sparsity(rows.rename(columns={"method": "setting"})).axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["conv1 (1728)", "conv2 (2592)", "conv3 (3888)"]
+    own = rows[(rows["layer"] == "conv1") & (rows["method"] == "BinMask")]
+    np.testing.assert_allclose(axes.patches[0].get_width(), 100 * own["sparsity"].mean())
+    left = round(((1 - own["sparsity"]) * 1728).mean())
+    assert axes.texts[0].get_text().endswith(f" %, {left}")
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first layer is at the top
+
+
+def test_layers_without_a_sparsity_have_no_bar():
+    rows = layer_rows(3, ("BinMask",), trials=1)
+    rows.loc[1, "sparsity"] = np.nan
+    assert len(plot_layer_sparsity(rows).axes[0].texts) == 2
