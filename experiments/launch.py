@@ -184,4 +184,7 @@ def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) ->
         result, dataset.image_shape, dataset.image_order, dataset.feature_names, background
     )
     report.save_figure(figure, workdir / "selection.png")
+    if len(result.seeds) > 1:
+        figure = report.plot_stability(result, dataset.feature_names)
+        report.save_figure(figure, workdir / "stability.png")
     report.write_result_json(result, workdir / "result.json")

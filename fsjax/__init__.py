@@ -1,9 +1,17 @@
 """fsjax: neural feature selection and sparse training in JAX."""
 
 from fsjax import concrete, data, methods, tasks
-from fsjax.engine import FitResult, fit, fit_sizes, use_compilation_cache, use_cpu_devices
+from fsjax.engine import (
+    FitResult,
+    fit,
+    fit_sizes,
+    fit_subsamples,
+    use_compilation_cache,
+    use_cpu_devices,
+)
 from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
 from fsjax.method import Batch, Method, Snapshot, Spec, TrainState, create_state
+from fsjax.persist import load, save
 
 __version__ = "0.1.0"
 
@@ -23,7 +31,10 @@ __all__ = [
     "data",
     "fit",
     "fit_sizes",
+    "fit_subsamples",
+    "load",
     "methods",
+    "save",
     "tasks",
     "use_compilation_cache",
     "use_cpu_devices",

@@ -3,5 +3,13 @@
 from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
 from fsjax.engine.fit import fit, fit_sizes
 from fsjax.engine.result import FitResult
+from fsjax.engine.subsamples import fit_subsamples
 
-__all__ = ["FitResult", "fit", "fit_sizes", "use_compilation_cache", "use_cpu_devices"]
+__all__ = [
+    "FitResult",
+    "fit",
+    "fit_sizes",
+    "fit_subsamples",
+    "use_compilation_cache",
+    "use_cpu_devices",
+]

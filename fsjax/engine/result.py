@@ -17,6 +17,9 @@ from fsjax.errors import DataError
 from fsjax.method import Array, Method, TrainState
 from fsjax.selection import distinct_top_k
 
+#: Rows that are predicted at once.
+SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096
+
 
 @partial(jax.jit, static_argnames=("method",))
 def predict_seed(method: Method, states: TrainState, row: int, x: Array) -> Array:
@@ -122,11 +125,28 @@ class FitResult:
         x = np.asarray(x)
         if x.ndim != 2 or x.shape[1] != self.scores.shape[1]:
             raise DataError(f"X has shape {x.shape}; expected (N, {self.scores.shape[1]})")
-        outputs = [
-            predict_seed(self.method, self.states, row, apply_scaler(scaler, x))
-            for row, scaler in enumerate(self.scalers)
-        ]
-        return np.stack([np.asarray(out) for out in outputs])
+        return np.stack(
+            [
+                self._predict_rows(row, apply_scaler(scaler, x))
+                for row, scaler in enumerate(self.scalers)
+            ]
+        )
+
+    def _predict_rows(self, seed: int, x: np.ndarray) -> np.ndarray:
+        """Outputs ``(N, C)`` of seed number ``seed`` for scaled rows.
+
+        Rows come in blocks of few different sizes, so that hardly any number of rows compiles.
+        """
+        outputs = []
+        for start in range(0, max(len(x), 1), LARGEST_BLOCK):
+            block = x[start : start + LARGEST_BLOCK]
+            size = SMALLEST_BLOCK
+            while size < len(block):
+                size *= 4
+            padded = np.pad(block, ((0, size - len(block)), (0, 0)))
+            found = np.asarray(predict_seed(self.method, self.states, seed, padded))
+            outputs.append(found[: len(block)])
+        return np.concatenate(outputs)
 
     def transform(self, x: np.ndarray, seed: int | None = None) -> np.ndarray:
         """The selected columns of x, in order of importance.

@@ -7,19 +7,33 @@ from fsjax.evaluation.norms import mean_weight_norms
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
 from fsjax.evaluation.retrain import retrain_metrics
 from fsjax.evaluation.significance import KSResult, ks_matrix, ks_test
+from fsjax.evaluation.stability import (
+    Stability,
+    complementary_pairs,
+    consensus,
+    nogueira_stability,
+    selection_frequency,
+    stability_metrics,
+)
 from fsjax.evaluation.svm import svm_accuracy
 
 __all__ = [
     "PROTOCOLS",
     "KSResult",
+    "Stability",
     "check_protocols",
+    "complementary_pairs",
+    "consensus",
     "count_connections",
     "embedded_metrics",
     "evaluate",
     "ks_matrix",
     "ks_test",
     "mean_weight_norms",
+    "nogueira_stability",
     "retrain_metrics",
+    "selection_frequency",
+    "stability_metrics",
     "svm_accuracy",
     "training_delay",
     "training_flops",

@@ -16,6 +16,7 @@ from fsjax.report.path import plot_path
 from fsjax.report.regularization import plot_regularization, regularization_table
 from fsjax.report.selection import plot_selection
 from fsjax.report.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
+from fsjax.report.stability import plot_stability
 from fsjax.report.tables import short_selection_note, summary_table
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "plot_path",
     "plot_regularization",
     "plot_selection",
+    "plot_stability",
     "published",
     "published_value",
     "regularization_table",

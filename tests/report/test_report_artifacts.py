@@ -35,6 +35,7 @@ RESULT_KEYS = [
     "metrics",
     "best_epoch",
     "constant_columns",
+    "stability",
     "cost",
     "paper",
 ]

@@ -1,0 +1,127 @@
+"""Selections from complementary halves of the rows, all trained in one program."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from fsjax.data.arrays import as_dataset
+from fsjax.data.dataset import Dataset
+from fsjax.data.splits import Split
+from fsjax.engine.fit import fit
+from fsjax.engine.result import FitResult
+from fsjax.errors import ConfigError, check_whole
+from fsjax.evaluation.stability import complementary_pairs, shuffled_by_class
+from fsjax.method import Method
+
+#: Share of a half that validates, for methods that look at it.
+VALID_FRACTION: Final = 0.2
+
+#: What the subsamples themselves decide on.
+_OWN: Final = ("seeds", "split", "split_per_seed")
+
+
+def fit_subsamples(
+    method: Method,
+    data: Dataset | tuple[np.ndarray, np.ndarray | None],
+    *,
+    num_pairs: int = 10,
+    num_features: int | None = None,
+    seed: int = 0,
+    valid_fraction: float | None = None,
+    **options: Any,
+) -> FitResult:
+    """Trains a method on both halves of random pairs of disjoint halves of the rows.
+
+    Complementary pairs stability selection (Shah and Samworth, JRSS B 75, 2013): how often a column
+    is selected then tells how much the selection owes to the rows, the initialisation and the
+    noise together, where seeds on the same rows tell about the latter two only. One call of
+    :func:`fsjax.fit`, with a seed and a split for each half.
+
+    All rows of the data take part: leave out those that are to test the selection in the end. The
+    halves of all pairs are in memory together, the data ``num_pairs`` times, and once more as test
+    rows.
+
+    Args:
+      method: what to train, from ``fsjax.methods``.
+      data: a data set, or ``(X, y)``, as for :func:`fsjax.fit`; N rows.
+      num_pairs: at least 1; twice as many networks are trained.
+      num_features: K; by default the method's own.
+      seed: whole number from 0, of the halves. The seeds of the networks are the ``2 * num_pairs``
+        numbers from ``2 * num_pairs * seed`` on, so that other seeds give other networks too.
+      valid_fraction: share, in [0, 1), of every half that validates. ``None`` takes 0.2, and 0 for
+        methods that keep their last epoch and do not stop by themselves.
+      **options: those of :func:`fsjax.fit`, but ``seeds``, ``split`` and ``split_per_seed``.
+
+    Returns:
+      The result for ``2 * num_pairs`` seeds: ``selection_frequency``, ``selected``, ``scores`` and
+      all else. Seeds ``2 i`` and ``2 i + 1``, counted from 0, have the halves of pair i, of N // 2
+      rows each. The test rows of a seed are the other half of its pair. In classification all
+      parts are stratified.
+
+    Raises:
+      ConfigError: for an option that is decided here, or too few rows, and as :func:`fsjax.fit`.
+      DataError, NonFiniteLossError: as :func:`fsjax.fit`.
+    """
+    for name in _OWN:
+        if name in options:
+            raise ConfigError(f"fit_subsamples makes {name} itself; give num_pairs and seed")
+    num_pairs = check_whole("num_pairs", num_pairs)
+    seed = check_whole("seed", seed, least=0)
+    task = options.get("task") or method.tasks[0]
+    dataset = data if isinstance(data, Dataset) else as_dataset(*data, task=task)
+    if valid_fraction is None:
+        valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
+    classes = dataset.y if task == "classification" else None
+    splits = _splits(dataset.num_samples, num_pairs, seed, valid_fraction, classes)
+    first = len(splits) * seed
+    return fit(
+        method,
+        dataset,
+        seeds=range(first, first + len(splits)),
+        num_features=num_features,
+        split=splits,
+        **options,
+    )
+
+
+def _validates(method: Method, best_by: str | None) -> bool:
+    """Whether the validation rows decide on anything."""
+    keeps_last = method.best_by == "last" and best_by in (None, "last")
+    return not keeps_last or method.finished is not None
+
+
+def _splits(
+    num_rows: int, num_pairs: int, seed: int, valid_fraction: float, y: np.ndarray | None
+) -> list[Split]:
+    """Two splits for each pair, all of the same sizes."""
+    if not 0 <= valid_fraction < 1:
+        raise ConfigError(f"valid_fraction={valid_fraction}; choose a share from 0 to below 1")
+    half = num_rows // 2
+    num_valid = max(1, round(valid_fraction * half)) if valid_fraction else 0
+    if half - num_valid < 1:
+        raise ConfigError(
+            f"{num_rows} rows: a half of them with valid_fraction={valid_fraction} has no training "
+            "rows; give more rows"
+        )
+    classes = np.zeros(num_rows, np.int64)
+    if y is not None:
+        classes = np.unique(y, return_inverse=True)[1]
+    rng = np.random.default_rng((seed, 1))  # another stream than that of the halves
+    splits = []
+    for one, other in complementary_pairs(num_rows, num_pairs, seed, y):
+        for rows, test in ((one, other), (other, one)):
+            valid = _draw(classes[rows], num_valid, rng)
+            splits.append(Split(rows[~valid], rows[valid], test))
+    return splits
+
+
+def _draw(classes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Marks ``(N,)`` bool of ``count`` rows, every class as often as its share, to one row."""
+    drawn = np.zeros(len(classes), bool)
+    if count:
+        # Even steps through the classes, from a random start.
+        places = (np.arange(count) + rng.random()) * (len(classes) / count)
+        drawn[shuffled_by_class(classes, rng)[places.astype(int)]] = True
+    return drawn

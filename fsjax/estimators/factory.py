@@ -1,0 +1,160 @@
+"""Makes an estimator class of a method: its hyperparameters become constructor arguments."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fsjax.estimators.base import Selector
+from fsjax.method import Method
+from fsjax.methods.network import NetworkOptions
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+#: Arguments that all estimators have, with their defaults and what they mean.
+COMMON: dict[str, tuple[Any, str]] = {
+    "n_seeds": (1, "runs from different initial values; the selection is their consensus."),
+    "random_state": (
+        0,
+        "the first seed, a whole number; the others are the next numbers, as in "
+        "``fsjax.fit(seeds=...)``. ``None`` or a NumPy generator draws it.",
+    ),
+    "validation_fraction": (0.1, "share of the rows, in [0, 1), that tells the best epoch."),
+    "validation_data": (None, "``(X, y)`` to validate on in place of a share of the rows."),
+    "standardize": (
+        True,
+        "scale columns to mean 0 and standard deviation 1; ``False`` takes them as they are. Or a "
+        "kind of ``fsjax.data.fit_scaler``: ``'minmax'``, or ``'scalar'``, one mean and deviation "
+        "for the whole table.",
+    ),
+    "class_weight": (None, "``'balanced'``, or a weight by class; for classification."),
+    "verbose": (False, "show a progress bar."),
+}
+
+_FIRST = "K, a whole number, or a share in (0, 1] of the columns. ``None`` {none}."
+
+_LEARNT = """
+Attributes:
+  support_: ``(D,)`` bool, the selected columns.
+  n_features_: how many they are.
+  selected_: for each seed its own columns, in order of importance.
+  selection_frequency_: ``(D,)`` share of the seeds, in [0, 1], that selected each column.
+  scores_: ``(D,)`` importance of every column, the mean over the seeds.
+  ranking_: ``(D,)`` from 1, the most important; the selection comes first.
+  history_: recorded values by name, ``(n_seeds, epochs)``.
+  result_: the :class:`fsjax.FitResult`.
+  classes_: the labels, for classification.
+  n_features_in_, feature_names_in_: the columns of ``fit``.
+"""
+
+
+def parameters_of(build: Callable[..., Method]) -> dict[str, Any]:
+    """Keyword arguments of a method and their defaults, without the number of columns."""
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(build).parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name != "num_features"
+    }
+
+
+#: Options of the methods around an ordinary network.
+NETWORK_PARAMETERS = {
+    name: field.default for name, field in NetworkOptions.__dataclass_fields__.items()
+}
+
+
+def selector(
+    class_name: str,
+    build: Callable[..., Method],
+    *,
+    options: Mapping[str, Any] | None = None,
+    num_epochs: int,
+    batch_size: int | None,
+    **training: Any,
+) -> type[Selector]:
+    """The estimator of a method.
+
+    Args:
+      class_name: what the class is called in :mod:`fsjax.estimators`.
+      build: the method, from ``fsjax.methods``.
+      options: further arguments that it takes, with their defaults.
+      num_epochs: the default number of epochs.
+      batch_size: the default rows per step; ``None`` takes all training rows.
+      **training: fixed arguments of :func:`fsjax.fit`.
+    """
+    own = {**(options or {}), **parameters_of(build)}
+    image = {"image_shape": None} if "network" in own else {}
+    fit_options = {"num_epochs": num_epochs, "batch_size": batch_size}
+    common = {name: default for name, (default, _) in COMMON.items()}
+    tasks = build().tasks
+    defaults = {"task": tasks[0], **own, **image, **fit_options, **common}
+    signature = inspect.Signature(
+        [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            inspect.Parameter(
+                "n_features_to_select", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None
+            ),
+            *(inspect.Parameter(name, _KEYWORD, default=value) for name, value in defaults.items()),
+        ]
+    )
+
+    def __init__(self: Selector, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            setattr(self, name, value)
+
+    # scikit-learn reads the arguments from here.
+    __init__.__signature__ = signature
+    __init__.__qualname__ = f"{class_name}.__init__"
+    return type(
+        class_name,
+        (Selector,),
+        {
+            "__init__": __init__,
+            "__module__": "fsjax.estimators",
+            "__doc__": _documentation(build, tasks, fit_options, bool(image)),
+            "method_name": build().name,
+            "method_parameters": tuple(own),
+            "training": training,
+        },
+    )
+
+
+def _documentation(
+    build: Callable[..., Method], tasks: tuple[str, ...], training: Mapping[str, Any], image: bool
+) -> str:
+    text = inspect.getdoc(build) or ""
+    idea, _, rest = text.partition("\nArgs:\n")
+    arguments = rest.partition("\nReturns:\n")[0].partition("\nRaises:\n")[0]
+    gates = build().gates is not None
+    none = "keeps the columns whose gate opens" if gates else "takes half of them"
+    lines = _argument("n_features_to_select", _FIRST.format(none=none))
+    lines += _argument("task", " or ".join(f"``{task!r}``" for task in tasks) + ".")
+    lines += _without_number(arguments)
+    if image:
+        meaning = "``(H, W)`` or ``(H, W, channels)``, for networks of images."
+        lines += _argument("image_shape", meaning)
+    lines += _argument("num_epochs", f"epochs to train ({training['num_epochs']}).")
+    lines += _argument("batch_size", "rows per step; ``None`` takes all training rows.")
+    for name, (_, meaning) in COMMON.items():
+        lines += _argument(name, meaning)
+    body = textwrap.indent("\n".join(lines), "  ")
+    return f"{idea.strip()}\n\nArgs:\n{body}\n{_LEARNT}"
+
+
+def _argument(name: str, meaning: str) -> list[str]:
+    return textwrap.wrap(f"{name}: {meaning}", 96, subsequent_indent="  ")
+
+
+def _without_number(arguments: str) -> list[str]:
+    """The argument lines of a method's docstring, without those of ``num_features``."""
+    kept, skipping = [], False
+    for line in inspect.cleandoc(arguments).split("\n"):
+        if not line.startswith(" "):
+            skipping = line.startswith("num_features:")
+        if not skipping and line:
+            kept.append(line)
+    return kept

@@ -1,0 +1,110 @@
+"""What users hand to estimators, checked; messages name the parameters of the estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from fsjax.data.checks import name_some
+from fsjax.errors import ConfigError, DataError
+
+
+def number_to_select(given: float | None, num_columns: int) -> int:
+    """K, from what ``n_features_to_select`` is.
+
+    Args:
+      given: a whole number from 1 to D, a share in (0, 1] of the columns (rounded, at least one),
+        or ``None`` for half of them, as in ``sklearn.feature_selection.RFE``.
+      num_columns: D.
+
+    Raises:
+      ConfigError: for anything else.
+    """
+    advice = f"choose a whole number from 1 to {num_columns}, or a share above 0, at most 1.0"
+    if given is None:
+        return max(num_columns // 2, 1)
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise ConfigError(f"n_features_to_select={given!r}; {advice}")
+    if not isinstance(given, Integral):
+        if not 0 < given <= 1:
+            raise ConfigError(f"n_features_to_select={given}; {advice}")
+        return max(round(given * num_columns), 1)
+    if given < 1:
+        raise ConfigError(f"n_features_to_select={given}; {advice}")
+    if given > num_columns:
+        raise ConfigError(
+            f"n_features_to_select={given} but X has {num_columns} columns; choose at most "
+            f"{num_columns}"
+        )
+    return int(given)
+
+
+def check_finite(X: np.ndarray, names: Sequence[str] | None, where: str) -> None:
+    """Refuses missing and infinite values.
+
+    Raises:
+      DataError: with the columns at fault and what to put before the estimator.
+    """
+    if X.dtype.kind != "f" or np.isfinite(X.sum(dtype=np.float64)) or np.isfinite(X).all():
+        return
+    missing, infinite = np.isnan(X).any(axis=0), np.isinf(X).any(axis=0)
+    bad = np.flatnonzero(missing | infinite)
+    labels = [str(index) if names is None else names[index] for index in bad]
+    told = " and ".join(
+        name for name, found in (("NaN", missing), ("infinity", infinite)) if found.any()
+    )
+    advice = (
+        "put an imputer before it: make_pipeline(sklearn.impute.SimpleImputer(), "
+        f"{where}(...)), or drop these columns or rows"
+    )
+    if infinite.any():
+        advice = "replace infinite values by numbers or NaN; for NaN, " + advice
+    raise DataError(
+        f"X contains {told} in {len(bad)} of {X.shape[1]} columns: {name_some(labels)}; {advice}"
+    )
+
+
+def validation_split(
+    rows: int, fraction: float, seed: int, classes: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that train and rows that validate.
+
+    Args:
+      rows: how many there are.
+      fraction: share of them that validates, in [0, 1).
+      seed: of the draw.
+      classes: ``(rows,)``, kept in proportion where each has two rows and both parts are as large
+        as the number of classes; every class keeps rows that train.
+
+    Returns:
+      Row numbers; no validation row where the share is below one row.
+
+    Raises:
+      ConfigError: if the share is outside [0, 1).
+    """
+    number = isinstance(fraction, Real) and not isinstance(fraction, bool)
+    if not number or not 0 <= fraction < 1:
+        raise ConfigError(
+            f"validation_fraction={fraction!r}; choose a share from 0 (no validation) to below 1"
+        )
+    everything = np.arange(rows)
+    count = min(int(rows * fraction), rows - 1)
+    if count < 1:
+        return everything, everything[:0]
+    if classes is None:
+        train, valid = train_test_split(everything, test_size=count, random_state=seed)
+        return np.sort(train), np.sort(valid)
+    _, number = np.unique(classes, return_counts=True)
+    if number.min() >= 2 and min(count, rows - count) >= len(number):
+        train, valid = train_test_split(
+            everything, test_size=count, random_state=seed, stratify=classes
+        )
+        return np.sort(train), np.sort(valid)
+    # One row of every class trains, whatever is drawn.
+    kept = np.unique(classes, return_index=True)[1]
+    others = np.random.default_rng(seed).permutation(np.setdiff1d(everything, kept))
+    valid = np.sort(others[:count])
+    return np.setdiff1d(everything, valid), valid

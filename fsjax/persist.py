@@ -1,0 +1,503 @@
+"""A fitted result as one ``.npz`` file that holds arrays and JSON, and no code.
+
+The file keeps the method's name and settings, and the method is built again from them. What only
+continued training needs, the state of the optimiser, is left out: a loaded result predicts, scores
+and selects; to continue a run there are the checkpoints of :func:`fsjax.fit`.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import fsjax
+from fsjax.data.scaling import Scaler
+from fsjax.data.splits import Split
+from fsjax.engine.result import FitResult
+from fsjax.engine.train import init_states
+from fsjax.errors import ConfigError, DataError
+from fsjax.method import Method, Spec, TrainState
+from fsjax.methods import METHODS, get_method
+
+FORMAT = "fsjax"
+
+#: The layout of the file; a change that older versions of the package cannot read raises it.
+VERSION = 1
+
+#: ``kind`` of the header of a :class:`fsjax.FitResult`.
+RESULT = "result"
+
+_HEADER = "header"
+
+#: Entry names that ``numpy.savez_compressed`` or this module takes for itself.
+_RESERVED = (_HEADER, "file", "allow_pickle")
+
+#: Kinds of dtype that a ``.npy`` entry holds without pickle: numbers, truth values, text, times.
+_PLAIN_KINDS = "biufcUSmM"
+
+_STATES = "states/"
+
+
+def save(result: FitResult, path: str | Path) -> None:
+    """Writes a result to one file; an older file of that name is replaced only by a whole one.
+
+    Args:
+      result: of a method that is registered in ``fsjax.methods.METHODS``.
+      path: the file, taken as it is given: no suffix is added. Missing folders are made.
+
+    Raises:
+      ConfigError: for a method that is not registered, or was changed after it was built.
+      OSError: if the file cannot be written.
+    """
+    write(path, *pack(result))
+
+
+def load(path: str | Path) -> FitResult:
+    """Reads what :func:`save` wrote; nothing in the file is executed, imported or unpickled.
+
+    Args:
+      path: the file.
+
+    Returns:
+      A result that predicts, scores and selects as the saved one, with ``states.opt_state`` empty.
+
+    Raises:
+      DataError: for a file that is missing, broken, of another format or a newer version, or that
+        does not hold a result of a method as this package builds it.
+    """
+    header, arrays = read(path)
+    try:
+        return unpack(header, arrays)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Takes a result apart.
+
+    Args:
+      result: of S seeds and a method that is registered in ``fsjax.methods.METHODS``.
+
+    Returns:
+      A header of what JSON knows, with ``kind``, and the arrays by name: the result's own under
+      the names of its attributes, ``(S, ...)`` each, ``scalers/0/shift``, ``splits/0/train`` and
+      so on for each that differs, and the leaves of the states as ``states/`` and their path.
+
+    Raises:
+      ConfigError: for a method that is not registered or was changed after it was built, and for
+        states that are not those of the method.
+    """
+    settings = _saved_settings(result.method)
+    states = _slim(result.states)
+    leaves = {name: _to_host(leaf) for name, leaf in _by_path(states).items()}
+    try:
+        _checked(_template(result.method, states.spec, len(result.seeds)), leaves)
+    except DataError as error:
+        raise ConfigError(f"the states of the result do not fit its method: {error}") from error
+    scalers, scaler_of = _distinct(result.scalers)
+    splits, split_of = _distinct(result.splits)
+    # Row numbers, also where a user's part is an empty list, which NumPy takes for floats.
+    splits = [Split(*(np.asarray(part, np.int32) for part in split)) for split in splits]
+    header = {
+        "kind": RESULT,
+        "method": {"name": result.method.name, "settings": settings},
+        "spec": {name: _plain(value, name) for name, value in states.spec._asdict().items()},
+        "dataset": str(result.dataset),
+        "task": result.task,
+        "num_features": int(result.num_features),
+        "seeds": [int(seed) for seed in result.seeds],
+        "cost": {name: _plain(value, name) for name, value in result.cost.items()},
+        "connection_epochs": [int(epoch) for epoch in result.connection_epochs],
+        "metrics": list(result.metrics),
+        "history": list(result.history),
+        "scalers": scaler_of,
+        "splits": split_of,
+    }
+    arrays = {
+        "selected": result.selected,
+        "scores": result.scores,
+        "best_epoch": result.best_epoch,
+        "constant_columns": result.constant_columns,
+        **{f"metrics/{name}": values for name, values in result.metrics.items()},
+        **{f"history/{name}": values for name, values in result.history.items()},
+        **_parts("scalers", scalers),
+        **_parts("splits", splits),
+        **leaves,
+    }
+    if result.input_connections is not None:
+        arrays["input_connections"] = result.input_connections
+    return header, {name: np.asarray(values) for name, values in arrays.items()}
+
+
+def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitResult:
+    """Puts together what :func:`pack` took apart.
+
+    Args:
+      header: as :func:`pack` or :func:`read` gives it.
+      arrays: the arrays by name; others may be among them, but not under ``states/``.
+
+    Returns:
+      The result; its states have an empty ``opt_state``.
+
+    Raises:
+      DataError: for a header or arrays that are not those of a result, a method or setting that
+        this package does not have, and arrays that are missing or of another shape or type.
+    """
+    if header.get("kind") != RESULT:
+        raise DataError(f"this is of the kind {header.get('kind')!r}, not a {RESULT}")
+    seeds = _whole_numbers(header, "seeds")
+    num_features = _value(header, "num_features", int)
+    if not seeds or num_features < 1:
+        raise DataError(f"the header has seeds={seeds} and num_features={num_features}")
+    method, spec, template = _rebuild(header, len(seeds))
+    rows, columns, cost = len(seeds), spec.num_features, _value(header, "cost", dict)
+    counted = _whole_numbers(header, "connection_epochs")
+    connections = None
+    if counted:
+        connections = _array(arrays, "input_connections", (rows, len(counted), columns), "iuf")
+    scalers = {
+        number: _scaler(arrays, f"scalers/{number}", columns)
+        for number in _whole_numbers(header, "scalers", rows)
+    }
+    splits = {
+        number: Split(*(_array(arrays, f"splits/{number}/{p}", (-1,), "iu") for p in Split._fields))
+        for number in _whole_numbers(header, "splits", rows)
+    }
+    return FitResult(
+        method=method,
+        dataset=_value(header, "dataset", str),
+        task=_value(header, "task", str),
+        num_features=num_features,
+        seeds=seeds,
+        selected=_array(arrays, "selected", (rows, num_features), "iu"),
+        scores=_array(arrays, "scores", (rows, columns), "f"),
+        metrics={
+            name: _array(arrays, f"metrics/{name}", (rows,), "biuf")
+            for name in _names(header, "metrics")
+        },
+        history={
+            name: _array(arrays, f"history/{name}", (rows, -1), "biuf")
+            for name in _names(header, "history")
+        },
+        best_epoch=_array(arrays, "best_epoch", (rows,), "iu"),
+        cost={name: _value(cost, name, int | float) for name in cost},
+        states=_whole(_fill(template, arrays)),
+        scalers=tuple(scalers[number] for number in header["scalers"]),
+        splits=tuple(splits[number] for number in header["splits"]),
+        constant_columns=_array(arrays, "constant_columns", (rows,), "iu"),
+        connection_epochs=counted,
+        input_connections=connections,
+    )
+
+
+def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes a header and arrays as one ``.npz`` file, atomically.
+
+    Args:
+      path: the file, taken as it is given: no suffix is added. Missing folders are made.
+      header: what JSON knows, with ``kind``, a name for what is stored. The format, its version
+        and that of the package are added.
+      arrays: of any shape, by name; numbers, truth values, text or times.
+
+    Raises:
+      ConfigError: for what only pickle could store, such as arrays of objects.
+      OSError: if the file cannot be written.
+    """
+    # Brings in Matplotlib, which a program that only loads and predicts does not need.
+    from fsjax.report.atomic import atomic_open
+
+    for name, values in arrays.items():
+        if name in _RESERVED:
+            raise ConfigError(f"no array can be saved as {name!r}; choose another name")
+        if np.asarray(values).dtype.kind not in _PLAIN_KINDS:
+            raise ConfigError(
+                f"the array {name!r} has the type {np.asarray(values).dtype}, which needs pickle; "
+                "make it one of numbers, truth values or text"
+            )
+    head = {**header, "format": FORMAT, "version": VERSION, "fsjax": fsjax.__version__}
+    try:
+        text = json.dumps(head)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the header cannot be written as JSON: {error}") from error
+    entries = {_HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
+    with atomic_open(path) as file:
+        np.savez_compressed(file, **entries)
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Reads what :func:`write` wrote, without pickle.
+
+    Args:
+      path: the file.
+
+    Returns:
+      The header, with ``kind``, ``version`` and the version ``fsjax`` of the package that wrote
+      it; and the arrays by name.
+
+    Raises:
+      DataError: for a file that is missing or incomplete, is not ours, has a newer version, or
+        holds arrays of objects.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            with _open_npz(path, file) as stored:
+                header = _header(path, stored)
+                names = [name for name in stored.files if name != _HEADER]
+                return header, {name: _entry(path, stored, name) for name in names}
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _open_npz(path: str | Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
+    starts = file.read(4) == b"PK\x03\x04"
+    # The table of contents of a zip file is at its end.
+    ends = zipfile.is_zipfile(file)
+    file.seek(0)
+    if not starts:
+        raise DataError(f"{path} is no file of fsjax: it is no npz file")
+    if not ends:
+        raise DataError(f"{path} is incomplete: its end is missing; copy or save it again")
+    try:
+        return np.load(file, allow_pickle=False)
+    # What a broken or hostile zip file makes its reader raise is not a closed list.
+    except Exception as error:
+        raise DataError(f"{path} is broken: {error}") from error
+
+
+def _entry(path: str | Path, stored: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    try:
+        values = stored[name]
+    # As above; of objects, whose pickle is not read, it is a ValueError.
+    except Exception as error:
+        raise DataError(f"{path}: the array {name!r} cannot be read: {error}") from error
+    if not isinstance(values, np.ndarray):
+        raise DataError(f"{path}: the entry {name!r} is no array")
+    return values
+
+
+def _header(path: str | Path, stored: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    if _HEADER not in stored:
+        raise DataError(f"{path} is no file of fsjax: it has no array {_HEADER!r}")
+    values = _entry(path, stored, _HEADER)
+    try:
+        header = json.loads(values.astype(np.uint8, casting="no").tobytes())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} is no file of fsjax: its header is no JSON ({error})") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise DataError(f"{path} is no file of fsjax: its header names another format")
+    version = header.get("version")
+    if type(version) is not int or version < 1:
+        raise DataError(f"{path}: the header's version is {version!r}; expected a whole number")
+    if version > VERSION:
+        raise DataError(
+            f"{path} has version {version} of the format, written by fsjax {header.get('fsjax')}; "
+            f"fsjax {fsjax.__version__} reads versions up to {VERSION}: install a newer fsjax"
+        )
+    return header
+
+
+def _saved_settings(method: Method) -> dict[str, Any]:
+    """The settings for the header, from which the same method can be built.
+
+    Raises:
+      ConfigError: if there is no way to build it from them.
+    """
+    name = method.name
+    advice = (
+        "a file holds a method's name and settings, never its code; "
+        "save result.selected and result.scores with numpy instead"
+    )
+    if name not in METHODS:
+        raise ConfigError(f"the method {name!r} is not in fsjax.methods.METHODS, and {advice}")
+    settings = {key: _plain(value, f"{name}'s {key}") for key, value in method.settings}
+    built = METHODS[name](**{key: _tuples(value) for key, value in settings.items()})
+    changed = [
+        field
+        for field, one, other in zip(Method._fields, method, built, strict=True)
+        if _substance(one) != _substance(other)
+    ]
+    if changed:
+        raise ConfigError(
+            f"fsjax.methods.{name} builds another method from these settings (it differs in "
+            f"{', '.join(changed)}), and {advice}"
+        )
+    return settings
+
+
+def _substance(value: Any) -> Any:
+    """Something equal for two methods of equal settings: functions are compared by their code."""
+    if isinstance(value, tuple):
+        return tuple(map(_substance, value))
+    return getattr(value, "__code__", value)
+
+
+def _plain(value: Any, label: str) -> Any:
+    """The value as JSON knows it."""
+    if isinstance(value, list | tuple):
+        return [_plain(item, label) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ConfigError(
+        f"{label} is of the type {type(value).__name__}; only numbers, text, None and tuples of "
+        "these can be saved"
+    )
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, TrainState]:
+    """The method, the spec, and the shapes and types of the slim states."""
+    described = _value(header, "method", dict)
+    name, settings = _value(described, "name", str), _value(described, "settings", dict)
+    spec_fields = _value(header, "spec", dict)
+    try:
+        method = get_method(name)(**{key: _tuples(value) for key, value in settings.items()})
+        spec = Spec(**{key: _tuples(value) for key, value in spec_fields.items()})
+        return method, spec, _template(method, spec, num_seeds)
+    # What a builder makes of values from elsewhere is not a closed list of errors.
+    except Exception as error:
+        raise DataError(
+            f"the method {name!r} cannot be built again: {error} (written by fsjax "
+            f"{header.get('fsjax', fsjax.__version__)}, this is {fsjax.__version__})"
+        ) from error
+
+
+def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
+    """Shapes and types of :func:`_slim` states, without any computation."""
+    mask = jax.ShapeDtypeStruct((num_seeds, spec.num_features), bool)
+    seeds = np.zeros(num_seeds, np.uint32)
+    return _slim(jax.eval_shape(lambda mask: init_states(method, spec, seeds, mask), mask))
+
+
+def _slim(states: TrainState) -> TrainState:
+    """Without the state of the optimiser and the snapshot, which is already put back."""
+    best = states.best._replace(params=(), masks=(), extra=())
+    return states.replace(opt_state=(), best=best)
+
+
+def _whole(states: TrainState) -> TrainState:
+    """Slim states with the snapshot, which is what they are."""
+    if states.spec.best_by == "last":
+        return states
+    best = states.best._replace(params=states.params, masks=states.masks, extra=states.extra)
+    return states.replace(best=best)
+
+
+def _by_path(states: TrainState) -> dict[str, Any]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(states)
+    return {
+        _STATES + jax.tree_util.keystr(path, simple=True, separator="/"): leaf
+        for path, leaf in leaves
+    }
+
+
+def _is_key(leaf: Any) -> bool:
+    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _to_host(leaf: jax.Array) -> np.ndarray:
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def _checked(template: TrainState, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The leaves of states of these shapes and types, among the arrays."""
+    wanted = _by_path(template)
+    unknown = [name for name in arrays if name.startswith(_STATES) and name not in wanted]
+    if unknown:
+        raise DataError(f"the method has no {unknown[0]!r}")
+    leaves = []
+    for name, like in wanted.items():
+        words = jax.eval_shape(jax.random.key_data, like) if _is_key(like) else like
+        leaf = _array(arrays, name, words.shape, words.dtype.kind)
+        if leaf.dtype != words.dtype:
+            raise DataError(f"the array {name!r} has the type {leaf.dtype}; expected {words.dtype}")
+        leaves.append(leaf)
+    return leaves
+
+
+def _fill(template: TrainState, arrays: Mapping[str, np.ndarray]) -> TrainState:
+    """The states of which the template has the shapes and types."""
+    likes, structure = jax.tree.flatten(template)
+    leaves = [
+        # Keys are of the generator that init_states names.
+        jax.random.wrap_key_data(leaf, impl="threefry2x32") if _is_key(like) else jnp.asarray(leaf)
+        for like, leaf in zip(likes, _checked(template, arrays), strict=True)
+    ]
+    return jax.tree.unflatten(structure, leaves)
+
+
+def _distinct(items: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """The different objects among the items, and which of them each item is."""
+    numbers: dict[int, int] = {}
+    which = [numbers.setdefault(id(item), len(numbers)) for item in items]
+    return list({id(item): item for item in items}.values()), which
+
+
+def _parts(name: str, items: Sequence[Scaler] | Sequence[Split]) -> dict[str, np.ndarray]:
+    return {
+        f"{name}/{number}/{part}": values
+        for number, item in enumerate(items)
+        for part, values in item._asdict().items()
+    }
+
+
+def _scaler(arrays: Mapping[str, np.ndarray], name: str, columns: int) -> Scaler:
+    """One number for all columns, or one for each."""
+    names = [f"{name}/{part}" for part in Scaler._fields]
+    shapes = [() if np.ndim(arrays.get(part)) == 0 else (columns,) for part in names]
+    return Scaler(*(_array(arrays, *both, "f") for both in zip(names, shapes, strict=True)))
+
+
+def _array(
+    arrays: Mapping[str, np.ndarray], name: str, shape: Sequence[int], kinds: str
+) -> np.ndarray:
+    """An array of this shape, where -1 is any length, and one of these kinds of dtype."""
+    if name not in arrays:
+        raise DataError(f"the array {name!r} is missing")
+    values = arrays[name]
+    fits = len(shape) == values.ndim and all(
+        given == wanted or wanted == -1 for given, wanted in zip(values.shape, shape, strict=True)
+    )
+    if not fits:
+        expected = str(tuple(shape)).replace("-1", "any")
+        raise DataError(f"the array {name!r} has the shape {values.shape}; expected {expected}")
+    if values.dtype.kind not in kinds:
+        raise DataError(f"the array {name!r} has the type {values.dtype}, which is not expected")
+    return values
+
+
+def _value(fields: Mapping[str, Any], name: str, kind: Any) -> Any:
+    """A field of the header."""
+    value = fields.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        expected = getattr(kind, "__name__", str(kind))
+        raise DataError(f"the header's {name!r} is {value!r}; expected {expected}")
+    return value
+
+
+def _whole_numbers(
+    header: Mapping[str, Any], name: str, length: int | None = None
+) -> tuple[int, ...]:
+    values = _value(header, name, list)
+    if not all(type(value) is int for value in values) or length not in (None, len(values)):
+        count = "" if length is None else f"{length} "
+        raise DataError(f"the header's {name!r} is {values!r}; expected {count}whole numbers")
+    return tuple(values)
+
+
+def _names(header: Mapping[str, Any], name: str) -> list[str]:
+    values = _value(header, name, list)
+    if not all(isinstance(value, str) for value in values):
+        raise DataError(f"the header's {name!r} is {values!r}; expected names")
+    return values

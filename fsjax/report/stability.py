@@ -1,0 +1,112 @@
+"""How far the seeds agree: the columns that they selected most often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from fsjax.engine.result import FitResult
+from fsjax.errors import DataError, check_whole
+from fsjax.evaluation.stability import consensus, stability_metrics
+from fsjax.report import style
+from fsjax.report.selection import summary
+
+#: Colours of the bars: of the consensus columns and of the others.
+CONSENSUS_COLOR = style.BLUE
+OTHER_COLOR = "#B0B0B0"
+
+
+def plot_stability(
+    result: FitResult, feature_names: Sequence[str] | None = None, top: int = 30
+) -> Figure:
+    """How often the columns were selected, most often first, and how stable the selection is.
+
+    A bar for each column that a seed selected. The order is that of
+    :func:`fsjax.evaluation.stability.consensus`, so the first K are the consensus columns. The
+    title has the stability and its interval, cut off at 1, the largest stability there is.
+
+    Args:
+      result: what ``fsjax.fit`` returned, for D columns and any number of seeds.
+      feature_names: D names; by default ``x0``, ``x1``, ...
+      top: at most this many bars.
+
+    Returns:
+      The figure, 1200 pixels wide.
+
+    Raises:
+      DataError: if there are not D names.
+      ConfigError: if ``top`` is no whole number from 1.
+    """
+    columns = result.scores.shape[1]
+    top = check_whole("top", top)
+    if feature_names is not None and len(feature_names) != columns:
+        raise DataError(
+            f"feature_names has {len(feature_names)} entries; give {columns}, one per column"
+        )
+    frequency = result.selection_frequency
+    selected = np.count_nonzero(frequency)
+    shown = consensus(result.selected, result.scores, columns)[: min(top, selected)]
+    names = [f"x{column}" if feature_names is None else feature_names[column] for column in shown]
+
+    figure = style.new_figure(1.75 + 0.19 * max(len(shown), 6))
+    found = stability_text(stability_metrics(result))
+    figure.suptitle(f"{style.literal(style.title(result))}\n{found}", fontsize=10)
+    axes = figure.add_subplot()
+    _draw_bars(axes, frequency[shown], names, result.num_features)
+    notes = [summary(frequency, len(result.seeds))]
+    if len(shown) < selected:
+        notes.append(f"the first {len(shown)} are shown")
+    figure.supxlabel("; ".join(notes), fontsize=8, color=style.GREY)
+    return figure
+
+
+def stability_text(metrics: Mapping[str, Any]) -> str:
+    """The stability in words.
+
+    Args:
+      metrics: of :func:`fsjax.evaluation.stability.stability_metrics`.
+
+    Returns:
+      Such as ``stability 0.62 (95 % interval 0.51 to 0.73)``, or why there is none.
+    """
+    value, interval = metrics["stability"], metrics["interval"]
+    if metrics["num_seeds"] == 1:
+        return "one seed only: stability needs two or more"
+    if value is None:
+        return "stability not defined: every column is selected"
+    if interval is None:
+        return f"stability {value:z.2f} (two seeds: no interval)"
+    lower, upper, percent = interval[0], min(interval[1], 1.0), 100 * metrics["level"]
+    return f"stability {value:z.2f} ({percent:g} % interval {lower:z.2f} to {upper:z.2f})"
+
+
+def _draw_bars(axes: Axes, frequency: np.ndarray, names: Sequence[str], num_features: int) -> None:
+    places = np.arange(len(frequency))
+    in_consensus = places < num_features
+    colors = np.where(in_consensus, CONSENSUS_COLOR, OTHER_COLOR)
+    axes.barh(places, frequency, height=0.78, color=colors)
+    axes.set_yticks(places, [style.literal(style.shorten(name)) for name in names], fontsize=8)
+    axes.set_ylim(max(len(places), 6) - 0.4, -0.6)
+    axes.set_xlim(0.0, 1.0)
+    axes.set_xlabel("share of seeds", fontsize=9)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.grid(axis="x", alpha=0.3, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    handles = [Patch(color=CONSENSUS_COLOR, label=f"consensus ({num_features})")]
+    if not in_consensus.all():
+        handles.append(Patch(color=OTHER_COLOR, label="others"))
+    # Beside the axes, where it hides no bar.
+    axes.legend(
+        handles=handles,
+        fontsize=8,
+        frameon=False,
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0.0,
+    )

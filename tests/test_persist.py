@@ -1,0 +1,315 @@
+"""Results in files: what comes back, in which process, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax import persist
+from fsjax.errors import ConfigError, DataError
+from fsjax.methods import ip_cae, stg, wast
+
+METHODS = {
+    # A snapshot of the best epoch; tuples and None among the settings.
+    "ip_cae": (ip_cae(3, hidden=(4,), embedding_dim=5, dropout=0.1), {}),
+    # Masks, counted connections, no labels, a split for each seed.
+    "wast": (wast(hidden=(4,), density=0.5), {"num_features": 3, "split_per_seed": True}),
+    # Gates, a searched strength and a threshold, the last epoch; further options.
+    "stg": (stg(3, hidden=(4,), batch_norm=True), {}),
+}
+
+
+@pytest.fixture(scope="module")
+def x() -> np.ndarray:
+    x = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    x[:, 5] = 1.0
+    return x
+
+
+@pytest.fixture(scope="module")
+def results(x: np.ndarray) -> dict[str, fsjax.FitResult]:
+    y = (x[:, 2] > 0).astype(int)
+    return {
+        name: fsjax.fit(method, (x, y), seeds=(3, 1), num_epochs=2, batch_size=16, **options)
+        for name, (method, options) in METHODS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def saved(results: dict[str, fsjax.FitResult], tmp_path_factory: Any) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("saved")
+    for name, result in results.items():
+        persist.save(result, folder / name)
+    return {name: folder / name for name in results}
+
+
+@pytest.fixture
+def packed(results: dict[str, fsjax.FitResult]) -> tuple[dict, dict]:
+    """A header, free to be changed, and arrays."""
+    header, arrays = persist.pack(results["wast"])
+    return json.loads(json.dumps(header)), dict(arrays)
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """Equal values, types and structure, bit for bit."""
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    chex.assert_trees_all_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_all_comes_back_bit_for_bit(
+    name: str, results: dict[str, fsjax.FitResult], saved: dict[str, Path], x: np.ndarray
+) -> None:
+    result, loaded = results[name], persist.load(saved[name])
+    for field in dataclasses.fields(fsjax.FitResult):
+        if field.name not in ("method", "states"):
+            assert_same(getattr(result, field.name), getattr(loaded, field.name))
+    assert loaded.method is result.method
+    assert_same(result.states.replace(opt_state=()), loaded.states)
+    np.testing.assert_array_equal(result.predict(x), loaded.predict(x))
+    np.testing.assert_array_equal(result.select(5), loaded.select(5))
+    np.testing.assert_array_equal(result.transform(x, seed=1), loaded.transform(x, seed=1))
+    np.testing.assert_array_equal(result.selection_frequency, loaded.selection_frequency)
+
+
+def test_shared_splits_and_scalers_are_stored_once(results: dict[str, fsjax.FitResult]) -> None:
+    for name, number in (("ip_cae", 1), ("wast", 2)):
+        header, arrays = persist.pack(results[name])
+        assert len([key for key in arrays if key.endswith("/train")]) == number
+        loaded = persist.unpack(header, arrays)
+        assert len({id(split) for split in loaded.splits}) == number
+
+
+def test_another_process_predicts_the_same(
+    results: dict[str, fsjax.FitResult], saved: dict[str, Path], x: np.ndarray, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", x)
+    script = """
+import sys
+import numpy as np
+from fsjax import persist
+path, folder = sys.argv[1:]
+np.save(folder + "/outputs.npy", persist.load(path).predict(np.load(folder + "/x.npy")))
+assert "matplotlib" not in sys.modules
+"""
+    command = [sys.executable, "-c", script, str(saved["ip_cae"]), str(tmp_path)]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[1], timeout=300)
+    outputs = np.load(tmp_path / "outputs.npy")
+    np.testing.assert_array_equal(outputs, results["ip_cae"].predict(x))
+
+
+def test_the_path_is_taken_as_given(results: dict[str, fsjax.FitResult], tmp_path: Path) -> None:
+    path = tmp_path / "new" / "result.v1"
+    path.parent.mkdir()
+    path.write_text("older")
+    persist.save(results["ip_cae"], str(path))
+    assert [file.name for file in path.parent.iterdir()] == ["result.v1"]
+    assert persist.load(str(path)).seeds == (3, 1)
+
+
+def test_a_method_built_again_is_the_same(results: dict[str, fsjax.FitResult]) -> None:
+    result = results["ip_cae"]
+    fresh = ip_cae.__wrapped__(**dict(result.method.settings))
+    fresh = fresh._replace(settings=result.method.settings)
+    assert fresh != result.method
+    persist.pack(dataclasses.replace(result, method=fresh))
+
+
+def test_numpy_numbers_are_settings(results: dict[str, fsjax.FitResult]) -> None:
+    method = wast(hidden=[np.int64(4)], density=np.float32(0.5))
+    header, _ = persist.pack(dataclasses.replace(results["wast"], method=method))
+    assert header["method"]["settings"]["hidden"] == [4]
+    assert json.loads(json.dumps(header)) == header
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"name": "mine"}, "'mine' is not in fsjax.methods.METHODS"),
+        ({"score": lambda state: state.feature_mask}, "differs in score"),
+        ({"best_by": "auc"}, "differs in best_by"),
+        ({"settings": (("hidden", print),)}, "hidden is of the type builtin"),
+    ],
+)
+def test_a_method_that_no_name_and_settings_give_is_not_saved(
+    changes: dict[str, Any],
+    reason: str,
+    results: dict[str, fsjax.FitResult],
+    tmp_path: Path,
+) -> None:
+    result = results["wast"]
+    changed = dataclasses.replace(result, method=result.method._replace(**changes))
+    with pytest.raises(ConfigError, match=reason):
+        persist.save(changed, tmp_path / "result.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_states_of_another_method_are_not_saved(results: dict[str, fsjax.FitResult]) -> None:
+    changed = dataclasses.replace(results["wast"], method=wast(hidden=(5,)))
+    with pytest.raises(ConfigError, match="do not fit its method: .*layer_0.* expected"):
+        persist.pack(changed)
+
+
+Change = Callable[[dict, dict], Any]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda h, a: h.update(kind="estimator"), "kind 'estimator', not a result"),
+        (lambda h, a: h.pop("seeds"), "'seeds' is None"),
+        (lambda h, a: h.update(seeds=[]), "seeds=\\(\\)"),
+        (lambda h, a: h.update(seeds=[1, 2, 3]), "expected \\(3, 2, 8\\)"),
+        (lambda h, a: h.update(scalers=[0]), "'scalers' is .*expected 2 whole numbers"),
+        (lambda h, a: h.update(splits=[0, 7]), "'splits/7/train' is missing"),
+        (lambda h, a: h.update(history=["loss", 3]), "'history' is .* expected names"),
+        (lambda h, a: h["history"].append("valid/f1"), "'history/valid/f1' is missing"),
+        (lambda h, a: h["cost"].update(params="4"), "'params' is '4'"),
+        (lambda h, a: h["method"].update(name="os.system"), "unknown method 'os.system'"),
+        (lambda h, a: h["method"]["settings"].update(colour=1), "colour"),
+        (lambda h, a: h["method"]["settings"].update(hidden={}), "cannot be built again"),
+        (lambda h, a: h["method"]["settings"].update(hidden=[5]), "expected \\(2, 5\\)"),
+        (lambda h, a: h["spec"].update(colour=1), "colour"),
+        (lambda h, a: h["spec"].update(num_features="8"), "cannot be built again"),
+        (lambda h, a: a.pop("scores"), "'scores' is missing"),
+        (lambda h, a: a.pop("scalers/1/shift"), "'scalers/1/shift' is missing"),
+        (lambda h, a: a.pop("input_connections"), "'input_connections' is missing"),
+        (lambda h, a: a.update(scores=a["scores"][:, 1:]), "'scores' has the shape \\(2, 7\\)"),
+        (lambda h, a: a.update(selected=a["scores"][:, :3]), "'selected' has the type float32"),
+        (lambda h, a: a.pop("states/key"), "'states/key' is missing"),
+        (lambda h, a: a.update({"states/params/bias": a["scores"]}), "no 'states/params/bias'"),
+        (
+            lambda h, a: a.update({"states/step": a["states/step"].astype(np.int64)}),
+            "'states/step' has the type int64; expected int32",
+        ),
+    ],
+)
+def test_what_is_no_result_of_the_method_is_refused(
+    change: Change, reason: str, packed: tuple[dict, dict]
+) -> None:
+    change(*packed)
+    with pytest.raises(DataError, match=reason):
+        persist.unpack(*packed)
+
+
+def test_load_names_the_file(packed: tuple[dict, dict], tmp_path: Path) -> None:
+    header, arrays = packed
+    persist.write(tmp_path / "a", {**header, "kind": "estimator"}, arrays)
+    with pytest.raises(DataError, match="a: this is of the kind 'estimator'"):
+        persist.load(tmp_path / "a")
+
+
+def test_other_kinds_share_the_format(packed: tuple[dict, dict], tmp_path: Path) -> None:
+    header, arrays = packed
+    names = np.array(["first", "zweite", "tr\u00e9s"])
+    path = tmp_path / "estimator"
+    persist.write(path, {"kind": "estimator", "result": header}, {**arrays, "names": names})
+    found, stored = persist.read(path)
+    assert found["kind"] == "estimator" and found["fsjax"] == fsjax.__version__
+    assert_same(stored.pop("names"), names)
+    assert persist.unpack(found["result"], stored).dataset == header["dataset"]
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays", "reason"),
+    [
+        ({}, {"a": np.array([object()])}, "'a' has the type object, which needs pickle"),
+        ({}, {"header": np.zeros(2)}, "as 'header'"),
+        ({}, {"file": np.zeros(2)}, "as 'file'"),
+        ({"a": object()}, {}, "cannot be written as JSON"),
+    ],
+)
+def test_what_needs_pickle_is_not_written(
+    header: dict, arrays: dict, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a"
+    path.write_text("older")
+    with pytest.raises(ConfigError, match=reason):
+        persist.write(path, {"kind": "a", **header}, arrays)
+    assert path.read_text() == "older"
+
+
+def _head(**changes: Any) -> np.ndarray:
+    header = {"format": "fsjax", "version": 1, "kind": "result", "fsjax": "9.9", **changes}
+    return np.frombuffer(json.dumps(header).encode(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ({"x": np.zeros(2)}, "it has no array 'header'"),
+        ({"header": np.zeros(2)}, "its header is no JSON"),
+        ({"header": np.frombuffer(b"\xff{", np.uint8)}, "its header is no JSON"),
+        ({"header": np.frombuffer(b"[" * 100_000, np.uint8)}, "its header is no JSON"),
+        ({"header": np.frombuffer(b"[1]", np.uint8)}, "another format"),
+        ({"header": _head(format="other")}, "another format"),
+        ({"header": _head(version="1")}, "version is '1'"),
+        ({"header": _head(version=2)}, "version 2 .* by fsjax 9.9; .*install a newer"),
+    ],
+)
+def test_files_of_others_are_refused(entries: dict, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "other.npz"
+    np.savez(path, **entries)
+    with pytest.raises(DataError, match=reason):
+        persist.load(path)
+
+
+def test_broken_files_are_refused(saved: dict[str, Path], tmp_path: Path) -> None:
+    path, whole = tmp_path / "broken", saved["ip_cae"].read_bytes()
+
+    def refused(reason: str, content: bytes) -> None:
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=reason):
+            persist.load(path)
+
+    with pytest.raises(DataError, match="cannot be read: No such file"):
+        persist.load(path)
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        persist.load(tmp_path)
+    refused("no npz file", b"")
+    refused("no npz file", b"seed,accuracy\n0,99\n")
+    for length in (10, len(whole) // 2, len(whole) - 1):
+        refused("incomplete", whole[:length])
+    middle = len(whole) // 4
+    refused("cannot be read", whole[:middle] + bytes(50) + whole[middle + 50 :])
+    table = whole.index(b"PK\x01\x02")
+    refused("is broken", whole[:table] + bytes(8) + whole[table + 8 :])
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("header.npy", "no array")
+    with pytest.raises(DataError, match="'header' is no array"):
+        persist.load(path)
+
+
+class _Trap:
+    """Unpickling it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["header", "scores"])
+def test_pickles_are_never_opened(name: str, tmp_path: Path) -> None:
+    sprung, path = tmp_path / "sprung", tmp_path / "trap.npz"
+    np.savez(path, **{"header": _head(), name: np.array([_Trap(sprung)], object)})
+    with np.load(path, allow_pickle=True) as stored:
+        stored[name]
+    assert sprung.exists()
+    sprung.unlink()
+    with pytest.raises(DataError, match=f"'{name}' cannot be read: Object arrays"):
+        persist.load(path)
+    assert not sprung.exists()
