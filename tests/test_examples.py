@@ -39,3 +39,19 @@ def test_binmask_cnn() -> None:
     assert accuracy > 0.85
     assert sorted(closed) == ["Conv_0/kernel", "Conv_1/kernel", "Dense_0/kernel"]
     assert closed["Dense_0/kernel"] > 0.3
+
+
+def test_pixels_of_digits(tmp_path: Path) -> None:
+    accuracy = load("digits_pixels").main(n_seeds=2, num_epochs=15, out=tmp_path / "a.png")
+    assert accuracy["all"] > accuracy["selected"] > accuracy["random"] + 0.05
+    assert (tmp_path / "a.png").exists()
+
+
+def test_informative_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = load("informative_columns")
+    results = example.main(num_columns=100, num_epochs=60, out=tmp_path / "a.png")
+    assert len(results["STG"]["found"]) > len(results["Fisher score"]["found"])
+    for found in results.values():
+        assert len(found["found"]) + len(found["wrong"]) == 5
+        assert len(found["found"]) + len(found["missed"]) == 5
+    assert "missed" in capsys.readouterr().out

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from fsjax import methods
 from fsjax.estimators.base import Selector
-from fsjax.estimators.factory import NETWORK_PARAMETERS, parameters_of, selector
+from fsjax.estimators.factory import selector
 from fsjax.estimators.files import load
+from fsjax.methods.network import NetworkOptions
 
 _CONCRETE = {"num_epochs": 200, "batch_size": 64}
 _FIXED = {"num_epochs": 100, "batch_size": 64}
 _AUTOENCODER = {"batch_size": 128}
 _SPARSE = {"num_epochs": 100, "batch_size": 100}
 _NETWORK = {
-    "options": NETWORK_PARAMETERS,
+    "options": NetworkOptions,
     "num_epochs": 100,
     "batch_size": 256,
     "min_steps_per_epoch": 30,
@@ -26,7 +27,7 @@ _NETWORK = {
 
 CAE = selector("CAE", methods.cae, **_CONCRETE)
 IPCAE = selector("IPCAE", methods.ip_cae, **_CONCRETE)
-GJSD = selector("GJSD", methods.gjsd, options=parameters_of(methods.cae), **_CONCRETE)
+GJSD = selector("GJSD", methods.gjsd, options=methods.cae, **_CONCRETE)
 WAST = selector("WAST", methods.wast, num_epochs=10, **_AUTOENCODER)
 QuickSelection = selector("QuickSelection", methods.quick_selection, num_epochs=100, **_AUTOENCODER)
 CTRESim = selector("CTRESim", methods.ctre_sim, **_SPARSE)
@@ -40,7 +41,7 @@ BinMask = selector("BinMask", methods.binmask, **_NETWORK)
 STG = selector(
     "STG",
     methods.stg,
-    options=NETWORK_PARAMETERS,
+    options=NetworkOptions,
     num_epochs=100,
     batch_size=128,
     min_steps_per_epoch=10,

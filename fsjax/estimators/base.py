@@ -256,6 +256,10 @@ class Selector(SelectorMixin, BaseEstimator):
         """``random_state``, the next number and so on; drawn where it is no number."""
         count = check_whole("n_seeds", self.n_seeds)
         if isinstance(self.random_state, int | np.integer):
+            if not 0 <= self.random_state <= _SEED_LIMIT:
+                raise ConfigError(
+                    f"random_state={self.random_state}; choose a seed from 0 to {_SEED_LIMIT}"
+                )
             return tuple(int(self.random_state) + i for i in range(count))
         first = int(check_random_state(self.random_state).randint(_SEED_LIMIT))
         return tuple(first + i for i in range(count))

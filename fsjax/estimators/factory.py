@@ -9,7 +9,6 @@ from typing import Any
 
 from fsjax.estimators.base import Selector
 from fsjax.method import Method
-from fsjax.methods.network import NetworkOptions
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -50,26 +49,20 @@ Attributes:
 """
 
 
-def parameters_of(build: Callable[..., Method]) -> dict[str, Any]:
-    """Keyword arguments of a method and their defaults, without the number of columns."""
+def _parameters_of(source: Callable[..., Method] | type) -> dict[str, Any]:
+    """Keyword arguments of a method (or options class) and their defaults, without K."""
     return {
         name: parameter.default
-        for name, parameter in inspect.signature(build).parameters.items()
+        for name, parameter in inspect.signature(source).parameters.items()
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name != "num_features"
     }
-
-
-#: Options of the methods around an ordinary network.
-NETWORK_PARAMETERS = {
-    name: field.default for name, field in NetworkOptions.__dataclass_fields__.items()
-}
 
 
 def selector(
     class_name: str,
     build: Callable[..., Method],
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Callable[..., Method] | type | None = None,
     num_epochs: int,
     batch_size: int | None,
     **training: Any,
@@ -79,12 +72,13 @@ def selector(
     Args:
       class_name: what the class is called in :mod:`fsjax.estimators`.
       build: the method, from ``fsjax.methods``.
-      options: further arguments that it takes, with their defaults.
+      options: where its ``**options`` come from, a method or ``NetworkOptions``.
       num_epochs: the default number of epochs.
       batch_size: the default rows per step; ``None`` takes all training rows.
       **training: fixed arguments of :func:`fsjax.fit`.
     """
-    own = {**(options or {}), **parameters_of(build)}
+    further = {} if options is None else _parameters_of(options)
+    own = {**_parameters_of(build), **further, **_parameters_of(build)}
     image = {"image_shape": None} if "network" in own else {}
     fit_options = {"num_epochs": num_epochs, "batch_size": batch_size}
     common = {name: default for name, (default, _) in COMMON.items()}
@@ -115,7 +109,7 @@ def selector(
         {
             "__init__": __init__,
             "__module__": "fsjax.estimators",
-            "__doc__": _documentation(build, tasks, fit_options, bool(image)),
+            "__doc__": _documentation(build, options, tasks, fit_options, bool(image)),
             "method_name": build().name,
             "method_parameters": tuple(own),
             "training": training,
@@ -124,16 +118,24 @@ def selector(
 
 
 def _documentation(
-    build: Callable[..., Method], tasks: tuple[str, ...], training: Mapping[str, Any], image: bool
+    build: Callable[..., Method],
+    options: Callable[..., Method] | type | None,
+    tasks: tuple[str, ...],
+    training: Mapping[str, Any],
+    image: bool,
 ) -> str:
     text = inspect.getdoc(build) or ""
-    idea, _, rest = text.partition("\nArgs:\n")
-    arguments = rest.partition("\nReturns:\n")[0].partition("\nRaises:\n")[0]
+    idea = text.partition("\nArgs:\n")[0].strip()
     gates = build().gates is not None
     none = "keeps the columns whose gate opens" if gates else "takes half of them"
     lines = _argument("n_features_to_select", _FIRST.format(none=none))
     lines += _argument("task", " or ".join(f"``{task!r}``" for task in tasks) + ".")
-    lines += _without_number(arguments)
+    told = {"num_features", "**options"}
+    for source in (build, options):
+        for names, entry in _entries("" if source is None else inspect.getdoc(source) or ""):
+            if not told.issuperset(names):
+                lines += entry
+            told |= names
     if image:
         meaning = "``(H, W)`` or ``(H, W, channels)``, for networks of images."
         lines += _argument("image_shape", meaning)
@@ -142,19 +144,22 @@ def _documentation(
     for name, (_, meaning) in COMMON.items():
         lines += _argument(name, meaning)
     body = textwrap.indent("\n".join(lines), "  ")
-    return f"{idea.strip()}\n\nArgs:\n{body}\n{_LEARNT}"
+    return f"{idea}\n\nArgs:\n{body}\n{_LEARNT}"
 
 
 def _argument(name: str, meaning: str) -> list[str]:
     return textwrap.wrap(f"{name}: {meaning}", 96, subsequent_indent="  ")
 
 
-def _without_number(arguments: str) -> list[str]:
-    """The argument lines of a method's docstring, without those of ``num_features``."""
-    kept, skipping = [], False
-    for line in inspect.cleandoc(arguments).split("\n"):
-        if not line.startswith(" "):
-            skipping = line.startswith("num_features:")
-        if not skipping and line:
-            kept.append(line)
-    return kept
+def _entries(text: str) -> list[tuple[set[str], list[str]]]:
+    """The names and lines of every entry under ``Args`` or ``Attributes`` of a docstring."""
+    _, _, section = text.replace("\nAttributes:\n", "\nArgs:\n").partition("\nArgs:\n")
+    section = section.partition("\n\n")[0]
+    entries: list[tuple[set[str], list[str]]] = []
+    for line in inspect.cleandoc(section).split("\n"):
+        if line.startswith(" "):
+            entries[-1][1].append(line)
+        elif line:
+            names = {name.strip() for name in line.partition(":")[0].split(",")}
+            entries.append((names, [line]))
+    return entries

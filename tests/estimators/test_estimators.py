@@ -1,0 +1,313 @@
+"""Estimators in the hands of a scikit-learn user: tables, pipelines, searches, mistakes."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fsjax
+from fsjax import estimators
+from fsjax.errors import ConfigError, DataError
+from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector
+
+#: Fewest epochs and smallest networks of every class, for tests of what surrounds the training.
+TINY: dict[str, dict[str, Any]] = {
+    **{name: {"hidden": (4,)} for name in ESTIMATORS},
+    "lassonet": {"hidden": (4,), "dense_epochs": 5, "path_epochs": 1, "path_multiplier": 4.0},
+}
+
+ROWS, COLUMNS = 60, 6
+
+
+def table(kind: str = "classes") -> tuple[np.ndarray, np.ndarray]:
+    """Column 2 tells the target; columns 0 and 5 are constant and noise."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(ROWS, COLUMNS))
+    x[:, 0] = 3.0
+    if kind == "classes":
+        return x, np.where(x[:, 2] > 0, "high", "low")
+    if kind == "several":
+        return x, np.stack([x[:, 2], 2.0 * x[:, 2] + 1.0], axis=1)
+    return x, 3.0 * x[:, 2] + 1.0
+
+
+def quick(**changes: Any) -> FisherScore:
+    """The cheapest of them: all that use it share one program."""
+    options = {"n_features_to_select": 2, "hidden": (4,), "num_epochs": 3, "learning_rate": 0.1}
+    return FisherScore(**{**options, **changes})
+
+
+@pytest.fixture(scope="module")
+def fitted() -> FisherScore:
+    return quick(n_seeds=2).fit(*table())
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_class_fits_selects_and_predicts(name: str) -> None:
+    x, y = table()
+    estimator = ESTIMATORS[name](n_features_to_select=2, **TINY[name])
+    epochs = 400 if name == "lassonet" else 2
+    estimator.set_params(num_epochs=epochs)
+    if "strength" in estimator.get_params():
+        estimator.set_params(search=False)
+    found = estimator.fit(x, y)
+    assert found is estimator
+    assert estimator.get_support().sum() == estimator.n_features_ == 2
+    assert not estimator.get_support()[0], "constant columns are not taken"
+    assert sorted(estimator.ranking_) == list(range(1, COLUMNS + 1))
+    assert estimator.ranking_[estimator.get_support()].max() == 2
+    assert estimator.scores_.shape == estimator.selection_frequency_.shape == (COLUMNS,)
+    assert estimator.transform(x).shape == (ROWS, 2)
+    if estimator.task == "reconstruction":
+        assert not hasattr(estimator, "predict")
+    else:
+        assert set(estimator.predict(x)) <= {"high", "low"}
+        np.testing.assert_allclose(estimator.predict_proba(x).sum(axis=1), 1.0, rtol=1e-6)
+
+
+def test_it_is_the_fit_of_the_library(fitted: FisherScore) -> None:
+    x, y = table()
+    split = fitted.result_.splits[0]
+    again = fsjax.fit(
+        fsjax.methods.fisher_score(2, hidden=(4,), learning_rate=0.1),
+        (x, y),
+        seeds=(0, 1),
+        num_epochs=3,
+        split=split,
+        scaling="standard",
+    )
+    np.testing.assert_array_equal(again.scores, fitted.result_.scores)
+    np.testing.assert_array_equal(again.predict(x), fitted.result_.predict(x))
+    assert fitted.selected_[0][0] == 2
+
+
+def test_frames_keep_their_names(fitted: FisherScore) -> None:
+    x, y = table()
+    frame = pd.DataFrame(x, columns=list("abcdef"))
+    estimator = quick().fit(frame, pd.Series(y))
+    assert "c" in estimator.get_feature_names_out()
+    out = estimator.set_output(transform="pandas").transform(frame)
+    assert list(out.columns) == list(estimator.get_feature_names_out())
+    np.testing.assert_array_equal(out["c"], frame["c"])
+    back = estimator.inverse_transform(out)
+    assert back.shape == x.shape and (np.asarray(back)[:, ~estimator.get_support()] == 0).all()
+    with pytest.raises(ValueError, match="feature names"):
+        estimator.predict(frame[list("bacdef")])
+
+
+def test_polars_frames() -> None:
+    polars = pytest.importorskip("polars")
+    x, y = table()
+    frame = polars.DataFrame(x, schema=list("abcdef"))
+    estimator = quick().fit(frame, y).set_output(transform="polars")
+    out = estimator.transform(frame)
+    assert isinstance(out, polars.DataFrame) and "c" in out.columns
+    np.testing.assert_array_equal(estimator.predict(frame), estimator.predict(x))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float64])
+def test_kinds_of_numbers(dtype: type) -> None:
+    x, y = table()
+    x = np.round(10 * x).astype(dtype)
+    estimator = quick().fit(x, y)
+    assert estimator.transform(x).dtype == dtype
+    assert estimator.get_support()[2]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "several"])
+def test_regression(kind: str) -> None:
+    x, y = table(kind)
+    estimator = IPCAE(
+        2, task="regression", hidden=(8,), num_epochs=60, learning_rate=0.03, batch_size=16
+    )
+    assert estimator.fit(x, y).predict(x).shape == y.shape
+    assert estimator.score(x, y) > 0.8
+    assert not hasattr(estimator, "predict_proba")
+
+
+def test_labels_play_no_part_without_supervision() -> None:
+    x, y = table()
+    options = {"n_features_to_select": 2, "hidden": (4,), "num_epochs": 2}
+    with_labels, without = WAST(**options).fit(x, y), WAST(**options).fit(x)
+    np.testing.assert_array_equal(with_labels.scores_, without.scores_)
+
+
+def test_weights_of_rows_and_of_classes() -> None:
+    x, y = table()
+    rng = np.random.default_rng(1)
+    noise = rng.permutation(y)
+    both_x, both_y = np.concatenate([x, x]), np.concatenate([y, noise])
+    weight = np.repeat([1.0, 0.0], ROWS)
+    plain, weighted = quick().fit(x, y), quick().fit(both_x, both_y, sample_weight=weight)
+    np.testing.assert_array_equal(plain.predict_proba(x), weighted.predict_proba(x))
+
+    lean = quick(class_weight={"high": 50.0, "low": 1.0}, num_epochs=30).fit(x, noise)
+    even = quick(num_epochs=30).fit(x, noise)
+    assert (lean.predict(x) == "high").mean() > 0.9 > (even.predict(x) == "high").mean()
+    with pytest.raises(ConfigError, match="class_weight"):
+        WAST(class_weight="balanced").fit(x)
+
+
+def test_pipelines_and_searches() -> None:
+    x, y = table()
+    pipeline = make_pipeline(StandardScaler(), quick())
+    search = GridSearchCV(pipeline, {"fisherscore__n_features_to_select": [1, 3]}, cv=2)
+    search.fit(x, y)
+    assert search.best_estimator_[-1].n_features_ in (1, 3)
+    assert len(cross_val_score(clone(quick()), x, y, cv=2)) == 2
+
+
+def test_a_method_picks_its_own_number() -> None:
+    x, y = table()
+    estimator = STG(hidden=(4,), strength=0.5, num_epochs=60, batch_size=16).fit(x, y)
+    assert estimator.n_features_ == estimator.get_support().sum() < COLUMNS
+    assert estimator.get_support()[2]
+    assert quick(n_features_to_select=None).fit(x, y).n_features_ == COLUMNS // 2
+    assert quick(n_features_to_select=0.5).fit(x, y).n_features_ == 3
+
+
+def test_more_seeds_agree_on_one_selection() -> None:
+    x, y = table()
+    estimator = IPCAE(2, hidden=(4,), num_epochs=2, n_seeds=3, random_state=5).fit(x, y)
+    assert len(estimator.selected_) == 3 and estimator.result_.seeds == (5, 6, 7)
+    assert estimator.get_support().sum() == 2
+    assert estimator.history_["train/loss"].shape == (3, 2)
+    counts = sum(np.isin(np.arange(COLUMNS), one) for one in estimator.selected_)
+    np.testing.assert_allclose(estimator.selection_frequency_, counts / 3)
+    again = clone(estimator).fit(x, y)
+    np.testing.assert_array_equal(again.predict_proba(x), estimator.predict_proba(x))
+
+
+def test_rows_to_validate_on() -> None:
+    x, y = table()
+    estimator = quick(validation_data=(x[:20], y[:20])).fit(x[20:], y[20:])
+    assert list(estimator.result_.splits[0].valid) == list(range(40, 60))
+    assert "valid/loss" not in quick(validation_fraction=0).fit(x, y).history_
+
+
+def test_pickle_and_joblib(fitted: FisherScore, tmp_path: Path) -> None:
+    x, _ = table()
+    expected = fitted.predict_proba(x)
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.predict_proba(x), expected)
+    stream = io.BytesIO()
+    joblib.dump(fitted, stream)
+    stream.seek(0)
+    np.testing.assert_array_equal(joblib.load(stream).support_, fitted.support_)
+
+
+def test_saved_and_loaded_in_a_fresh_process(fitted: FisherScore, tmp_path: Path) -> None:
+    x, _ = table()
+    fitted.save(tmp_path / "model.npz")
+    copy = estimators.load(tmp_path / "model.npz")
+    assert copy.get_params() == fitted.get_params()
+    for name in ("classes_", "support_", "ranking_", "scores_", "selection_frequency_"):
+        np.testing.assert_array_equal(getattr(copy, name), getattr(fitted, name))
+    np.save(tmp_path / "x.npy", x)
+    program = (
+        "import sys, numpy as np; from fsjax import estimators; "
+        "model = estimators.load(sys.argv[1]); "
+        "np.save(sys.argv[3], model.predict_proba(np.load(sys.argv[2])))"
+    )
+    paths = [str(tmp_path / name) for name in ("model.npz", "x.npy", "p.npy")]
+    subprocess.run([sys.executable, "-c", program, *paths], check=True)
+    np.testing.assert_allclose(np.load(paths[2]), fitted.predict_proba(x), rtol=1e-6)
+
+
+def test_files_that_are_no_estimator(fitted: FisherScore, tmp_path: Path) -> None:
+    fsjax.save(fitted.result_, tmp_path / "result.npz")
+    with pytest.raises(DataError, match="no estimator"):
+        estimators.load(tmp_path / "result.npz")
+    with pytest.raises(ConfigError, match="random_state"):
+        quick(random_state=np.random.RandomState(0)).fit(*table()).save(tmp_path / "x.npz")
+    with pytest.raises(NotFittedError):
+        quick().save(tmp_path / "x.npz")
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"n_features_to_select": 7}, "X has 6 columns; choose at most 6"),
+    ({"n_features_to_select": 0}, "whole number from 1 to 6"),
+    ({"n_features_to_select": 1.5}, "share above 0"),
+    ({"n_features_to_select": "two"}, "whole number from 1 to 6"),
+    ({"task": "clasification"}, "did you mean 'classification'"),
+    ({"task": "regression"}, "allowed: 'classification'"),
+    ({"hidden": (0,)}, "hidden"),
+    ({"learning_rate": -1.0}, "learning_rate"),
+    ({"n_seeds": 0}, "n_seeds=0"),
+    ({"random_state": -1}, "seed"),
+    ({"num_epochs": 0}, "num_epochs=0"),
+    ({"batch_size": 0}, "batch_size=0"),
+    ({"validation_fraction": 1.0}, "validation_fraction"),
+    ({"validation_data": 3}, "pair"),
+    ({"standardize": "minmx"}, "did you mean 'minmax'"),
+    ({"class_weight": "balancd"}, "class_weight"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), MISTAKES, ids=[next(iter(m[0])) for m in MISTAKES])
+def test_mistakes_are_told_before_training(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        quick(**changes).fit(*table())
+
+
+def test_missing_values_are_named() -> None:
+    x, y = table()
+    frame = pd.DataFrame(x, columns=list("abcdef"))
+    frame.loc[3, "e"] = np.nan
+    with pytest.raises(DataError, match=r"NaN in 1 of 6 columns: 'e'.*SimpleImputer"):
+        quick().fit(frame, y)
+    make_pipeline(SimpleImputer(), quick()).fit(frame, y)
+    with pytest.raises(DataError, match="infinity"):
+        quick().fit(frame.fillna(np.inf), y)
+
+
+def test_labels_that_do_not_fit() -> None:
+    x, y = table()
+    with pytest.raises(ValueError, match="one class only"):
+        quick().fit(x, np.full(ROWS, "same"))
+    with pytest.raises(ValueError, match="requires y"):
+        quick().fit(x)
+    with pytest.raises(TypeError, match=r"(?i)sparse"):
+        import scipy.sparse
+
+        quick().fit(scipy.sparse.csr_matrix(x), y)
+
+
+def test_documentation_names_every_argument() -> None:
+    for estimator in ESTIMATORS.values():
+        text = estimator.__doc__
+        for name in estimator().get_params():
+            assert name in text, f"{estimator.__name__}: {name}"
+
+
+def test_selection_beats_chance_on_digits() -> None:
+    x, y = load_digits(return_X_y=True)
+    scores = {}
+    for estimator in (
+        FisherScore(8, num_epochs=15),
+        estimators.RandomSelection(8, num_epochs=15),
+    ):
+        scores[type(estimator).__name__] = estimator.fit(x[:1200], y[:1200]).score(
+            x[1200:], y[1200:]
+        )
+    assert scores["FisherScore"] > scores["RandomSelection"] > 0.2
+
+
+def test_subclasses_are_selectors() -> None:
+    assert all(issubclass(one, Selector) for one in ESTIMATORS.values())
