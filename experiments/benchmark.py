@@ -17,7 +17,13 @@ import jax
 from absl import flags
 
 import fsjax
-from experiments import benchmark_concrete, benchmark_selectors, benchmark_sparse, cli
+from experiments import (
+    benchmark_concrete,
+    benchmark_estimators,
+    benchmark_selectors,
+    benchmark_sparse,
+    cli,
+)
 from fsjax.errors import ConfigError, nearest
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")
@@ -27,7 +33,7 @@ _CPU_DEVICES = flags.DEFINE_integer("cpu_devices", 0, "CPU devices of a worker; 
 
 def main() -> None:
     """Entry point."""
-    parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors)
+    parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors, benchmark_estimators)
     cases = {name: case for part in parts for name, case in part.cases().items()}
     if _WORKER.value:
         if _CPU_DEVICES.value:
