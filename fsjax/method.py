@@ -60,6 +60,7 @@ class Spec(NamedTuple):
       repeats: times that an epoch visits every training row.
       image_shape: ``(H, W)`` or ``(H, W, channels)`` where a row is an image, else ``None``.
       image_order: ``C`` where rows hold pixels line by line, ``F`` column by column.
+      groups: the group of each column, where columns are chosen together (:mod:`fsjax.groups`).
     """
 
     num_features: int
@@ -74,6 +75,12 @@ class Spec(NamedTuple):
     repeats: int = 1
     image_shape: tuple[int, ...] | None = None
     image_order: str = "C"
+    groups: tuple[int, ...] | None = None
+
+    @property
+    def num_units(self) -> int:
+        """How many there are to choose from: groups, or D columns."""
+        return self.num_features if self.groups is None else max(self.groups) + 1
 
     @property
     def steps_per_epoch(self) -> int:
@@ -129,7 +136,7 @@ class TrainState:
       opt_state: state of ``Method.optimizer``.
       hyper: hyperparameters as float32 scalars: traced, so other values do not recompile.
       feature_mask: ``(D,)`` bool: columns that may be selected. Columns that are constant in the
-        training rows are false.
+        training rows are false. ``(G,)`` where groups are chosen.
       extra: whatever else the method carries (importances, smoothed masks, ...).
       best: the snapshot with the best validation value.
       value: scalar float32, what the newest epoch was judged by: the validation loss, or minus the
@@ -195,7 +202,7 @@ def create_state(
         masks=masks,
         opt_state=optimizer.init(params),
         hyper={name: jnp.asarray(value, jnp.float32) for name, value in (hyper or {}).items()},
-        feature_mask=jnp.ones((spec.num_features,), bool),
+        feature_mask=jnp.ones((spec.num_units,), bool),
         extra=extra,
         best=Snapshot(*kept, jnp.full((), jnp.inf, jnp.float32), zero),
         value=jnp.full((), jnp.inf, jnp.float32),
@@ -243,6 +250,8 @@ class Method(NamedTuple):
       num_features: K, where the method fixes it; ``None`` otherwise.
       best_by: what tells the best epoch unless the user says so, one of :data:`BEST_BY`: ``last``
         for methods that select or prune as they go, whose early epochs would win otherwise.
+      takes_groups: whether the method chooses groups of columns where ``Spec.groups`` has them;
+        ``score``, ``picks`` and ``gates`` are then about groups.
       tasks: the tasks that the method is for; the first is its default.
       settings: the hyperparameters by name, hashable; tells this method from others of its name.
     """
@@ -266,5 +275,6 @@ class Method(NamedTuple):
     input_connections: Callable[[TrainState], Array] | None = None
     num_features: int | None = None
     best_by: str = "loss"
+    takes_groups: bool = False
     tasks: tuple[str, ...] = TASKS
     settings: tuple[tuple[str, Any], ...] = ()

@@ -177,7 +177,7 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         num_features=num_features,
         seeds=seeds,
         selected=_array(arrays, "selected", (rows, num_features), "iu"),
-        scores=_array(arrays, "scores", (rows, columns), "f"),
+        scores=_array(arrays, "scores", (rows, spec.num_units), "f"),
         metrics={
             name: _array(arrays, f"metrics/{name}", (rows,), "biuf")
             for name in _names(header, "metrics")
@@ -375,7 +375,7 @@ def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, T
 
 def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
     """Shapes and types of :func:`_slim` states, without any computation."""
-    mask = jax.ShapeDtypeStruct((num_seeds, spec.num_features), bool)
+    mask = jax.ShapeDtypeStruct((num_seeds, spec.num_units), bool)
     seeds = np.zeros(num_seeds, np.uint32)
     return _slim(jax.eval_shape(lambda mask: init_states(method, spec, seeds, mask), mask))
 

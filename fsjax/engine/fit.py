@@ -24,6 +24,7 @@ from fsjax.engine.seeds import choose_seed_axis
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import embedded_metrics
+from fsjax.groups import any_column, check_groups
 from fsjax.method import BEST_BY, CONNECTION_EPOCHS, Method, Spec, TrainState
 from fsjax.tasks import TASKS
 
@@ -48,6 +49,7 @@ def fit(
     valid_fraction: float | None = None,
     noise_std: float = 0.0,
     sample_weight: np.ndarray | None = None,
+    groups: Sequence[int] | None = None,
     best_by: str | None = None,
     record_test: bool = False,
     seed_axis: str = "auto",
@@ -82,6 +84,10 @@ def fit(
         once (WAST, appendix G), at least 0.
       sample_weight: ``(N,)`` weights above 0 of the rows in the losses of training and validation;
         each batch is divided by the sum of its own. Test metrics weigh all rows alike.
+      groups: ``(D,)`` whole numbers from 0 to G - 1, the group of each column. Groups are then
+        chosen as a whole: K counts them, and ``selected``, ``scores`` and what else the result
+        has for columns is for groups. For the concrete selectors, BinMask (inputs), STG and
+        LassoNet.
       best_by: what tells the epoch whose state is kept: the lowest validation ``loss``, the
         highest validation ``accuracy`` or (two classes) ``auc``, or ``last`` for the last epoch.
         By default what the method says: ``last`` for those that prune as they go, else ``loss``.
@@ -152,8 +158,16 @@ def _fit(
     axis = choose_seed_axis(options.seed_axis, len(options.seeds))
     best_by = method.best_by if options.best_by is None else options.best_by
     _check_best_by(best_by, task, dataset)
+    groups = check_groups(options.groups, dataset.num_features)
+    if groups is not None and not method.takes_groups:
+        raise ConfigError(
+            f"{method.name} chooses single columns; for groups take ip_cae, cae, gjsd, binmask on "
+            "the inputs, stg or lassonet"
+        )
     for k in sizes:
         check_num_features(k, dataset.num_features)
+        if groups is not None and k > max(groups) + 1:
+            raise ConfigError(f"num_features={k} but there are {max(groups) + 1} groups")
     prepared = prepare(
         dataset,
         task=task,
@@ -177,7 +191,9 @@ def _fit(
         drop_last=options.drop_last,
         best_by=best_by,
         min_steps=options.min_steps_per_epoch,
-    )
+    )._replace(groups=groups)
+    constant = (~prepared.feature_mask).sum(axis=1)
+    prepared = prepared._replace(feature_mask=any_column(prepared.feature_mask, groups))
     seeds = tuple(int(s) for s in options.seeds)
     # Fails on a network that cannot take these shapes, before anything is trained.
     jax.eval_shape(lambda: method.init(jax.random.key(0), spec))
@@ -207,7 +223,7 @@ def _fit(
     else:
         outcomes = search_strengths(method, seeds, sizes, prepared, run, folder)
     return [
-        _result(method, dataset, spec, seeds, k, prepared, trained, found)
+        _result(method, dataset, spec, seeds, k, prepared, constant, trained, found)
         for k, (trained, found) in zip(sizes, outcomes, strict=True)
     ]
 
@@ -314,6 +330,7 @@ def _result(
     seeds: tuple[int, ...],
     k: int,
     prepared: Prepared,
+    constant: np.ndarray,
     trained: Trained,
     found: Found | None,
 ) -> FitResult:
@@ -354,7 +371,7 @@ def _result(
         states=states,
         scalers=prepared.scalers,
         splits=prepared.splits,
-        constant_columns=np.asarray((~prepared.feature_mask).sum(axis=1)),
+        constant_columns=constant,
         connection_epochs=() if connections is None else counted,
         input_connections=connections,
     )

@@ -33,6 +33,7 @@ class FitOptions:
     valid_fraction: float | None
     noise_std: float
     sample_weight: np.ndarray | None
+    groups: Sequence[int] | None
     best_by: str | None
     record_test: bool
     seed_axis: str

@@ -123,8 +123,9 @@ class FitResult:
           DataError: if the number of columns differs.
         """
         x = np.asarray(x)
-        if x.ndim != 2 or x.shape[1] != self.scores.shape[1]:
-            raise DataError(f"X has shape {x.shape}; expected (N, {self.scores.shape[1]})")
+        columns = self.states.spec.num_features
+        if x.ndim != 2 or x.shape[1] != columns:
+            raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
         return np.stack(
             [
                 self._predict_rows(row, apply_scaler(scaler, x))
@@ -156,7 +157,15 @@ class FitResult:
           seed: one of ``seeds``; ``None`` takes the first.
 
         Returns:
-          ``(N, K)``.
+          ``(N, K)``; with groups all columns of the K groups, in the order of the groups.
         """
         row = 0 if seed is None else self.seeds.index(seed)
-        return np.asarray(x)[:, self.selected[row]]
+        return np.asarray(x)[:, self.columns_of(self.selected[row])]
+
+    def columns_of(self, chosen: np.ndarray) -> np.ndarray:
+        """The columns of some groups, group by group; without groups, the columns themselves."""
+        groups = self.states.spec.groups
+        if groups is None:
+            return np.asarray(chosen)
+        found = [np.flatnonzero(np.asarray(groups) == group) for group in chosen]
+        return np.concatenate([np.zeros(0, int), *found])

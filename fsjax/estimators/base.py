@@ -93,7 +93,8 @@ class Selector(SelectorMixin, BaseEstimator):
             raise DataError("y holds one class only in the rows that count; give at least two")
         seeds = self._seeds()
         dataset, split, weight = self._data(X, y, weight, seeds[0])
-        wanted = self._number_to_select()
+        groups = self._groups()
+        wanted = self._number_to_select(int(groups.max()) + 1)
         k = 1 if wanted is None else wanted
         method = self._method(wanted)
         options = {**self.training, "num_epochs": self.num_epochs}
@@ -108,10 +109,11 @@ class Selector(SelectorMixin, BaseEstimator):
             split=split,
             scaling=self._scaling(),
             sample_weight=weight,
+            groups=None if self.groups is None else groups,
             progress=bool(self.verbose),
             **options,
         )
-        self._learn(result, wanted)
+        self._learn(result, wanted, groups)
         return self
 
     def save(self, path: str | Path) -> None:
@@ -139,8 +141,8 @@ class Selector(SelectorMixin, BaseEstimator):
             state = {**state, "result_": persist.unpack(*state["result_"])}
         super().__setstate__(state)
 
-    def _learn(self, result: FitResult, wanted: int | None) -> None:
-        """Sets what is learnt from a result."""
+    def _learn(self, result: FitResult, wanted: int | None, groups: np.ndarray) -> None:
+        """Sets what is learnt from a result, which is about groups, for their columns."""
         if wanted is None:
             gates = usable_gates(result.method, result.states)
             frequency = (gates >= 0.5).mean(axis=0)
@@ -156,14 +158,16 @@ class Selector(SelectorMixin, BaseEstimator):
         else:
             frequency, own = result.selection_frequency, list(result.selected)
             chosen = consensus(result.selected, result.scores, wanted)
-            support = np.zeros(self.n_features_in_, bool)
+            support = np.zeros(result.scores.shape[1], bool)
             support[chosen] = True
-        self.result_, self.support_, self.selected_ = result, support, own
+        ranking = _ranking(support, chosen, frequency, result.scores)
+        self.result_, self.support_ = result, support[groups]
+        self.selected_ = [result.columns_of(one) for one in own]
         self.own_number_ = wanted is None
-        self.scores_ = np.mean(result.scores, axis=0)
-        self.ranking_ = _ranking(support, chosen, frequency, result.scores)
-        self.selection_frequency_ = frequency
-        self.n_features_ = int(support.sum())
+        self.scores_ = np.mean(result.scores, axis=0)[groups]
+        self.ranking_ = ranking[groups]
+        self.selection_frequency_ = frequency[groups]
+        self.n_features_ = int(self.support_.sum())
         self.history_ = {name: np.asarray(values) for name, values in result.history.items()}
 
     def _get_support_mask(self) -> np.ndarray:
@@ -306,10 +310,23 @@ class Selector(SelectorMixin, BaseEstimator):
             weight = np.concatenate([weight, np.ones(len(X_valid))])
         return np.concatenate([X, X_valid]), y, weight
 
-    def _number_to_select(self) -> int | None:
+    def _groups(self) -> np.ndarray:
+        """``(D,)`` the number of each column's group; without groups, of the column."""
+        columns = self.n_features_in_
+        if self.groups is None:
+            return np.arange(columns)
+        labels = np.asarray(self.groups)
+        if labels.shape != (columns,):
+            raise ConfigError(
+                f"groups has shape {labels.shape}; give a label for each of the {columns} columns"
+            )
+        return np.unique(labels, return_inverse=True)[1]
+
+    def _number_to_select(self, choices: int) -> int | None:
         if self.n_features_to_select is None and self._picks_its_number():
             return None
-        return number_to_select(self.n_features_to_select, self.n_features_in_)
+        what = "columns" if self.groups is None else "groups"
+        return number_to_select(self.n_features_to_select, choices, what)
 
     def _picks_its_number(self) -> bool:
         """Whether the method has gates, which open for a number of columns of its own."""

@@ -29,6 +29,11 @@ COMMON: dict[str, tuple[Any, str]] = {
         "for the whole table.",
     ),
     "class_weight": (None, "``'balanced'``, or a weight by class; for classification."),
+    "groups": (
+        None,
+        "``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole and K "
+        "counts them; for the concrete selectors, BinMask, STG and LassoNet.",
+    ),
     "verbose": (False, "show a progress bar."),
 }
 

@@ -78,13 +78,16 @@ def load(path: str | Path) -> Selector:
             as_text = name == "feature_names_in_"
             setattr(estimator, name, values.astype(object) if as_text else values)
     result = persist.unpack(result, arrays)
-    estimator._learn(result, None if own_number else result.num_features)
+    wanted = None if own_number else result.num_features
+    estimator._learn(result, wanted, estimator._groups())
     return estimator
 
 
 def _to_json(name: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):

@@ -12,13 +12,14 @@ from fsjax.data.checks import name_some
 from fsjax.errors import ConfigError, DataError
 
 
-def number_to_select(given: float | None, num_columns: int) -> int:
+def number_to_select(given: float | None, num_columns: int, what: str = "columns") -> int:
     """K, from what ``n_features_to_select`` is.
 
     Args:
       given: a whole number from 1 to D, a share in (0, 1] of the columns (rounded, at least one),
         or ``None`` for half of them, as in ``sklearn.feature_selection.RFE``.
       num_columns: D.
+      what: they are, for the message.
 
     Raises:
       ConfigError: for anything else.
@@ -36,7 +37,7 @@ def number_to_select(given: float | None, num_columns: int) -> int:
         raise ConfigError(f"n_features_to_select={given}; {advice}")
     if given > num_columns:
         raise ConfigError(
-            f"n_features_to_select={given} but X has {num_columns} columns; choose at most "
+            f"n_features_to_select={given} but X has {num_columns} {what}; choose at most "
             f"{num_columns}"
         )
     return int(given)

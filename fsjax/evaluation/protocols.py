@@ -62,6 +62,8 @@ def evaluate(
         retrain=retrain,
         task=result.task,
     )
+    if result.states.spec.groups is not None and set(protocols) != {"embedded"}:
+        raise ConfigError("for groups of columns there is only the protocol 'embedded'")
     metrics: dict[str, np.ndarray] = {}
     if "embedded" in protocols:
         metrics.update(result.metrics)

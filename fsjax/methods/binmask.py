@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from fsjax.errors import ConfigError, check_whole
+from fsjax.groups import expand
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.methods.cached import cached_method
 from fsjax.methods.checks import check_above_0, check_choice, check_optimizer
@@ -114,10 +115,8 @@ def binmask(
         weights, stats = body.init(key_network, spec)
         extra: dict[str, Any] = {"stats": stats}
         if on_inputs:
-            params = Masked(
-                weights, {"inputs": jnp.full((spec.num_features,), initial, jnp.float32)}
-            )
-            extra["smoothed"] = jnp.zeros((spec.num_features,))
+            params = Masked(weights, {"inputs": jnp.full((spec.num_units,), initial, jnp.float32)})
+            extra["smoothed"] = jnp.zeros((spec.num_units,))
         else:
             params = init_binmask(weights, initial=initial)
         hyper = {"strength": strength, "threshold": 0.5}
@@ -129,7 +128,8 @@ def binmask(
         aux: dict[str, Any] = {}
         if on_inputs:
             aux["mask"] = quantize(params.latents["inputs"])
-            weights, x = body.gate(params.weights, batch.x, aux["mask"])
+            mask = expand(aux["mask"], state.spec.groups)
+            weights, x = body.gate(params.weights, batch.x, mask)
             batch = batch._replace(x=x)
         else:
             weights = masked_weights(params)
@@ -147,7 +147,8 @@ def binmask(
         weights = state.params.weights
         if on_inputs:
             kept = state.extra["smoothed"] >= state.hyper["threshold"]
-            weights, x = body.gate(weights, x, kept.astype(x.dtype))
+            kept = expand(kept.astype(x.dtype), state.spec.groups)
+            weights, x = body.gate(weights, x, kept)
         else:
             weights = masked_weights(state.params)
         return body.predict(weights, state.extra["stats"], state.spec, x)
@@ -176,5 +177,6 @@ def binmask(
         search_from=strength if search else None,
         num_features=num_features,
         best_by="last",
+        takes_groups=on_inputs,
         tasks=("classification", "regression"),
     )

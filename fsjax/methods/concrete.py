@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from fsjax.concrete import (
 from fsjax.concrete.sampling import NOISE
 from fsjax.concrete.temperature import ANNEAL
 from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.groups import gather
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.nets import MLP
 from fsjax.optimizers import adam
@@ -105,8 +107,10 @@ def concrete_selector(
     def init(key: Array, spec: Spec) -> TrainState:
         key_train, key_selector, key_decoder = jax.random.split(key, 3)
         params = {
-            "selector": logits.init(key_selector, num_features, spec.num_features),
-            "decoder": decoder(spec).init(key_decoder, jnp.zeros((1, num_features)))["params"],
+            "selector": logits.init(key_selector, num_features, spec.num_units),
+            "decoder": decoder(spec).init(
+                key_decoder, jnp.zeros((1, num_features * largest_group(spec)))
+            )["params"],
         }
         return create_state(key_train, spec, params, optimizer, hyper=hyper)
 
@@ -115,7 +119,11 @@ def concrete_selector(
     ) -> tuple[Array, dict[str, Array]]:
         key_noise, key_dropout = jax.random.split(key)
         selector_logits = logits_of(params, state)
-        selected = select(key_noise, selector_logits, batch.x, temperature(state), noise)
+        selected = by_group(
+            lambda x: select(key_noise, selector_logits, x, temperature(state), noise),
+            batch.x,
+            state.spec,
+        )
         outputs = decoder(state.spec).apply(
             {"params": params["decoder"]}, selected, train=True, rngs={"dropout": key_dropout}
         )
@@ -126,7 +134,8 @@ def concrete_selector(
         return value, {}
 
     def predict(state: TrainState, x: Array) -> Array:
-        selected = select_discrete(logits_of(state.params, state), x)
+        chosen = logits_of(state.params, state)
+        selected = by_group(lambda one: select_discrete(chosen, one), x, state.spec)
         return decoder(state.spec).apply({"params": state.params["decoder"]}, selected)
 
     def score(state: TrainState) -> Array:
@@ -137,7 +146,7 @@ def concrete_selector(
 
     def monitor(state: TrainState) -> dict[str, Array]:
         return {
-            "unique_percentage": unique_percentage(picks(state), state.spec.num_features),
+            "unique_percentage": unique_percentage(picks(state), state.spec.num_units),
             "temperature": temperature(state),
         }
 
@@ -151,7 +160,31 @@ def concrete_selector(
         picks=picks,
         monitor=monitor,
         num_features=num_features,
+        takes_groups=True,
     )
+
+
+def largest_group(spec: Spec) -> int:
+    """Columns of the largest group; 1 without groups."""
+    return 1 if spec.groups is None else max(Counter(spec.groups).values())
+
+
+def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:
+    """What a choice of K gives for the columns of every group.
+
+    Args:
+      choose: ``(B, G) -> (B, K)``, the same choice for each of the L columns of a group.
+      x: ``(B, D)``.
+      spec: with groups or without.
+
+    Returns:
+      ``(B, K L)``, with zeros for groups of fewer columns; ``(B, K)`` without groups.
+    """
+    if spec.groups is None:
+        return choose(x)
+    # (L, B, G): the first columns of all groups, the second ones, ...
+    parts = jnp.transpose(gather(x.T, spec.groups), (1, 2, 0))
+    return jnp.concatenate(list(jax.vmap(choose)(parts)), axis=1)
 
 
 def _check_choice(label: str, value: Any, allowed: Sequence[str]) -> None:

@@ -12,6 +12,8 @@ from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.methods.cached import cached_method
 from fsjax.methods.lassonet_path import (
+    by_column,
+    by_group,
     choose,
     count_selected,
     first_lambda,
@@ -129,7 +131,7 @@ def lassonet(
         key_train, key_network = jax.random.split(key)
         inputs = jnp.zeros((1, spec.num_features))
         params = SkipNetwork(spec.num_outputs, hidden).init(key_network, inputs)["params"]
-        extra = first_path(params, keeps=until < num_features)
+        extra = first_path(params, until < num_features, spec)
         return create_state(key_train, spec, params, optimizer, hyper=hyper, extra=extra)
 
     def loss(
@@ -144,9 +146,12 @@ def lassonet(
     ) -> TrainState:
         del grads, aux, batch, key
         strength = state.extra.penalty * state.opt_state.hyperparams["learning_rate"]
-        skip, kernel = hier_prox(
-            _allowed_skip(state), state.params["kernel"], strength, state.hyper["hierarchy"]
+        groups, skip, kernel = state.spec.groups, state.params["skip"], state.params["kernel"]
+        new_skip, new_kernel = hier_prox(
+            _allowed_skip(state), by_group(kernel, groups), strength, state.hyper["hierarchy"]
         )
+        skip = by_column(new_skip, groups, skip.shape[1])
+        kernel = by_column(new_kernel, groups, kernel.shape[1])
         return state.replace(params={**state.params, "skip": skip, "kernel": kernel})
 
     def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
@@ -155,21 +160,21 @@ def lassonet(
         entering = over & ~path.started
         first = first_lambda(state, entering) if path_start is None else state.hyper["path_start"]
         if until < num_features:
-            path = choose(path, state.params, over, num_features)
+            path = choose(path, state, over, num_features)
         path = next_lambda(path, state, over, first, until)
         rate = state.hyper["path_learning_rate"]
         state = state.replace(extra=path, opt_state=to_sgd(state.opt_state, rate, entering))
         return put_back(state) if until < num_features else state
 
     def score(state: TrainState) -> Array:
-        norms = skip_norms(state.params)
+        norms = skip_norms(state.params, state.spec.groups)
         largest = jnp.max(norms)
         share = norms / jnp.where(largest > 0, largest, 1.0)
         inside = (state.epoch + 1) * (1.0 + share)
         return jnp.where(jnp.isinf(state.extra.vanished), inside, state.extra.last_seen)
 
     def monitor(state: TrainState) -> dict[str, Array]:
-        path, count = state.extra, count_selected(state.params)
+        path, count = state.extra, count_selected(state)
         done = path.started & (count <= until)
         numbers = {"lambda": path.penalty, "num_selected": count, "path_finished": done}
         return {name: value.astype(jnp.float32) for name, value in numbers.items()}
@@ -187,6 +192,7 @@ def lassonet(
         monitor=monitor,
         num_features=num_features,
         best_by="last",
+        takes_groups=True,
         tasks=("classification", "regression"),
     )
 
@@ -200,14 +206,16 @@ def importances(state: TrainState) -> Array:
       state: of one seed, such as ``jax.tree.map(lambda leaf: leaf[0], result.states)``.
 
     Returns:
-      ``(D,)``; infinite for features that never left, 0 for constant columns.
+      ``(D,)``, or ``(G,)`` for groups; infinite for features that never left, 0 for constant
+      columns.
     """
     return state.extra.vanished
 
 
 def _allowed_skip(state: TrainState) -> Array:
     """Skip weights, 0 in columns that are ruled out; the proximal step then clears the others."""
-    return jnp.where(state.feature_mask[:, None], state.params["skip"], 0.0)
+    skip = by_group(state.params["skip"], state.spec.groups)
+    return jnp.where(state.feature_mask[:, None], skip, 0.0)
 
 
 def _check_positive(label: str, value: float) -> None:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fsjax.method import Array, PyTree, TrainState
+from fsjax.groups import Groups, gather, scatter
+from fsjax.method import Array, PyTree, Spec, TrainState
 from fsjax.sparsity.hier_prox import hier_prox
 
 #: The automatic start of the path, as in the authors' code: the first value that is tried, the
@@ -44,14 +45,15 @@ class Path(NamedTuple):
     has_chosen: Array
 
 
-def first_path(params: PyTree, keeps: bool) -> Path:
+def first_path(params: PyTree, keeps: bool, spec: Spec) -> Path:
     """The dense phase, before its first epoch.
 
     Args:
       params: of the network, with ``skip`` ``(D, C)``.
       keeps: whether the path goes on from K features and has to keep the network that had them.
+      spec: tells the number of features, or groups.
     """
-    features = params["skip"].shape[0]
+    features = spec.num_units
     none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
     return Path(
         penalty=jnp.zeros((), jnp.float32),
@@ -69,7 +71,7 @@ def first_path(params: PyTree, keeps: bool) -> Path:
 
 def record(state: TrainState) -> Path:
     """The path with what this epoch tells: which features are in."""
-    path, inside = state.extra, _selected(state.params)
+    path, inside = state.extra, _selected(state.params, state.spec.groups)
     left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
     return path._replace(
         vanished=jnp.where(inside, jnp.inf, left),
@@ -91,7 +93,8 @@ def judge(
     Returns:
       The path, and whether (bool) the epoch is the last one at this lambda or of the dense phase.
     """
-    objective = state.value + path.penalty * jnp.sum(skip_norms(state.params))
+    norms = skip_norms(state.params, state.spec.groups)
+    objective = state.value + path.penalty * jnp.sum(norms)
     improved = objective < state.hyper["tolerance"] * path.best
     path = path._replace(
         epochs=path.epochs + 1,
@@ -104,19 +107,19 @@ def judge(
     return path, (path.waited >= most_waited) | (path.epochs >= most_epochs)
 
 
-def choose(path: Path, params: PyTree, over: Array, most: int) -> Path:
+def choose(path: Path, state: TrainState, over: Array, most: int) -> Path:
     """Copies the parameters when at most so many features are in at the end of a lambda.
 
     The first such parameters stay.
 
     Args:
       path: of a run that keeps them, see :func:`first_path`.
-      params: after the epoch.
+      state: after the epoch.
       over: bool, whether the lambda is over.
       most: K.
     """
-    now = over & path.started & ~path.has_chosen & (count_selected(params) <= most)
-    chosen = jax.tree.map(lambda new, old: jnp.where(now, new, old), params, path.chosen)
+    now = over & path.started & ~path.has_chosen & (count_selected(state) <= most)
+    chosen = jax.tree.map(lambda new, old: jnp.where(now, new, old), state.params, path.chosen)
     return path._replace(chosen=chosen, has_chosen=path.has_chosen | now)
 
 
@@ -130,12 +133,12 @@ def next_lambda(path: Path, state: TrainState, over: Array, first: Array, until:
       first: the lambda that follows the dense phase.
       until: the path ends when at most so many features are in.
     """
-    finished = over & path.started & (count_selected(state.params) <= until)
+    finished = over & path.started & (count_selected(state) <= until)
     growing = over & ~finished
     following = jnp.where(path.started, path.penalty * state.hyper["path_multiplier"], first)
     penalty = jnp.where(growing, following, path.penalty)
     # The same weights under the new lambda are what has to be improved on.
-    objective = state.value + penalty * jnp.sum(skip_norms(state.params))
+    objective = state.value + penalty * jnp.sum(skip_norms(state.params, state.spec.groups))
     return path._replace(
         penalty=penalty,
         started=path.started | over,
@@ -159,10 +162,8 @@ def first_lambda(state: TrainState, wanted: Array) -> Array:
 
     It means nothing where ``wanted`` (bool) is false.
     """
-    params = state.params
-    strength = automatic_start(
-        params["skip"], params["kernel"], state.hyper["hierarchy"], state.feature_mask, wanted
-    )
+    skip, kernel = (by_group(state.params[name], state.spec.groups) for name in ("skip", "kernel"))
+    strength = automatic_start(skip, kernel, state.hyper["hierarchy"], state.feature_mask, wanted)
     return strength / state.hyper["path_learning_rate"] / START_DIVISOR
 
 
@@ -222,15 +223,30 @@ def automatic_start(
     return strength_of(jax.lax.while_loop(goes_on, halve, (highest, jnp.ones((), bool)))[0])
 
 
-def skip_norms(params: PyTree) -> Array:
-    """``(D,)`` Euclidean norms of the skip weights of each feature."""
-    return jnp.sqrt(jnp.sum(jnp.square(params["skip"]), axis=1))
+def by_group(weights: Array, groups: Groups) -> Array:
+    """``(D, C)`` to ``(G, L C)``: the weights of all columns of a group, side by side."""
+    if groups is None:
+        return weights
+    gathered = gather(weights, groups)
+    return gathered.reshape(gathered.shape[0], -1)
 
 
-def _selected(params: PyTree) -> Array:
-    return jnp.any(params["skip"] != 0, axis=1)
+def by_column(weights: Array, groups: Groups, width: int) -> Array:
+    """The inverse of :func:`by_group`, for C = ``width``."""
+    if groups is None:
+        return weights
+    return scatter(weights.reshape(weights.shape[0], -1, width), groups)
 
 
-def count_selected(params: PyTree) -> Array:
-    """int32, the number of features that have skip weights."""
-    return jnp.sum(_selected(params), dtype=jnp.int32)
+def skip_norms(params: PyTree, groups: Groups = None) -> Array:
+    """``(D,)`` Euclidean norms of the skip weights of each feature, or ``(G,)`` of each group."""
+    return jnp.sqrt(jnp.sum(jnp.square(by_group(params["skip"], groups)), axis=1))
+
+
+def _selected(params: PyTree, groups: Groups) -> Array:
+    return jnp.any(by_group(params["skip"], groups) != 0, axis=1)
+
+
+def count_selected(state: TrainState) -> Array:
+    """int32, the number of features, or groups, that have skip weights."""
+    return jnp.sum(_selected(state.params, state.spec.groups), dtype=jnp.int32)

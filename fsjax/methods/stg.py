@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 
 from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.groups import expand
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
 from fsjax.methods.cached import cached_method
 from fsjax.methods.network import network_options
@@ -80,7 +81,7 @@ def stg(
     def init(key: Array, spec: Spec) -> TrainState:
         key_train, key_network, key_gates = jax.random.split(key, 3)
         weights, stats = body.init(key_network, spec)
-        mu = 0.01 * jax.random.normal(key_gates, (spec.num_features,))
+        mu = 0.01 * jax.random.normal(key_gates, (spec.num_units,))
         return create_state(
             key_train,
             spec,
@@ -96,7 +97,8 @@ def stg(
         key_noise, key_network = jax.random.split(key)
         mu = params["mu"]
         noise = sigma * jax.random.normal(key_noise, mu.shape)
-        weights, x = body.gate(params["weights"], batch.x, open_share(mu + noise))
+        share = expand(open_share(mu + noise), state.spec.groups)
+        weights, x = body.gate(params["weights"], batch.x, share)
         value, _, stats = body.train(
             weights, state.extra["stats"], state.spec, batch._replace(x=x), key_network
         )
@@ -114,6 +116,7 @@ def stg(
     def predict(state: TrainState, x: Array) -> Array:
         share = gates(state)
         share = jnp.where(share >= state.hyper["threshold"], share, 0.0)
+        share = expand(share, state.spec.groups)
         weights, x = body.gate(state.params["weights"], x, share)
         return body.predict(weights, state.extra["stats"], state.spec, x)
 
@@ -133,6 +136,7 @@ def stg(
         search_from=strength if search else None,
         num_features=num_features,
         best_by="last",
+        takes_groups=True,
         tasks=("classification", "regression"),
     )
 

@@ -1,0 +1,92 @@
+"""Columns that are chosen together: one-hot columns of a category, channels, measurements.
+
+Groups are whole numbers from 0 to G - 1, one for each of the D columns, as a tuple
+(``Spec.groups``); ``None`` makes every column its own group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from fsjax.errors import ConfigError
+from fsjax.method import Array
+
+Groups = tuple[int, ...] | None
+
+
+def check_groups(groups: Sequence[int] | None, num_columns: int) -> Groups:
+    """The groups as a tuple.
+
+    Args:
+      groups: ``(D,)`` whole numbers from 0 to G - 1, each of which occurs.
+      num_columns: D.
+
+    Raises:
+      ConfigError: if there is not one number for each column, or a number is left out.
+    """
+    if groups is None:
+        return None
+    given = np.asarray(groups)
+    if given.shape != (num_columns,) or given.dtype.kind not in "iu":
+        raise ConfigError(
+            f"groups has shape {given.shape} and type {given.dtype}; give a whole number for each "
+            f"of the {num_columns} columns"
+        )
+    found = np.unique(given)
+    if not np.array_equal(found, np.arange(len(found))):
+        raise ConfigError(
+            f"groups has the numbers {found[:5].tolist()}...; number them from 0 without gaps, as "
+            "np.unique(groups, return_inverse=True)[1] does"
+        )
+    return tuple(int(group) for group in given)
+
+
+def expand(values: Array, groups: Groups) -> Array:
+    """``(..., G)`` values of groups to ``(..., D)``, those of their columns."""
+    return values if groups is None else values[..., np.asarray(groups)]
+
+
+def any_column(columns: np.ndarray, groups: Groups) -> np.ndarray:
+    """``(S, D)`` bool to ``(S, G)``: groups with at least one true column."""
+    if groups is None:
+        return columns
+    found = np.zeros((len(columns), max(groups) + 1), bool)
+    for row, group in zip(columns, found, strict=True):
+        np.logical_or.at(group, np.asarray(groups), row)
+    return found
+
+
+def gather(rows: Array, groups: Groups) -> Array:
+    """``(D, ...)`` to ``(G, L, ...)``: the rows of each group, with zeros up to the largest, L.
+
+    Without groups ``(D, 1, ...)``.
+    """
+    if groups is None:
+        return rows[:, None]
+    members, _ = _members(groups)
+    padded = jnp.concatenate([rows, jnp.zeros((1, *rows.shape[1:]), rows.dtype)])
+    return padded[members]
+
+
+def scatter(gathered: Array, groups: Groups) -> Array:
+    """The inverse of :func:`gather`."""
+    if groups is None:
+        return gathered[:, 0]
+    _, place = _members(groups)
+    return gathered[np.asarray(groups), place]
+
+
+def _members(groups: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """``(G, L)`` columns of each group, D where there is none, and the place ``(D,)`` of each."""
+    numbers = np.asarray(groups)
+    counts = np.bincount(numbers)
+    members = np.full((len(counts), counts.max()), len(numbers))
+    place = np.empty(len(numbers), int)
+    for group in range(len(counts)):
+        columns = np.flatnonzero(numbers == group)
+        members[group, : len(columns)] = columns
+        place[columns] = np.arange(len(columns))
+    return members, place

@@ -1,0 +1,46 @@
+"""What the documentation shows runs, and it names every method."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+import fsjax
+
+DOCS = Path(__file__).parents[1] / "docs"
+BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if BLOCK.search(page.read_text())]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_python_blocks_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    text = page.read_text()
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in BLOCK.finditer(text):
+        # Blank lines before the block, so that an error tells its line of the page.
+        above = "\n" * text.count("\n", 0, block.start(1))
+        exec(compile(above + block[1], str(page), "exec"), names)
+
+
+def test_every_method_has_a_place() -> None:
+    choosing = (DOCS / "choosing.md").read_text()
+    methods = "".join(page.read_text() for page in (DOCS / "methods").glob("*.md"))
+    for name, estimator in fsjax.estimators.ESTIMATORS.items():
+        assert f"| `{estimator.__name__}`" in choosing, name
+        assert f"`fsjax.methods.{name}`" in methods, name
+
+
+def test_named_files_exist() -> None:
+    root = DOCS.parent
+    text = "".join(page.read_text() for page in DOCS.rglob("*.md"))
+    for path in re.findall(r"(?:configs|experiments|examples|fsjax|tests)/[\w/]+\.py", text):
+        assert (root / path).is_file() or "my_method" in path, path
+    for module in re.findall(r"python -m (experiments\.\w+)", text):
+        assert (root / f"{module.replace('.', '/')}.py").is_file(), module
