@@ -1,9 +1,8 @@
 """scikit-learn estimators, one class for every method, thin over :func:`fsjax.fit`.
 
 They select columns (``fit``, ``transform``, ``get_support``), and where the method trains a
-classifier or a regressor they predict as well. The defaults are those of the methods; the numbers
-of epochs and rows per step are those of the papers, except for the sparse classifiers, whose 500
-epochs became 100.
+classifier or a regressor they predict as well. The defaults are those of the methods and their
+papers, also for epochs, rows per step and scaling.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from fsjax.methods.network import NetworkOptions
 _CONCRETE = {"num_epochs": 200, "batch_size": 64}
 _FIXED = {"num_epochs": 100, "batch_size": 64}
 _AUTOENCODER = {"batch_size": 128}
-_SPARSE = {"num_epochs": 100, "batch_size": 100}
+_SPARSE = {"num_epochs": 500, "batch_size": 100}
 _NETWORK = {
     "options": NetworkOptions,
     "num_epochs": 100,
@@ -28,7 +27,8 @@ _NETWORK = {
 CAE = selector("CAE", methods.cae, **_CONCRETE)
 IPCAE = selector("IPCAE", methods.ip_cae, **_CONCRETE)
 GJSD = selector("GJSD", methods.gjsd, options=methods.cae, **_CONCRETE)
-WAST = selector("WAST", methods.wast, num_epochs=10, **_AUTOENCODER)
+# The authors' scaling, without which WAST loses much; columns of different units want ``True``.
+WAST = selector("WAST", methods.wast, num_epochs=10, standardize="scalar", **_AUTOENCODER)
 QuickSelection = selector("QuickSelection", methods.quick_selection, num_epochs=100, **_AUTOENCODER)
 CTRESim = selector("CTRESim", methods.ctre_sim, **_SPARSE)
 CTRESeq = selector("CTRESeq", methods.ctre_seq, **_SPARSE)

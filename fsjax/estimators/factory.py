@@ -70,6 +70,7 @@ def selector(
     options: Callable[..., Method] | type | None = None,
     num_epochs: int,
     batch_size: int | None,
+    standardize: bool | str = True,
     **training: Any,
 ) -> type[Selector]:
     """The estimator of a method.
@@ -80,6 +81,7 @@ def selector(
       options: where its ``**options`` come from, a method or ``NetworkOptions``.
       num_epochs: the default number of epochs.
       batch_size: the default rows per step; ``None`` takes all training rows.
+      standardize: the default scaling.
       **training: fixed arguments of :func:`fsjax.fit`.
     """
     further = {} if options is None else _parameters_of(options)
@@ -87,6 +89,7 @@ def selector(
     image = {"image_shape": None} if "network" in own else {}
     fit_options = {"num_epochs": num_epochs, "batch_size": batch_size}
     common = {name: default for name, (default, _) in COMMON.items()}
+    common["standardize"] = standardize
     tasks = build().tasks
     defaults = {"task": tasks[0], **own, **image, **fit_options, **common}
     signature = inspect.Signature(
