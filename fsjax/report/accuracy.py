@@ -43,6 +43,9 @@ NUMBERS: Final = ("num_features", "accuracy")
 #: Smallest distance of two ticks, as a share of the axis.
 TICK_SHARE: Final = 0.13
 
+#: How far, in units of the range of all means, intervals may go beyond them.
+INTERVAL_ROOM: Final = 0.5
+
 #: Inches of a panel without its legend, of a panel alone, and of one line of the legend.
 PANEL_HEIGHT: Final = 2.7
 ALONE_HEIGHT: Final = 3.5
@@ -64,7 +67,7 @@ def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
         ``strength`` (may be NaN).
 
     Returns:
-      The figure, 1200 pixels wide.
+      The figure, 1200 pixels wide. Intervals that reach far beyond all means are cut.
 
     Raises:
       DataError: if there are no rows, or a column is missing.
@@ -128,6 +131,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
     everything = rows.loc[rows["method"] == ALL_FEATURES, "accuracy"]
     draw_band(axes, everything, f"{ALL_FEATURES} ({everything.mean():.1f})")
     cap_percent(axes)
+    _cut_intervals(axes, [everything.mean(), *(points.means for points in lines.values())])
 
     if not sizes.size:
         return
@@ -136,6 +140,17 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
     ticks = apart(sizes[::-1], span, TICK_SHARE)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     _draw_strengths(axes, strength_labels(selecting), ticks)
+
+
+def _cut_intervals(axes: Axes, means: Sequence[float | np.ndarray]) -> None:
+    """Cuts intervals of few trials where they would leave the means a small part of the axis."""
+    values = np.concatenate([np.atleast_1d(one) for one in means])
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return
+    room = INTERVAL_ROOM * max(float(np.ptp(values)), 2.0)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, values.min() - room), min(high, values.max() + room))
 
 
 def _draw_strengths(axes: Axes, labels: Mapping[float, str], ticks: Sequence[float]) -> None:

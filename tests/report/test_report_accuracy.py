@@ -48,6 +48,22 @@ def test_accuracy_lines_are_means_and_intervals():
         np.testing.assert_allclose([patch.get_y(), patch.get_height()], [mean - half, 2 * half])
 
 
+def test_intervals_of_two_trials_do_not_stretch_the_axis():
+    rows = pd.DataFrame(
+        [
+            ("a", "BinMask", trial, size, 90.0 + size + 40.0 * trial * (size == 1))
+            for trial in (0, 1)
+            for size in (1, 2, 3)
+        ],
+        columns=["dataset", "method", "trial", "num_features", "accuracy"],
+    )
+    rows["accuracy"] -= 20.0 * (rows["num_features"] == 1)
+    (axes,) = plot_accuracy(rows).axes
+    low, high = axes.get_ylim()
+    means = rows.groupby("num_features")["accuracy"].mean()
+    assert means.min() - low <= 2.0 and low <= means.min() and high >= means.max()
+
+
 def test_strengths_stand_on_the_top_axis():
     rows = selection_rows(sizes=3)
     (axes,) = plot_accuracy(rows).axes
