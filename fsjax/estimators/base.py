@@ -224,17 +224,31 @@ class Selector(SelectorMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         check_finite(X, names, type(self).__name__)
         if self.task == "classification":
-            check_classification_targets(y)
+            self._check_classes(y)
             self.classes_, y = np.unique(y, return_inverse=True)
             if len(self.classes_) < 2:
                 raise DataError("y holds one class only; give at least two")
             return X, y.astype(np.int32)
         if self.task == "regression":
-            y = np.asarray(y, np.float32)
+            try:
+                y = np.asarray(y, np.float32)
+            except (TypeError, ValueError):
+                raise DataError(
+                    "y holds text, but task='regression' needs numbers; "
+                    "task='classification' is for labels"
+                ) from None
             if not np.isfinite(y).all():
                 raise DataError("y has NaN or infinite values; leave these rows out")
             self._one_target = y.ndim == 1
         return X, y
+
+    def _check_classes(self, y: np.ndarray) -> None:
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            raise DataError(
+                f"{error} For numbers choose task='regression' in an estimator that has it."
+            ) from None
 
     def _check_task(self) -> None:
         tasks = METHODS[self.method_name]().tasks
@@ -253,6 +267,11 @@ class Selector(SelectorMixin, BaseEstimator):
             return weight
         if self.task != "classification":
             raise ConfigError(f"class_weight={self.class_weight!r} needs task='classification'")
+        if not (self.class_weight == "balanced" or isinstance(self.class_weight, dict)):
+            raise ConfigError(
+                f"class_weight={self.class_weight!r}; choose 'balanced', a dictionary of a "
+                "weight by class, or None"
+            )
         by_class = compute_sample_weight(self.class_weight, self.classes_[y])
         return by_class if weight is None else weight * by_class
 

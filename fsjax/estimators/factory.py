@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fsjax.errors import nearest
 from fsjax.estimators.base import Selector
 from fsjax.method import Method
 
@@ -103,6 +104,10 @@ def selector(
     )
 
     def __init__(self: Selector, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs:
+            if name not in signature.parameters:
+                known = nearest(name, list(signature.parameters)[1:])
+                raise TypeError(f"{class_name} has no argument {name!r}: {known}")
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:

@@ -256,7 +256,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"validation_fraction": 1.0}, "validation_fraction"),
     ({"validation_data": 3}, "pair"),
     ({"standardize": "minmx"}, "did you mean 'minmax'"),
-    ({"class_weight": "balancd"}, "class_weight"),
+    ({"class_weight": "balancd"}, "choose 'balanced', a dictionary"),
 ]
 
 
@@ -279,6 +279,12 @@ def test_missing_values_are_named() -> None:
 
 def test_labels_that_do_not_fit() -> None:
     x, y = table()
+    with pytest.raises(ValueError, match="choose task='regression'"):
+        quick().fit(x, x[:, 2])
+    with pytest.raises(ValueError, match="needs numbers"):
+        IPCAE(2, task="regression").fit(x, y)
+    with pytest.raises(TypeError, match="did you mean 'n_features_to_select'"):
+        IPCAE(n_features_to_selct=3)
     with pytest.raises(ValueError, match="one class only"):
         quick().fit(x, np.full(ROWS, "same"))
     with pytest.raises(ValueError, match="requires y"):
