@@ -178,8 +178,9 @@ class Selector(SelectorMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Classes or numbers for ``(N, D)`` rows, by the networks of all seeds together.
 
-        Each network sees what its own seed selected. Classes have the largest mean probability;
-        numbers are means.
+        Networks of methods that select as they train see what their own seed selected; those of
+        methods that rank columns (the sparse classifiers, ProbMask) see all of them. Classes have
+        the largest mean probability; numbers are means.
 
         Returns:
           ``(N,)`` or, for several targets, ``(N, C)``.

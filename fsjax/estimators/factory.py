@@ -116,6 +116,7 @@ def selector(
     # scikit-learn reads the arguments from here.
     __init__.__signature__ = signature
     __init__.__qualname__ = f"{class_name}.__init__"
+    __init__.__module__ = "fsjax.estimators"
     return type(
         class_name,
         (Selector,),

@@ -13,6 +13,7 @@ from fsjax.evaluation.stability import (
     consensus,
     nogueira_stability,
     selection_frequency,
+    selection_mask,
     stability_metrics,
 )
 from fsjax.evaluation.svm import svm_accuracy
@@ -33,6 +34,7 @@ __all__ = [
     "nogueira_stability",
     "retrain_metrics",
     "selection_frequency",
+    "selection_mask",
     "stability_metrics",
     "svm_accuracy",
     "training_delay",
