@@ -39,7 +39,7 @@ def stability(digits: fsjax.data.Dataset) -> None:
     result = fsjax.fit_subsamples(
         methods.ip_cae(K, hidden=(64,)), digits, num_pairs=10, num_epochs=40, batch_size=32
     )
-    figure = plot_stability(result, digits.feature_names)
+    figure = plot_stability(result, digits.feature_names, runs="halves of the rows")
     save_figure(figure, PICTURES / "stability.png")
 
 

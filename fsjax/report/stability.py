@@ -22,7 +22,10 @@ OTHER_COLOR = "#B0B0B0"
 
 
 def plot_stability(
-    result: FitResult, feature_names: Sequence[str] | None = None, top: int = 30
+    result: FitResult,
+    feature_names: Sequence[str] | None = None,
+    top: int = 30,
+    runs: str = "seeds",
 ) -> Figure:
     """How often the columns were selected, most often first, and how stable the selection is.
 
@@ -34,6 +37,7 @@ def plot_stability(
       result: what ``fsjax.fit`` returned, for D columns and any number of seeds.
       feature_names: D names; by default ``x0``, ``x1``, ...
       top: at most this many bars.
+      runs: what the runs are called on the axis, such as ``halves of the rows``.
 
     Returns:
       The figure, 1200 pixels wide.
@@ -58,6 +62,7 @@ def plot_stability(
     figure.suptitle(f"{style.literal(style.title(result))}\n{found}", fontsize=10)
     axes = figure.add_subplot()
     _draw_bars(axes, frequency[shown], names, result.num_features)
+    axes.set_xlabel(f"share of {runs}", fontsize=9)
     notes = [summary(frequency, len(result.seeds))]
     if len(shown) < selected:
         notes.append(f"the first {len(shown)} are shown")
@@ -93,7 +98,6 @@ def _draw_bars(axes: Axes, frequency: np.ndarray, names: Sequence[str], num_feat
     axes.set_yticks(places, [style.literal(style.shorten(name)) for name in names], fontsize=8)
     axes.set_ylim(max(len(places), 6) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.0)
-    axes.set_xlabel("share of seeds", fontsize=9)
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(axis="x", alpha=0.3, linewidth=0.5)
     axes.set_axisbelow(True)
