@@ -21,8 +21,10 @@ demo: $(STAMP)
 	  --workdir=runs/demo
 	@echo "pictures: runs/demo/*/curves.png and runs/demo/*/selection.png"
 
+# Most of the time of the tests is compilation; LLVM's optimisation gains nothing there.
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
+	XLA_FLAGS="--xla_backend_optimization_level=0 $$XLA_FLAGS" \
+	  $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
