@@ -1,8 +1,7 @@
 """scikit-learn's own checks for every class.
 
 A program takes seconds to compile, and the checks have 17 shapes of data: the classes share two
-methods here, and two of them run with their own. ``-m slow`` runs all of them
-so.
+methods here, and two of them run with their own. ``-m slow`` runs all of them so.
 """
 
 from __future__ import annotations
