@@ -27,7 +27,7 @@ from fsjax.engine import FitResult, fit
 from fsjax.engine.search import usable_gates
 from fsjax.errors import ConfigError, DataError, check_whole, nearest
 from fsjax.estimators.inputs import check_finite, number_to_select, validation_split
-from fsjax.evaluation.stability import consensus
+from fsjax.evaluation.stability import consensus, selection_mask
 from fsjax.method import Method
 from fsjax.methods import METHODS
 
@@ -143,30 +143,30 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def _learn(self, result: FitResult, wanted: int | None, groups: np.ndarray) -> None:
         """Sets what is learnt from a result, which is about groups, for their columns."""
+        units = result.scores.shape[1]
         if wanted is None:
-            gates = usable_gates(result.method, result.states)
-            frequency = (gates >= 0.5).mean(axis=0)
-            support = frequency >= MAJORITY
-            count = max(int(support.sum()), 1)
-            result = dataclasses.replace(result, num_features=count, selected=result.select(count))
-            own = [
-                one[: int((gate >= 0.5).sum())]
-                for one, gate in zip(result.select(len(support)), gates, strict=True)
-            ]
-            first = consensus(result.selected, result.scores, count)
-            chosen = first[support[first]]
+            chosen = usable_gates(result.method, result.states) >= 0.5
+            own = [row[open_[row]] for row, open_ in zip(result.select(units), chosen, strict=True)]
+            count = int((chosen.mean(axis=0) >= MAJORITY).sum())
+            kept = max(count, 1)
+            result = dataclasses.replace(result, num_features=kept, selected=result.select(kept))
         else:
-            frequency, own = result.selection_frequency, list(result.selected)
-            chosen = consensus(result.selected, result.scores, wanted)
-            support = np.zeros(result.scores.shape[1], bool)
-            support[chosen] = True
-        ranking = _ranking(support, chosen, frequency, result.scores)
+            chosen, own, count = (
+                selection_mask(result.selected, units),
+                list(result.selected),
+                wanted,
+            )
+        # By how many seeds selected them, so the first are those of a majority as well.
+        order = consensus(chosen, result.scores, units)
+        support, ranking = np.zeros(units, bool), np.empty(units, int)
+        support[order[:count]] = True
+        ranking[order] = np.arange(1, units + 1)
         self.result_, self.support_ = result, support[groups]
         self.selected_ = [result.columns_of(one) for one in own]
         self.own_number_ = wanted is None
         self.scores_ = np.mean(result.scores, axis=0)[groups]
         self.ranking_ = ranking[groups]
-        self.selection_frequency_ = frequency[groups]
+        self.selection_frequency_ = chosen.mean(axis=0)[groups]
         self.n_features_ = int(self.support_.sum())
         self.history_ = {name: np.asarray(values) for name, values in result.history.items()}
 
@@ -382,20 +382,3 @@ def takes_number(method_name: str) -> bool:
 def _probabilities(outputs: np.ndarray) -> np.ndarray:
     """``(S, N, classes)`` logits to their mean probabilities ``(N, classes)``."""
     return softmax(outputs.astype(np.float64), axis=-1).mean(axis=0)
-
-
-def _ranking(
-    support: np.ndarray, chosen: np.ndarray, frequency: np.ndarray, scores: np.ndarray
-) -> np.ndarray:
-    """``(D,)`` ranks from 1: the selection in its order, then the others as a consensus would."""
-    order = consensus_order(frequency, scores)
-    rest = order[~support[order]]
-    ranking = np.empty(len(support), int)
-    ranking[np.concatenate([chosen, rest])] = np.arange(1, len(support) + 1)
-    return ranking
-
-
-def consensus_order(frequency: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """All columns: by frequency, then by mean rank of the scores, then by number."""
-    ranks = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
-    return np.lexsort((np.arange(len(frequency)), ranks.mean(axis=0), -frequency))

@@ -179,6 +179,13 @@ def test_a_method_picks_its_own_number() -> None:
     estimator = STG(hidden=(4,), strength=0.5, num_epochs=60, batch_size=16).fit(x, y)
     assert estimator.n_features_ == estimator.get_support().sum() < COLUMNS
     assert estimator.get_support()[2]
+    several = clone(estimator).set_params(n_seeds=2, strength=0.2, num_epochs=10).fit(x, y)
+    majority = several.selection_frequency_ >= 0.5
+    np.testing.assert_array_equal(several.get_support(), majority)
+    assert sorted(several.ranking_[majority]) == list(range(1, majority.sum() + 1))
+    for number, own in enumerate(several.selected_):
+        assert len(set(own)) == len(own)
+        assert set(own) <= set(np.flatnonzero(several.selection_frequency_ > 0)), number
     assert quick(n_features_to_select=None).fit(x, y).n_features_ == COLUMNS // 2
     assert quick(n_features_to_select=0.5).fit(x, y).n_features_ == 3
 
