@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fsjax import persist
+from fsjax import container, persist
 from fsjax.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def save(estimator: Selector, path: str | Path) -> None:
     for name in _ARRAYS:
         if hasattr(estimator, name):
             arrays[f"estimator/{name}"] = _plain(getattr(estimator, name), name)
-    persist.write(path, header, arrays)
+    container.write(path, header, arrays)
 
 
 def load(path: str | Path) -> Selector:
@@ -55,7 +55,7 @@ def load(path: str | Path) -> Selector:
     """
     from fsjax import estimators
 
-    header, arrays = persist.read(path)
+    header, arrays = container.read(path)
     if header.get("kind") != KIND:
         raise DataError(
             f"{path} holds a {header.get('kind')!r}, no estimator; use fsjax.persist.load"
