@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -100,4 +101,6 @@ def test_checks_of_the_class_and_its_method(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - set(REPRESENTATIVES)))
 def test_checks_of_every_class_and_its_method(name: str) -> None:
+    # As many programs as all of these need, a process cannot hold.
+    jax.clear_caches()
     passes(estimator(name))
