@@ -6,6 +6,7 @@ methods here, and two of them run with their own. ``-m slow`` runs all of them s
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import jax
@@ -54,9 +55,18 @@ EXPECTED = {
     ),
 }
 
+#: Kinds of classes whose shared programs this process holds.
+COMPILED: set[tuple[str, bool]] = set()
+
 #: A concrete selector and an autoencoder, with their own methods; what the others share, below, is
 #: a real sparse network and real gates.
 REPRESENTATIVES = ("ip_cae", "wast")
+
+
+def kind(name: str) -> tuple[str, bool]:
+    """What the programs of a class depend on: the task, and whether there are gates."""
+    method = METHODS[name]()
+    return method.tasks[0], method.gates is not None
 
 
 def estimator(name: str) -> Selector:
@@ -72,12 +82,22 @@ def passes(checked: Selector) -> None:
     assert sum(one["status"] == "passed" for one in results) > 40
 
 
+def _free_programs() -> None:
+    """A process cannot hold as many programs as all kinds of these tests together need."""
+    COMPILED.clear()
+    jax.clear_caches()
+    gc.collect()
+
+
 def test_every_method_has_an_estimator() -> None:
     assert set(ESTIMATORS) == set(METHODS)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", sorted(ESTIMATORS, key=kind))
 def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind(name) not in COMPILED:
+        _free_programs()
+        COMPILED.add(kind(name))
     if METHODS[name]().gates is not None:
 
         def shared(num_features: int | None = None, **_: Any) -> fsjax.Method:
@@ -95,12 +115,12 @@ def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_checks_of_the_class_and_its_method(name: str) -> None:
+    _free_programs()
     passes(estimator(name))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - set(REPRESENTATIVES)))
 def test_checks_of_every_class_and_its_method(name: str) -> None:
-    # As many programs as all of these need, a process cannot hold.
-    jax.clear_caches()
+    _free_programs()
     passes(estimator(name))
