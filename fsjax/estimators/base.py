@@ -89,8 +89,13 @@ class Selector(SelectorMixin, BaseEstimator):
         if weight is not None and not (weight > 0).all():
             kept = weight > 0
             X, y, weight = X[kept], None if y is None else y[kept], weight[kept]
-        if y is not None and self.task == "classification" and len(np.unique(y)) < 2:
-            raise DataError("y holds one class only in the rows that count; give at least two")
+            if self.task == "classification":
+                present, y = np.unique(y, return_inverse=True)
+                self.classes_, y = self.classes_[present], y.astype(np.int32)
+                if len(present) < 2:
+                    raise DataError(
+                        "y holds one class only in the rows that count; give at least two"
+                    )
         seeds = self._seeds()
         dataset, split, weight = self._data(X, y, weight, seeds[0])
         groups = self._groups()

@@ -158,6 +158,11 @@ def test_weights_of_rows_and_of_classes() -> None:
     plain, weighted = quick().fit(x, y), quick().fit(both_x, both_y, sample_weight=weight)
     np.testing.assert_array_equal(plain.predict_proba(x), weighted.predict_proba(x))
 
+    third = np.concatenate([y, np.full(ROWS, "third")])
+    without = quick().fit(both_x, third, sample_weight=weight)
+    assert list(without.classes_) == ["high", "low"]
+    np.testing.assert_array_equal(without.predict_proba(x), plain.predict_proba(x))
+
     lean = quick(class_weight={"high": 50.0, "low": 1.0}, num_epochs=30).fit(x, noise)
     even = quick(num_epochs=30).fit(x, noise)
     assert (lean.predict(x) == "high").mean() > 0.9 > (even.predict(x) == "high").mean()
