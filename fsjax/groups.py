@@ -16,6 +16,9 @@ from fsjax.method import Array
 
 Groups = tuple[int, ...] | None
 
+#: Columns that the name of a group lists in full.
+_NAMED = 3
+
 
 def check_groups(groups: Sequence[int] | None, num_columns: int) -> Groups:
     """The groups as a tuple.
@@ -42,6 +45,29 @@ def check_groups(groups: Sequence[int] | None, num_columns: int) -> Groups:
             "np.unique(groups, return_inverse=True)[1] does"
         )
     return tuple(int(group) for group in given)
+
+
+def unit_names(feature_names: Sequence[str] | None, groups: Groups) -> tuple[str, ...] | None:
+    """What the columns, or the groups of columns, are called.
+
+    Args:
+      feature_names: D names, or ``None``.
+      groups: the group of each column, or ``None``.
+
+    Returns:
+      The names of the columns. Those of groups are made of their columns' names: ``red, green``,
+      or ``x3 to x30 (28)`` for many. ``None`` for single columns without names.
+    """
+    if groups is None:
+        return None if feature_names is None else tuple(map(str, feature_names))
+    names = feature_names or [f"x{column}" for column in range(len(groups))]
+    members: list[list[str]] = [[] for _ in range(max(groups) + 1)]
+    for name, group in zip(names, groups, strict=True):
+        members[group].append(str(name))
+    return tuple(
+        ", ".join(own) if len(own) <= _NAMED else f"{own[0]} to {own[-1]} ({len(own)})"
+        for own in members
+    )
 
 
 def expand(values: Array, groups: Groups) -> Array:

@@ -101,6 +101,8 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "seeds": [int(seed) for seed in result.seeds],
         "cost": {name: _plain(value, name) for name, value in result.cost.items()},
         "connection_epochs": [int(epoch) for epoch in result.connection_epochs],
+        "unit_names": None if result.unit_names is None else list(result.unit_names),
+        "runs": result.runs,
         "metrics": list(result.metrics),
         "history": list(result.history),
         "scalers": scaler_of,
@@ -180,6 +182,8 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         constant_columns=_array(arrays, "constant_columns", (rows,), "iu"),
         connection_epochs=counted,
         input_connections=connections,
+        unit_names=_unit_names(header, spec.num_units),
+        runs=_value({"runs": "seed", **header}, "runs", str),
     )
 
 
@@ -374,6 +378,15 @@ def _whole_numbers(
         count = "" if length is None else f"{length} "
         raise DataError(f"the header's {name!r} is {values!r}; expected {count}whole numbers")
     return tuple(values)
+
+
+def _unit_names(header: Mapping[str, Any], count: int) -> tuple[str, ...] | None:
+    if header.get("unit_names") is None:
+        return None
+    names = _names(header, "unit_names")
+    if len(names) != count:
+        raise DataError(f"the header has {len(names)} unit_names; expected {count}")
+    return tuple(names)
 
 
 def _names(header: Mapping[str, Any], name: str) -> list[str]:

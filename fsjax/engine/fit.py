@@ -24,7 +24,7 @@ from fsjax.engine.seeds import choose_seed_axis
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import embedded_metrics
-from fsjax.groups import any_column, check_groups
+from fsjax.groups import any_column, check_groups, unit_names
 from fsjax.method import BEST_BY, CONNECTION_EPOCHS, Method, Spec, TrainState
 from fsjax.tasks import TASKS
 
@@ -374,4 +374,5 @@ def _result(
         constant_columns=constant,
         connection_epochs=() if connections is None else counted,
         input_connections=connections,
+        unit_names=unit_names(dataset.feature_names, spec.groups),
     )

@@ -69,6 +69,8 @@ class FitResult:
         the first.
       input_connections: ``(S, T, D)`` connections of every input neuron at these epochs, or
         ``None`` for methods without masks on their input layer.
+      unit_names: names of the D columns, or with groups of the groups; ``None`` without names.
+      runs: what the S runs are, ``'seed'`` or, of :func:`fsjax.fit_subsamples`, ``'half'``.
     """
 
     method: Method
@@ -88,6 +90,8 @@ class FitResult:
     constant_columns: np.ndarray = field(repr=False)
     connection_epochs: tuple[int, ...] = field(repr=False, default=())
     input_connections: np.ndarray | None = field(repr=False, default=None)
+    unit_names: tuple[str, ...] | None = field(repr=False, default=None)
+    runs: str = "seed"
 
     def select(self, num_features: int) -> np.ndarray:
         """The best columns by score, for any number of them, without training again.

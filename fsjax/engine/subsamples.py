@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Final
 
 import numpy as np
@@ -76,7 +77,7 @@ def fit_subsamples(
     classes = dataset.y if task == "classification" else None
     splits = _splits(dataset.num_samples, num_pairs, seed, valid_fraction, classes)
     first = len(splits) * seed
-    return fit(
+    result = fit(
         method,
         dataset,
         seeds=range(first, first + len(splits)),
@@ -84,6 +85,7 @@ def fit_subsamples(
         split=splits,
         **options,
     )
+    return dataclasses.replace(result, runs="half")
 
 
 def _validates(method: Method, best_by: str | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,9 @@ from fsjax.estimators.inputs import check_finite, number_to_select, validation_s
 from fsjax.evaluation.stability import consensus, selection_mask
 from fsjax.method import Method
 from fsjax.methods import METHODS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
 MAJORITY = 0.5
@@ -133,6 +136,34 @@ class Selector(SelectorMixin, BaseEstimator):
         from fsjax.estimators.files import save
 
         save(self, path)
+
+    def plot(self, kind: str = "selection", **options: Any) -> Figure:
+        """A picture of what was learnt; notebooks show it, ``savefig`` writes it to a file.
+
+        Args:
+          kind: ``'selection'``, how often each column was selected, and its score;
+            ``'stability'``, how far the seeds agree; ``'curves'``, the training.
+          **options: those of ``fsjax.report.plot_selection`` (such as ``image_shape`` and
+            ``background``), ``plot_stability`` or ``plot_curves``.
+
+        Raises:
+          NotFittedError: before ``fit``.
+          ConfigError: for another kind.
+        """
+        from fsjax import report  # brings in Matplotlib, which fitting does not need
+
+        check_is_fitted(self, "support_")
+        kinds = {
+            "selection": report.plot_selection,
+            "stability": report.plot_stability,
+            "curves": report.plot_curves,
+        }
+        if kind not in kinds:
+            raise ConfigError(f"kind={kind!r}: {nearest(str(kind), kinds)}")
+        shape = getattr(self, "image_shape", None)
+        if kind == "selection" and shape is not None:
+            options = {"image_shape": tuple(shape), **options}
+        return kinds[kind](self.result_, **options)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

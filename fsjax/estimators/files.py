@@ -57,9 +57,7 @@ def load(path: str | Path) -> Selector:
 
     header, arrays = container.read(path)
     if header.get("kind") != KIND:
-        raise DataError(
-            f"{path} holds a {header.get('kind')!r}, no estimator; use fsjax.persist.load"
-        )
+        raise DataError(f"{path} holds a {header.get('kind')!r}, no estimator; use fsjax.load")
     classes = {one.__name__: one for one in estimators.ESTIMATORS.values()}
     if header.get("class") not in classes:
         raise DataError(f"{path} holds an estimator {header.get('class')!r} that is not known here")

@@ -48,7 +48,7 @@ def plot_selection(
       image_shape: ``(H, W)`` or ``(H, W, C)`` where a row is an image; then the share of the
         seeds is shown on the pixel grid, summed over the channels.
       image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
-      feature_names: D names for the bars; by default ``x0``, ``x1``, ...
+      feature_names: D names for the bars; by default the result's own, or ``x0``, ``x1``, ...
       background: ``(D,)`` values shown in grey beneath the pixels, such as the mean image.
 
     Returns:
@@ -65,12 +65,12 @@ def plot_selection(
             f"image_shape={image_shape} does not fit {columns} columns; "
             f"give (H, W) or (H, W, C) whose product is {columns}"
         )
-    for label, given in (("feature_names", feature_names), ("background", background)):
-        if given is not None and len(given) != columns:
-            raise DataError(f"{label} has {len(given)} entries; give {columns}, one per column")
+    if background is not None and len(background) != columns:
+        raise DataError(f"background has {len(background)} entries; give {columns}, one per column")
+    names = style.unit_names(result, feature_names, most_selected(result))
     figure, upper = _new_figure(result, image_shape, image_order)
     if image_shape is None:
-        _draw_bars(upper, result, feature_names)
+        _draw_bars(upper, result, names)
     else:
         _draw_image(upper, result, image_shape, image_order, background)
     return figure
@@ -91,19 +91,20 @@ def most_selected(result: FitResult, limit: int = MAX_BARS) -> np.ndarray:
     return order[: min(limit, np.count_nonzero(frequency))]
 
 
-def summary(frequency: np.ndarray, num_seeds: int) -> str:
+def summary(frequency: np.ndarray, num_seeds: int, run: str = "seed") -> str:
     """One line that says how many columns were selected at all and by every seed.
 
     Args:
       frequency: ``(D,)`` share of the seeds.
       num_seeds: S.
+      run: what one of them is called.
     """
     ever = np.count_nonzero(frequency)
     text = f"{ever} of {style.count(len(frequency), 'column')} selected"
     if num_seeds == 1:
         return text
     always = np.count_nonzero(np.isclose(frequency, 1.0))
-    return f"{text} by at least one seed, {always} by every seed"
+    return f"{text} by at least one {run}, {always} by every {run}"
 
 
 def _new_figure(
@@ -144,7 +145,7 @@ def _draw_image(
         (axes,) = style.centred(figure, [inches if aspect == "equal" else room], room)
     else:
         axes = figure.add_subplot()
-    notes = [summary(frequency, len(result.seeds))]
+    notes = [summary(frequency, len(result.seeds), result.runs)]
 
     if background is not None:
         grey = to_grid(background, image_shape, image_order).mean(axis=-1)
@@ -154,9 +155,9 @@ def _draw_image(
         axes.set_facecolor("#EFEFEF")
     norm = Normalize(0.0, max(1.0, float(share.max())))
     shown = axes.imshow(np.ma.masked_equal(share, 0.0), cmap=style.COLORS, norm=norm, aspect=aspect)
-    label = "share of seeds"
+    label = f"share of {style.all_runs(result)}"
     if len(image_shape) == 3 and image_shape[2] > 1:
-        label = f"share of seeds, summed over {image_shape[2]} channels"
+        label += f", summed over {image_shape[2]} channels"
     bar = figure.colorbar(shown, ax=axes, pad=0.02, aspect=30)
     bar.set_label(label, fontsize=9)
     bar.ax.tick_params(labelsize=8)
@@ -185,21 +186,20 @@ def _outline_pixels(axes: Axes, height: int, width: int) -> None:
     axes.tick_params(which="minor", length=0)
 
 
-def _draw_bars(figure: FigureBase, result: FitResult, feature_names: Sequence[str] | None) -> None:
+def _draw_bars(figure: FigureBase, result: FitResult, names: Sequence[str]) -> None:
     frequency = result.selection_frequency
     columns = most_selected(result)
     scores = np.mean(result.scores, axis=0)[columns]
-    names = [f"x{c}" if feature_names is None else feature_names[c] for c in columns]
     axes = figure.add_subplot()
 
     norm = _score_range(scores)
     mappable = ScalarMappable(norm, style.COLORS)
     places = np.arange(len(columns))
     axes.barh(places, frequency[columns], height=0.78, color=mappable.to_rgba(scores))
-    axes.set_yticks(places, [style.literal(style.shorten(name)) for name in names], fontsize=8)
+    axes.set_yticks(places, names, fontsize=8)
     axes.set_ylim(len(columns) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.0)
-    axes.set_xlabel("share of seeds", fontsize=9)
+    axes.set_xlabel(f"share of {style.all_runs(result)}", fontsize=9)
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(axis="x", alpha=0.3, linewidth=0.5)
     axes.set_axisbelow(True)
@@ -208,7 +208,7 @@ def _draw_bars(figure: FigureBase, result: FitResult, feature_names: Sequence[st
     bar.set_label("mean score", fontsize=9)
     bar.ax.tick_params(labelsize=8)
 
-    notes = [summary(frequency, len(result.seeds))]
+    notes = [summary(frequency, len(result.seeds), result.runs)]
     if len(columns) < np.count_nonzero(frequency):
         notes.append(f"the first {len(columns)} are shown")
     _set_notes(figure, notes)

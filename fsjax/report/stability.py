@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fsjax.engine.result import FitResult
-from fsjax.errors import DataError, check_whole
+from fsjax.errors import check_whole
 from fsjax.evaluation.stability import consensus, stability_metrics
 from fsjax.report import style
 from fsjax.report.selection import summary
@@ -25,7 +25,7 @@ def plot_stability(
     result: FitResult,
     feature_names: Sequence[str] | None = None,
     top: int = 30,
-    runs: str = "seeds",
+    runs: str | None = None,
 ) -> Figure:
     """How often the columns were selected, most often first, and how stable the selection is.
 
@@ -35,9 +35,10 @@ def plot_stability(
 
     Args:
       result: what ``fsjax.fit`` returned, for D columns and any number of seeds.
-      feature_names: D names; by default ``x0``, ``x1``, ...
+      feature_names: D names; by default the result's own, or ``x0``, ``x1``, ...
       top: at most this many bars.
-      runs: what the runs are called on the axis, such as ``halves of the rows``.
+      runs: what the runs are called on the axis; by default seeds, or halves of the rows for
+        what :func:`fsjax.fit_subsamples` returned.
 
     Returns:
       The figure, 1200 pixels wide.
@@ -48,44 +49,41 @@ def plot_stability(
     """
     columns = result.scores.shape[1]
     top = check_whole("top", top)
-    if feature_names is not None and len(feature_names) != columns:
-        raise DataError(
-            f"feature_names has {len(feature_names)} entries; give {columns}, one per column"
-        )
     frequency = result.selection_frequency
     selected = np.count_nonzero(frequency)
     shown = consensus(result.selected, result.scores, columns)[: min(top, selected)]
-    names = [f"x{column}" if feature_names is None else feature_names[column] for column in shown]
+    names = style.unit_names(result, feature_names, shown)
 
     figure = style.new_figure(1.75 + 0.19 * max(len(shown), 6))
-    found = stability_text(stability_metrics(result))
+    found = stability_text(stability_metrics(result), result.runs)
     figure.suptitle(f"{style.literal(style.title(result))}\n{found}", fontsize=10)
     axes = figure.add_subplot()
     _draw_bars(axes, frequency[shown], names, result.num_features)
-    axes.set_xlabel(f"share of {runs}", fontsize=9)
-    notes = [summary(frequency, len(result.seeds))]
+    axes.set_xlabel(f"share of {runs or style.all_runs(result)}", fontsize=9)
+    notes = [summary(frequency, len(result.seeds), result.runs)]
     if len(shown) < selected:
         notes.append(f"the first {len(shown)} are shown")
     figure.supxlabel("; ".join(notes), fontsize=8, color=style.GREY)
     return figure
 
 
-def stability_text(metrics: Mapping[str, Any]) -> str:
+def stability_text(metrics: Mapping[str, Any], run: str = "seed") -> str:
     """The stability in words.
 
     Args:
       metrics: of :func:`fsjax.evaluation.stability.stability_metrics`.
+      run: what one run is called.
 
     Returns:
       Such as ``stability 0.62 (95 % interval 0.51 to 0.73)``, or why there is none.
     """
     value, interval = metrics["stability"], metrics["interval"]
     if metrics["num_seeds"] == 1:
-        return "one seed only: stability needs two or more"
+        return f"one {run} only: stability needs two or more"
     if value is None:
         return "stability not defined: every column is selected"
     if interval is None:
-        return f"stability {value:z.2f} (two seeds: no interval)"
+        return f"stability {value:z.2f} (two {style.plural(run)}: no interval)"
     lower, upper, percent = interval[0], min(interval[1], 1.0), 100 * metrics["level"]
     return f"stability {value:z.2f} ({percent:g} % interval {lower:z.2f} to {upper:z.2f})"
 
@@ -95,7 +93,7 @@ def _draw_bars(axes: Axes, frequency: np.ndarray, names: Sequence[str], num_feat
     in_consensus = places < num_features
     colors = np.where(in_consensus, CONSENSUS_COLOR, OTHER_COLOR)
     axes.barh(places, frequency, height=0.78, color=colors)
-    axes.set_yticks(places, [style.literal(style.shorten(name)) for name in names], fontsize=8)
+    axes.set_yticks(places, names, fontsize=8)
     axes.set_ylim(max(len(places), 6) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.0)
     axes.tick_params(axis="x", labelsize=8)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 
 from fsjax.engine.result import FitResult
+from fsjax.errors import DataError
 
 #: Okabe and Ito's palette: told apart with any colour vision.
 BLUE: Final = "#0072B2"
@@ -29,9 +32,18 @@ WIDTH: Final = 8.0
 NAME_LENGTH: Final = 32
 
 
+class Picture(Figure):
+    """A figure that notebooks show by themselves, whether or not pyplot is in use."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
 def new_figure(height: float, layout: str = "constrained") -> Figure:
     """An empty figure, :data:`WIDTH` by ``height`` inches, drawn without a display."""
-    figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout=layout, facecolor="white")
+    figure = Picture(figsize=(WIDTH, height), dpi=DPI, layout=layout, facecolor="white")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     FigureCanvasAgg(figure)
     return figure
@@ -53,17 +65,42 @@ def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Ax
 
 
 def title(result: FitResult) -> str:
-    """One line: method, data set, K, task and number of seeds."""
-    seeds = count(len(result.seeds), "seed")
+    """One line: method, data set, K, task and number of runs."""
     return (
         f"{shorten(result.method.name)} on {shorten(result.dataset)}, K = {result.num_features}, "
-        f"{result.task}, {seeds}"
+        f"{result.task}, {count(len(result.seeds), result.runs)}"
     )
+
+
+def all_runs(result: FitResult) -> str:
+    """What an axis of shares is about: ``seeds``, ``halves of the rows``."""
+    return "halves of the rows" if result.runs == "half" else plural(result.runs)
 
 
 def count(number: int, noun: str) -> str:
     """``1 seed``, ``2 seeds``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """``seeds``, ``halves``."""
+    return f"{noun[:-1]}ves" if noun.endswith("lf") else f"{noun}s"
+
+
+def unit_names(
+    result: FitResult, names: Sequence[str] | None, chosen: Sequence[int] | np.ndarray
+) -> list[str]:
+    """Names for the axis of some columns: those given, the result's own, or ``x0``, ``x1``, ...
+
+    Raises:
+      DataError: if as many names are not given as there are columns (or groups).
+    """
+    columns = result.scores.shape[1]
+    if names is not None and len(names) != columns:
+        raise DataError(f"feature_names has {len(names)} entries; give {columns}, one per column")
+    names = result.unit_names if names is None else names
+    found = [f"x{column}" if names is None else names[column] for column in chosen]
+    return [literal(shorten(name)) for name in found]
 
 
 def shorten(name: object, length: int = NAME_LENGTH) -> str:

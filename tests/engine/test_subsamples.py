@@ -49,6 +49,7 @@ def test_the_result_is_that_of_a_fit(fisher: fsjax.FitResult) -> None:
     np.testing.assert_array_equal(np.sort(fisher.selected, axis=1), [[1, 4]] * 4)
     np.testing.assert_array_equal(fisher.selection_frequency, [0, 1, 0, 0, 1, 0])
     assert fisher.scores.shape == (4, 6)
+    assert fisher.runs == "half"
     assert len(np.unique(fisher.scores[:, 1])) == 4  # of different rows
     assert fisher.metrics["embedded_accuracy"].shape == (4,)
     metrics = stability_metrics(fisher)
@@ -84,9 +85,16 @@ def test_a_network_without_labels_and_without_validation_rows() -> None:
     ],
     ids=range(6),
 )
-def test_validation_rows(method, options, valid: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation_rows(
+    method, options, valid: int, monkeypatch: pytest.MonkeyPatch, fisher: fsjax.FitResult
+) -> None:
     given = {}
-    monkeypatch.setattr("fsjax.engine.subsamples.fit", lambda *_, **kwargs: given.update(kwargs))
+
+    def instead(*_, **kwargs) -> fsjax.FitResult:
+        given.update(kwargs)
+        return fisher
+
+    monkeypatch.setattr("fsjax.engine.subsamples.fit", instead)
     fit_subsamples(method, table(), num_pairs=1, **options)
     assert [len(split.valid) for split in given["split"]] == [valid, valid]
     assert [len(split.train) for split in given["split"]] == [30 - valid] * 2

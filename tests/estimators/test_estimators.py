@@ -308,6 +308,23 @@ def test_labels_that_do_not_fit() -> None:
         quick().fit(scipy.sparse.csr_matrix(x), y)
 
 
+def test_plots(fitted: FisherScore) -> None:
+    x, y = table()
+    named = quick(n_seeds=2).fit(pd.DataFrame(x, columns=list("abcdef")), y)
+    labels = [label.get_text() for label in named.plot().axes[0].get_yticklabels()]
+    assert labels[0] == "c" and set(labels) < set("abdef") | {"c"}
+    assert "stability 1.00" in named.plot("stability").get_suptitle()
+    assert len(fitted.plot("curves").axes) >= 2
+    pixels = fitted.plot(image_shape=(2, 3))
+    assert pixels.axes[0].get_xlabel() == "pixel column"
+    # What a notebook asks of it.
+    assert pixels._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(ConfigError, match="kind='stabilty': did you mean 'stability'"):
+        fitted.plot("stabilty")
+    with pytest.raises(NotFittedError):
+        quick().plot()
+
+
 def test_documentation_names_every_argument() -> None:
     for estimator in ESTIMATORS.values():
         text = estimator.__doc__

@@ -73,6 +73,17 @@ def test_title():
     assert one.endswith("1 seed\none seed only: stability needs two or more")
 
 
+def test_halves_of_the_rows():
+    result = make_result(num_seeds=4, runs="half", unit_names=tuple(f"gene {i}" for i in range(64)))
+    figure = plot_stability(result)
+    assert "classification, 4 halves\n" in figure.get_suptitle()
+    assert figure.axes[0].get_xlabel() == "share of halves of the rows"
+    assert "by at least one half, " in figure.get_supxlabel()
+    assert figure.axes[0].get_yticklabels()[0].get_text().startswith("gene ")
+    alone = plot_stability(make_result(num_seeds=1, runs="half"))
+    assert alone.get_suptitle().endswith("one half only: stability needs two or more")
+
+
 def test_what_does_not_fit():
     with pytest.raises(DataError, match="feature_names has 1 entries; give 64"):
         plot_stability(make_result(columns=64), ["a"])
