@@ -39,7 +39,7 @@ def stability(digits: fsjax.data.Dataset) -> None:
     result = fsjax.fit_subsamples(
         methods.ip_cae(K, hidden=(64,)), digits, num_pairs=10, num_epochs=40, batch_size=32
     )
-    figure = plot_stability(result, digits.feature_names, runs="halves of the rows")
+    figure = plot_stability(result)
     save_figure(figure, PICTURES / "stability.png")
 
 
@@ -55,19 +55,7 @@ def path(digits: fsjax.data.Dataset) -> None:
         path_multiplier=1.05,
     )
     result = fsjax.fit(method, digits, num_epochs=20_000, batch_size=10_000, shuffle=False)
-    history = {name: values[0] for name, values in result.history.items()}
-    strength = history["train/lambda"]
-    # The last epoch of every lambda.
-    last = np.append(np.flatnonzero(np.diff(strength)), np.flatnonzero(np.isfinite(strength))[-1])
-    figure = plot_path(
-        {
-            "lambda": strength[last],
-            "num_selected": history["train/num_selected"][last],
-            "valid_accuracy": history["valid/accuracy"][last],
-        },
-        "lassonet on digits, one seed",
-    )
-    save_figure(figure, PICTURES / "path.png")
+    save_figure(plot_path(result), PICTURES / "path.png")
 
 
 def many(digits: fsjax.data.Dataset) -> None:

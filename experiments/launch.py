@@ -177,6 +177,8 @@ def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) ->
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
     report.save_figure(report.plot_curves(result), workdir / "curves.png")
+    if "train/lambda" in result.history and (result.history["train/lambda"][0] > 0).any():
+        report.save_figure(report.plot_path(result), workdir / "path.png")
     background = None
     if dataset.image_shape:
         background = dataset.X[result.splits[0].train].mean(axis=0)

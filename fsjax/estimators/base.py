@@ -142,13 +142,15 @@ class Selector(SelectorMixin, BaseEstimator):
 
         Args:
           kind: ``'selection'``, how often each column was selected, and its score;
-            ``'stability'``, how far the seeds agree; ``'curves'``, the training.
+            ``'stability'``, how far the seeds agree; ``'curves'``, the training; ``'path'``, of
+            LassoNet, accuracy and number of columns by the strength of the penalty.
           **options: those of ``fsjax.report.plot_selection`` (such as ``image_shape`` and
-            ``background``), ``plot_stability`` or ``plot_curves``.
+            ``background``), ``plot_stability``, ``plot_curves`` or ``plot_path``.
 
         Raises:
           NotFittedError: before ``fit``.
           ConfigError: for another kind.
+          DataError: for a path where there is none.
         """
         from fsjax import report  # brings in Matplotlib, which fitting does not need
 
@@ -157,6 +159,7 @@ class Selector(SelectorMixin, BaseEstimator):
             "selection": report.plot_selection,
             "stability": report.plot_stability,
             "curves": report.plot_curves,
+            "path": report.plot_path,
         }
         if kind not in kinds:
             raise ConfigError(f"kind={kind!r}: {nearest(str(kind), kinds)}")

@@ -4,41 +4,70 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from fsjax.errors import nearest
 from fsjax.estimators.base import Selector
 from fsjax.method import Method
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_ANYWHERE = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
-#: Arguments that all estimators have, with their defaults and what they mean.
-COMMON: dict[str, tuple[Any, str]] = {
-    "n_seeds": (1, "runs from different initial values; the selection is their consensus."),
-    "random_state": (
-        0,
-        "the first seed, a whole number; the others are the next numbers, as in "
-        "``fsjax.fit(seeds=...)``. ``None`` or a NumPy generator draws it.",
+
+class Argument(NamedTuple):
+    """Default, type and meaning of an argument."""
+
+    default: Any
+    annotation: str
+    meaning: str
+
+
+_NUMBER = Argument(
+    None,
+    "int | float | None",
+    "K, a whole number, or a share in (0, 1] of the columns. ``None`` {none}.",
+)
+
+#: Arguments that all estimators have.
+COMMON: dict[str, Argument] = {
+    "n_seeds": Argument(
+        1, "int", "runs from different initial values; the selection is their consensus."
     ),
-    "validation_fraction": (0.1, "share of the rows, in [0, 1), that tells the best epoch."),
-    "validation_data": (None, "``(X, y)`` to validate on in place of a share of the rows."),
-    "standardize": (
+    "random_state": Argument(
+        0,
+        "int | np.random.RandomState | None",
+        "the first seed, a whole number; the others are the next numbers, as in "
+        "``fsjax.fit(seeds=...)``. ``None`` or a ``numpy.random.RandomState`` draws it.",
+    ),
+    "validation_fraction": Argument(
+        0.1, "float", "share of the rows, in [0, 1), that tells the best epoch."
+    ),
+    "validation_data": Argument(
+        None,
+        "tuple[ArrayLike, ArrayLike | None] | None",
+        "``(X, y)`` to validate on in place of a share of the rows.",
+    ),
+    "standardize": Argument(
         True,
+        "bool | str",
         "scale columns to mean 0 and standard deviation 1; ``False`` takes them as they are. Or a "
         "kind of ``fsjax.data.fit_scaler``: ``'minmax'``, or ``'scalar'``, one mean and deviation "
         "for the whole table.",
     ),
-    "class_weight": (None, "``'balanced'``, or a weight by class; for classification."),
-    "groups": (
+    "class_weight": Argument(
         None,
+        "Mapping[Any, float] | str | None",
+        "``'balanced'``, or a weight by class; for classification.",
+    ),
+    "groups": Argument(
+        None,
+        "ArrayLike | None",
         "``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole and K "
         "counts them; for the concrete selectors, BinMask, STG and LassoNet.",
     ),
-    "verbose": (False, "show a progress bar."),
+    "verbose": Argument(False, "bool", "show a progress bar."),
 }
-
-_FIRST = "K, a whole number, or a share in (0, 1] of the columns. ``None`` {none}."
 
 _LEARNT = """
 Attributes:
@@ -55,10 +84,10 @@ Attributes:
 """
 
 
-def _parameters_of(source: Callable[..., Method] | type) -> dict[str, Any]:
-    """Keyword arguments of a method (or options class) and their defaults, without K."""
+def _parameters_of(source: Callable[..., Method] | type) -> dict[str, inspect.Parameter]:
+    """Keyword arguments of a method (or options class), without K."""
     return {
-        name: parameter.default
+        name: parameter.replace(kind=_KEYWORD)
         for name, parameter in inspect.signature(source).parameters.items()
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name != "num_features"
     }
@@ -87,19 +116,19 @@ def selector(
     """
     further = {} if options is None else _parameters_of(options)
     own = {**_parameters_of(build), **further, **_parameters_of(build)}
-    image = {"image_shape": None} if "network" in own else {}
-    fit_options = {"num_epochs": num_epochs, "batch_size": batch_size}
-    common = {name: default for name, (default, _) in COMMON.items()}
-    common["standardize"] = standardize
+    image = "network" in own
     tasks = build().tasks
-    defaults = {"task": tasks[0], **own, **image, **fit_options, **common}
+    common = {**COMMON, "standardize": COMMON["standardize"]._replace(default=standardize)}
     signature = inspect.Signature(
         [
-            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-            inspect.Parameter(
-                "n_features_to_select", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None
-            ),
-            *(inspect.Parameter(name, _KEYWORD, default=value) for name, value in defaults.items()),
+            inspect.Parameter("self", _ANYWHERE),
+            _parameter("n_features_to_select", _NUMBER.default, _NUMBER.annotation, _ANYWHERE),
+            _parameter("task", tasks[0], "str"),
+            *own.values(),
+            *([_parameter("image_shape", None, "Sequence[int] | None")] if image else []),
+            _parameter("num_epochs", num_epochs, "int"),
+            _parameter("batch_size", batch_size, "int | None"),
+            *(_parameter(name, one.default, one.annotation) for name, one in common.items()),
         ]
     )
 
@@ -123,7 +152,7 @@ def selector(
         {
             "__init__": __init__,
             "__module__": "fsjax.estimators",
-            "__doc__": _documentation(build, options, tasks, fit_options, bool(image)),
+            "__doc__": _documentation(build, options, tasks, num_epochs, image),
             "method_name": build().name,
             "method_parameters": tuple(own),
             "training": training,
@@ -131,18 +160,22 @@ def selector(
     )
 
 
+def _parameter(name: str, default: Any, annotation: str, kind: Any = _KEYWORD) -> inspect.Parameter:
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
 def _documentation(
     build: Callable[..., Method],
     options: Callable[..., Method] | type | None,
     tasks: tuple[str, ...],
-    training: Mapping[str, Any],
+    num_epochs: int,
     image: bool,
 ) -> str:
     text = inspect.getdoc(build) or ""
     idea = text.partition("\nArgs:\n")[0].strip()
     gates = build().gates is not None
     none = "keeps the columns whose gate opens" if gates else "takes half of them"
-    lines = _argument("n_features_to_select", _FIRST.format(none=none))
+    lines = _argument("n_features_to_select", _NUMBER.meaning.format(none=none))
     lines += _argument("task", " or ".join(f"``{task!r}``" for task in tasks) + ".")
     told = {"num_features", "**options"}
     for source in (build, options):
@@ -153,10 +186,10 @@ def _documentation(
     if image:
         meaning = "``(H, W)`` or ``(H, W, channels)``, for networks of images."
         lines += _argument("image_shape", meaning)
-    lines += _argument("num_epochs", f"epochs to train ({training['num_epochs']}).")
+    lines += _argument("num_epochs", f"epochs to train ({num_epochs}).")
     lines += _argument("batch_size", "rows per step; ``None`` takes all training rows.")
-    for name, (_, meaning) in COMMON.items():
-        lines += _argument(name, meaning)
+    for name, one in COMMON.items():
+        lines += _argument(name, one.meaning)
     body = textwrap.indent("\n".join(lines), "  ")
     return f"{idea}\n\nArgs:\n{body}\n{_LEARNT}"
 

@@ -12,7 +12,7 @@ from fsjax.report.atomic import save_figure
 from fsjax.report.curves import plot_curves
 from fsjax.report.intervals import mean_interval
 from fsjax.report.paper import published, published_value
-from fsjax.report.path import plot_path
+from fsjax.report.path import path_of, plot_path
 from fsjax.report.regularization import plot_regularization, regularization_table
 from fsjax.report.selection import plot_selection
 from fsjax.report.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
@@ -21,6 +21,7 @@ from fsjax.report.tables import short_selection_note, summary_table
 
 __all__ = [
     "mean_interval",
+    "path_of",
     "plot_accuracy",
     "plot_accuracy_sparsity",
     "plot_curves",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,10 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
 from fsjax.report import style
-from fsjax.report.curves import SPLITS
+from fsjax.report.curves import LABELS, SPLITS
 from fsjax.report.intervals import cap_percent, finish
+from fsjax.tasks import MAIN_METRIC
 
 #: At most this many networks are drawn with a marker each.
 MARKED: Final = 30
@@ -24,14 +27,53 @@ SHORT: Final = 8.0
 HEIGHT: Final = 4.6
 
 
-def plot_path(path: Mapping[str, Any], title: str = "") -> Figure:
+def path_of(result: FitResult, seed: int | None = None) -> dict[str, Any]:
+    """The path of one seed of LassoNet, a network for each lambda: the last of its epochs.
+
+    Args:
+      result: what ``fsjax.fit`` returned for ``fsjax.methods.lassonet``.
+      seed: one of its seeds; ``None`` takes the first.
+
+    Returns:
+      ``lambda``, ``num_selected`` and, of the validation rows and where it was recorded the test
+      rows, ``valid_accuracy`` or ``valid_mse``, ``(T,)`` each. ``chosen`` is the first network
+      that has at most K features, if the path came that far.
+
+    Raises:
+      DataError: for another method, or a training that ended before the path began.
+    """
+    history = {name: values[0] for name, values in result.history.items()}
+    if seed is not None:
+        row = result.seeds.index(seed)
+        history = {name: values[row] for name, values in result.history.items()}
+    if "train/lambda" not in history:
+        raise DataError(f"{result.method.name} has no path of lambdas; lassonet has")
+    strength = history["train/lambda"]
+    ran = np.flatnonzero(strength > 0)
+    if not len(ran):
+        raise DataError("the path has not begun; train for more epochs, its end ends the training")
+    last = ran[np.append(np.diff(strength[ran]) > 0, True)]
+    metric, _ = MAIN_METRIC[result.task]
+    path: dict[str, Any] = {
+        "lambda": strength[last],
+        "num_selected": history["train/num_selected"][last],
+    }
+    for split in ("valid", "test"):
+        if f"{split}/{metric}" in history:
+            path[f"{split}_{metric}"] = history[f"{split}/{metric}"][last]
+    few = np.flatnonzero(path["num_selected"] <= result.num_features)
+    return {**path, "chosen": int(few[0])} if len(few) else path
+
+
+def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> Figure:
     """Accuracy above, number of selected features beneath, against the strength of the penalty.
 
     Args:
-      path: ``lambda``, ``num_selected`` and ``valid_accuracy`` (percent), ``(T,)`` each, and where
-        there are, ``test_accuracy`` ``(T,)`` and ``chosen``, the index of the network that was
-        kept, which is marked. Networks with ``lambda`` 0 have no place on the logarithmic axis.
-      title: above the figure.
+      path: ``lambda``, ``num_selected`` and ``valid_accuracy`` (percent) or ``valid_mse``, ``(T,)``
+        each, and where there are, ``test_accuracy`` or ``test_mse`` ``(T,)`` and ``chosen``, the
+        index of the network that was kept, which is marked. Networks with ``lambda`` 0 have no
+        place on the logarithmic axis. Or a result, for :func:`path_of` its first seed.
+      title: above the figure; by default what ran, for a result.
 
     Returns:
       The figure, 1200 pixels wide.
@@ -40,25 +82,32 @@ def plot_path(path: Mapping[str, Any], title: str = "") -> Figure:
       DataError: if an array is missing or of another length, no ``lambda`` is positive, or
         ``chosen`` is not between 0 and T - 1.
     """
+    if isinstance(path, FitResult):
+        title = (
+            style.title(dataclasses.replace(path, seeds=path.seeds[:1])) if title is None else title
+        )
+        path = path_of(path)
     arrays = _checked(path)
+    metric = _metric(path)
     strength, size = arrays["lambda"], arrays["num_selected"]
     shown = strength > 0
     figure = style.new_figure(HEIGHT)
-    figure.suptitle(style.literal(title), fontsize=10)
+    figure.suptitle(style.literal(title or ""), fontsize=10)
     upper, lower = figure.subplots(2, 1, sharex=True)
     for split in ("valid", "test"):
-        values = arrays.get(f"{split}_accuracy")
+        values = arrays.get(f"{split}_{metric}")
         if values is not None:
             _line(upper, strength[shown], values[shown], *SPLITS[split])
     _line(lower, strength[shown], size[shown], "", style.GREEN)
     chosen = path.get("chosen")
     if chosen is not None and shown[chosen]:
         text = f"chosen: {style.count(int(size[chosen]), 'feature')}, λ = {strength[chosen]:.3g}"
-        _mark(upper, strength[chosen], arrays["valid_accuracy"][chosen], text)
+        _mark(upper, strength[chosen], arrays[f"valid_{metric}"][chosen], text)
         _mark(lower, strength[chosen], size[chosen])
-    finish(upper, "", "", "accuracy (%)")
+    finish(upper, "", "", LABELS[metric])
     finish(lower, "", "λ", "selected features")
-    cap_percent(upper)
+    if metric == "accuracy":
+        cap_percent(upper)
     lower.set_ylim(bottom=-0.03 * size[shown].max())
     lower.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     _logarithmic(lower, float(strength[shown].min()), float(strength[shown].max()))
@@ -67,14 +116,19 @@ def plot_path(path: Mapping[str, Any], title: str = "") -> Figure:
     return figure
 
 
+def _metric(path: Mapping[str, Any]) -> str:
+    return "mse" if path.get("valid_mse") is not None else "accuracy"
+
+
 def _checked(path: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    names = ("lambda", "num_selected", "valid_accuracy")
+    metric = _metric(path)
+    names = ("lambda", "num_selected", f"valid_{metric}")
     missing = [name for name in names if path.get(name) is None]
     if missing:
         raise DataError(f"the path has no {missing[0]!r}; give {', '.join(names)}")
     arrays = {
         name: np.asarray(path[name], np.float64)
-        for name in (*names, "test_accuracy")
+        for name in (*names, f"test_{metric}")
         if path.get(name) is not None
     }
     length = arrays["lambda"].size

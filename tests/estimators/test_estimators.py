@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 import fsjax
 from fsjax import estimators
 from fsjax.errors import ConfigError, DataError
-from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector
+from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector, stubs
 
 #: Fewest epochs and smallest networks of every class, for tests of what surrounds the training.
 TINY: dict[str, dict[str, Any]] = {
@@ -330,6 +330,10 @@ def test_documentation_names_every_argument() -> None:
         text = estimator.__doc__
         for name in estimator().get_params():
             assert name in text, f"{estimator.__name__}: {name}"
+
+
+def test_type_stub_is_up_to_date() -> None:
+    assert stubs.PATH.read_text() == stubs.stub(), "run: python -m fsjax.estimators.stubs"
 
 
 def test_selection_beats_chance_on_digits() -> None:

@@ -1,12 +1,16 @@
 """The figure of a path from a dense network to a sparse one."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from report_binmask_trials import legend_texts
 from report_figure_checks import assert_readable
+from report_synthetic import make_result
 
 from fsjax.errors import DataError
-from fsjax.report import plot_path
+from fsjax.report import path_of, plot_path
+from fsjax.report.curves import LABELS
 
 
 def lasso_path(length=120, dense=True):
@@ -43,6 +47,44 @@ def test_path(length, dense):
         chosen = path["chosen"]
         np.testing.assert_allclose(place, [path["lambda"][chosen], path["num_selected"][chosen]])
     assert_readable(figure)
+
+
+def lasso_result(task="classification", **changes):
+    """Two seeds: dense for two epochs, three lambdas of two epochs, then nothing."""
+    nan = np.nan
+    strength = np.array([[0, 0, 1, 1, 2, 2, 4, 4, nan]] * 2)
+    size = np.array([[9, 9, 9, 8, 6, 5, 3, 2, nan]] * 2)
+    size[1, 5] = 4
+    metric = np.array([[90, 91, 92, 93, 94, 95, 80, 70, nan]] * 2)
+    name = {"classification": "accuracy", "regression": "mse"}[task]
+    history = {"train/lambda": strength, "train/num_selected": size, f"valid/{name}": metric}
+    result = make_result(name="lassonet", task=task, columns=9, num_features=4, num_seeds=2)
+    return dataclasses.replace(result, history={**history, **changes})
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_path_of_a_result(task):
+    result = lasso_result(task)
+    path = path_of(result)
+    np.testing.assert_array_equal(path["lambda"], [1, 2, 4])
+    np.testing.assert_array_equal(path["num_selected"], [8, 5, 2])
+    assert path["chosen"] == 2 and path_of(result, seed=2)["chosen"] == 1
+    figure = plot_path(result)
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), [93, 95, 70])
+    assert figure.get_suptitle().startswith("lassonet on coil20, K = 4")
+    assert figure.axes[0].get_ylabel() == (
+        "accuracy (%)" if task != "regression" else LABELS["mse"]
+    )
+    assert_readable(figure)
+
+
+def test_results_without_a_path():
+    with pytest.raises(DataError, match="ip_cae has no path"):
+        plot_path(make_result())
+    with pytest.raises(DataError, match="the path has not begun"):
+        plot_path(lasso_result(**{"train/lambda": np.zeros((2, 9))}))
+    short = lasso_result(**{"train/num_selected": np.full((2, 9), 8.0)})
+    assert "chosen" not in path_of(short)
 
 
 def test_path_with_the_least():

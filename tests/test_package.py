@@ -1,0 +1,26 @@
+"""The package as a whole: what its import brings in, and what is found in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import fsjax
+
+
+def test_every_public_name_is_there() -> None:
+    for name in fsjax.__all__:
+        assert getattr(fsjax, name) is not None
+
+
+def test_parts_are_imported_when_they_are_used() -> None:
+    code = (
+        "import sys, fsjax; assert 'matplotlib' not in sys.modules; "
+        "fsjax.estimators.IPCAE; assert 'matplotlib' not in sys.modules; "
+        "fsjax.report.plot_path; fsjax.sparsity.quantize; fsjax.nets"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="module 'fsjax' has no attribute 'estimator'"):
+        fsjax.estimator  # noqa: B018
