@@ -12,43 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from flax import linen as nn
 from flax.training.train_state import TrainState
-from sklearn.datasets import load_digits
 from sparsity_reference import first_of_sort
+from sparsity_trees import (
+    IMPORTANCE,
+    SIMILARITY,
+    SMALL,
+    START,
+    STEPS,
+    noisy_gradient,
+    only_dense,
+)
 
 from fsjax import sparsity
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.errors import ConfigError
 from fsjax.sparsity import SparseState, drop, grow
-from fsjax.sparsity.optimizer import NEEDS
-
-STEPS = 25
-RNG = np.random.default_rng(0)
-SIMILARITY = jnp.asarray(RNG.random((12, 6)), jnp.float32)
-IMPORTANCE = jnp.asarray(RNG.random((12, 1)), jnp.float32)
-
-
-def normal(*shape: int) -> jax.Array:
-    return jnp.asarray(RNG.normal(size=shape), jnp.float32)
-
-
-START = {
-    "conv": {"bias": normal(4), "kernel": normal(3, 3, 1, 4)},
-    "dense": {"bias": normal(6), "kernel": normal(12, 6)},
-}
-SMALL = {"dense": START["dense"]}  # For what compiles often.
-NOISE = jax.tree.map(lambda leaf: normal(STEPS + 1, *leaf.shape), START)
-
-
-def only_dense(path: tuple[str, ...], leaf: jax.Array) -> bool:
-    return path == ("dense", "kernel")
-
-
-def noisy_gradient(params: Any, step: jax.Array) -> Any:
-    """That of a quadratic loss with noise: dense, also at inactive connections."""
-    noise = {name: NOISE[name] for name in params}
-    return jax.tree.map(lambda p, e: (p - 0.5 + e[step]).astype(p.dtype), params, noise)
 
 
 def train(
@@ -357,177 +336,3 @@ def test_masks_are_found_anywhere_in_a_state() -> None:
     # Tools of Optax go through the wrapper.
     specs = optax.tree.map_params(tx, lambda _: "spec", state.opt_state[1])
     assert jax.tree.leaves(specs.inner[0].mu) == ["spec", "spec"]
-
-
-def test_snip_keeps_the_largest_products_of_every_layer_and_starts_from_them() -> None:
-    params = START
-    gradients = noisy_gradient(params, jnp.int32(0))
-    recipe = sparsity.static(0.3)
-    masks = sparsity.snip_masks(params, gradients, recipe.counts)
-    counts = recipe.counts([(3, 3, 1, 4), (12, 6)])
-    for layer, count in zip(("conv", "dense"), counts, strict=True):
-        scores = np.abs(np.asarray(params[layer]["kernel"] * gradients[layer]["kernel"]))
-        expected = first_of_sort(scores, count, descending=True)
-        np.testing.assert_array_equal(masks[layer]["kernel"], expected)
-        assert np.asarray(masks[layer]["bias"]).all()
-    tx = optax.chain(optax.clip(1.0), sparsity.sparse(optax.adam(0.1), recipe, jax.random.key(0)))
-    state = sparsity.with_masks(tx.init(params), masks)
-    chex.assert_trees_all_equal(sparsity.masks_of(state), masks)
-    chex.assert_trees_all_equal(
-        sparsity.mask_params(params, state), sparsity.apply_masks(params, masks)
-    )
-
-
-def test_snip_of_the_parameters_themselves_is_magnitude_pruning() -> None:
-    params = SMALL
-    masks = sparsity.snip_masks(params, params, lambda shapes: [10])
-    expected = first_of_sort(np.abs(params["dense"]["kernel"]), 10, descending=True)
-    np.testing.assert_array_equal(masks["dense"]["kernel"], expected)
-
-
-def test_bad_masks_are_refused() -> None:
-    state = sparsity.sparse(optax.sgd(0.1), sparsity.static(0.3), jax.random.key(0)).init(SMALL)
-    with pytest.raises(ConfigError, match="structure"):
-        sparsity.with_masks(state, {"dense": jnp.ones((12, 6), bool)})
-    with pytest.raises(ConfigError, match=r"dense/kernel has shape \(6, 12\).*\(12, 6\)"):
-        masks = {"dense": {"bias": jnp.ones(6, bool), "kernel": jnp.ones((6, 12), bool)}}
-        sparsity.with_masks(state, masks)
-    with pytest.raises(ConfigError, match="0 sparse optimisers.*wrap"):
-        sparsity.masks_of(optax.adam(0.1).init(SMALL))
-    with pytest.raises(ConfigError, match="2 sparse optimisers"):
-        sparsity.masks_of((state, state))
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"density": 1.5}, "density=1.5.*at most 1"),
-        ({"density": 0.0}, "density=0.0.*above 0"),
-        ({"epsilon": -1}, "epsilon=-1.*above 0"),
-        ({}, "one of the two"),
-        ({"density": 0.1, "epsilon": 1}, "one of the two"),
-        ({"density": 0.1, "distribution": "erkk"}, "did you mean 'erk'"),
-        ({"density": 0.1, "fraction": 1.2}, "fraction=1.2.*0 to 1"),
-        ({"density": 0.1, "every": 0}, "every=0.*at least 1"),
-        ({"density": 0.1, "end_step": 2.5}, "end_step=2.5.*whole"),
-        ({"density": 0.1, "drop": drop.magnitude}, "give both or none"),
-    ],
-)
-def test_bad_recipes_are_refused(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        sparsity.Recipe(**values)
-
-
-def test_bad_use_is_refused_with_advice() -> None:
-    def tx(recipe: sparsity.Recipe, **more: Any) -> optax.GradientTransformationExtraArgs:
-        return sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), **more)
-
-    params = START
-    static = tx(sparsity.static(0.3))
-    with pytest.raises(ConfigError, match="chooses no parameter; there are bias"):
-        static.init({"bias": jnp.ones(3)})
-    with pytest.raises(ConfigError, match=r"tx.update\(grads, opt_state, params\)"):
-        static.update(params, static.init(params))
-    ctre = tx(sparsity.ctre_sim(0.3))
-    state = ctre.init(params)
-    with pytest.raises(ConfigError, match="similar_or_random needs similarity of conv/kernel"):
-        ctre.update(params, state, params)
-    with pytest.raises(ConfigError, match=r"similarity of conv/kernel has shape \(2, 2\)"):
-        given = {"conv": {"kernel": jnp.ones((2, 2))}}
-        ctre.update(params, state, params, similarity=given)
-    inputs = sparsity.Recipe(density=0.3, drop=drop.random, grow=grow.important_inputs)
-    with pytest.raises(ConfigError, match="important_inputs is for matrices, and conv/kernel"):
-        given = {"conv": {"kernel": jnp.ones((3, 3, 1, 1))}}
-        tx(inputs).update(params, state, params, importance=given)
-    with pytest.raises(ConfigError, match="importance of dense/kernel.*broadcast"):
-        given = {"dense": {"kernel": jnp.ones(12)}}
-        matrices = tx(inputs, where=only_dense)
-        matrices.update(params, matrices.init(params), params, importance=given)
-
-
-def test_the_table_of_what_rules_need_is_complete() -> None:
-    weight = jnp.ones((2, 2))
-    full = sparsity.Layer(weight, weight > 0, weight, weight, weight, jnp.array(False))
-    for module, third in ((drop, jnp.float32(0.5)), (grow, weight > 0)):
-        for name, rule in vars(module).items():
-            if getattr(rule, "__module__", None) != module.__name__ or name in (
-                "switched",
-                "_count",
-            ):
-                continue
-            if name.startswith("_"):
-                continue
-            for what in ("similarity", "importance"):
-                try:
-                    jax.eval_shape(rule, full._replace(**{what: None}), third, jax.random.key(0))
-                except (TypeError, AttributeError):
-                    assert NEEDS[rule] == what
-                else:
-                    assert NEEDS.get(rule) != what
-
-
-class CNN(nn.Module):
-    """Two convolutions and a linear layer for 8 x 8 images."""
-
-    @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
-        for channels in (8, 16):
-            x = nn.max_pool(nn.relu(nn.Conv(channels, (3, 3))(x)), (2, 2), strides=(2, 2))
-        return nn.Dense(10)(x.reshape(len(x), -1))
-
-
-def digits() -> tuple[jax.Array, ...]:
-    images, labels = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(images))
-    x = jnp.asarray(images[order].reshape(-1, 8, 8, 1) / 16, jnp.float32)
-    y = jnp.asarray(labels[order])
-    return x[:1400], y[:1400], x[1400:], y[1400:]
-
-
-def test_a_sparse_cnn_learns_digits_and_nothing_from_shuffled_labels() -> None:
-    x, y, x_test, y_test = digits()
-    model = CNN()
-    tx = sparsity.sparse(
-        optax.adam(5e-3), sparsity.rigl(0.2, every=30, end_step=225), jax.random.key(0)
-    )
-
-    # Drawn by NumPy, which needs no compilation.
-    rng = np.random.default_rng(0)
-    rows = jnp.asarray(rng.integers(0, len(x), (300, 64)))
-    shapes = jax.eval_shape(model.init, jax.random.key(1), x[:1])
-
-    def draw(leaf: jax.ShapeDtypeStruct) -> jax.Array:
-        if len(leaf.shape) == 1:
-            return jnp.zeros(leaf.shape)
-        scale = np.sqrt(2 / np.prod(leaf.shape[:-1]))
-        return jnp.asarray(scale * rng.normal(size=leaf.shape), jnp.float32)
-
-    start = jax.tree.map(draw, shapes)
-
-    @jax.jit
-    def accuracy(labels: jax.Array) -> tuple[jax.Array, Any, Any]:
-        state = tx.init(start)
-        params = sparsity.mask_params(start, state)
-
-        def step(carry: tuple, rows: jax.Array) -> tuple:
-            params, state = carry
-
-            def loss(params: Any) -> jax.Array:
-                logits = model.apply(params, x[rows])
-                return optax.softmax_cross_entropy_with_integer_labels(logits, labels[rows]).mean()
-
-            updates, state = tx.update(jax.grad(loss)(params), state, params)
-            return (optax.apply_updates(params, updates), state), None
-
-        first = state.masks
-        (params, state), _ = jax.lax.scan(step, (params, state), rows)
-        moved = jax.tree.map(lambda a, b: jnp.sum(a & ~b), state.masks, first)
-        hits = model.apply(params, x_test).argmax(-1) == y_test
-        return hits.mean(), sparsity.sparsity(state.masks), moved
-
-    found, share, moved = accuracy(y)
-    assert float(share) == pytest.approx(0.8, abs=0.002)
-    assert all(int(layer["kernel"]) > 0 for layer in moved["params"].values())
-    shuffled, _, _ = accuracy(jnp.asarray(rng.permutation(y)))
-    assert float(found) > 0.85
-    assert float(shuffled) < 0.25

@@ -1,0 +1,131 @@
+"""Masks of SNIP and of users for the Optax wrapper, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from sparsity_reference import first_of_sort
+from sparsity_trees import (
+    SMALL,
+    START,
+    noisy_gradient,
+    only_dense,
+)
+
+from fsjax import sparsity
+from fsjax.errors import ConfigError
+from fsjax.sparsity import drop, grow
+from fsjax.sparsity.optimizer import NEEDS
+
+
+def test_snip_keeps_the_largest_products_of_every_layer_and_starts_from_them() -> None:
+    params = START
+    gradients = noisy_gradient(params, jnp.int32(0))
+    recipe = sparsity.static(0.3)
+    masks = sparsity.snip_masks(params, gradients, recipe.counts)
+    counts = recipe.counts([(3, 3, 1, 4), (12, 6)])
+    for layer, count in zip(("conv", "dense"), counts, strict=True):
+        scores = np.abs(np.asarray(params[layer]["kernel"] * gradients[layer]["kernel"]))
+        expected = first_of_sort(scores, count, descending=True)
+        np.testing.assert_array_equal(masks[layer]["kernel"], expected)
+        assert np.asarray(masks[layer]["bias"]).all()
+    tx = optax.chain(optax.clip(1.0), sparsity.sparse(optax.adam(0.1), recipe, jax.random.key(0)))
+    state = sparsity.with_masks(tx.init(params), masks)
+    chex.assert_trees_all_equal(sparsity.masks_of(state), masks)
+    chex.assert_trees_all_equal(
+        sparsity.mask_params(params, state), sparsity.apply_masks(params, masks)
+    )
+
+
+def test_snip_of_the_parameters_themselves_is_magnitude_pruning() -> None:
+    params = SMALL
+    masks = sparsity.snip_masks(params, params, lambda shapes: [10])
+    expected = first_of_sort(np.abs(params["dense"]["kernel"]), 10, descending=True)
+    np.testing.assert_array_equal(masks["dense"]["kernel"], expected)
+
+
+def test_bad_masks_are_refused() -> None:
+    state = sparsity.sparse(optax.sgd(0.1), sparsity.static(0.3), jax.random.key(0)).init(SMALL)
+    with pytest.raises(ConfigError, match="structure"):
+        sparsity.with_masks(state, {"dense": jnp.ones((12, 6), bool)})
+    with pytest.raises(ConfigError, match=r"dense/kernel has shape \(6, 12\).*\(12, 6\)"):
+        masks = {"dense": {"bias": jnp.ones(6, bool), "kernel": jnp.ones((6, 12), bool)}}
+        sparsity.with_masks(state, masks)
+    with pytest.raises(ConfigError, match="0 sparse optimisers.*wrap"):
+        sparsity.masks_of(optax.adam(0.1).init(SMALL))
+    with pytest.raises(ConfigError, match="2 sparse optimisers"):
+        sparsity.masks_of((state, state))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"density": 1.5}, "density=1.5.*at most 1"),
+        ({"density": 0.0}, "density=0.0.*above 0"),
+        ({"epsilon": -1}, "epsilon=-1.*above 0"),
+        ({}, "one of the two"),
+        ({"density": 0.1, "epsilon": 1}, "one of the two"),
+        ({"density": 0.1, "distribution": "erkk"}, "did you mean 'erk'"),
+        ({"density": 0.1, "fraction": 1.2}, "fraction=1.2.*0 to 1"),
+        ({"density": 0.1, "every": 0}, "every=0.*at least 1"),
+        ({"density": 0.1, "end_step": 2.5}, "end_step=2.5.*whole"),
+        ({"density": 0.1, "drop": drop.magnitude}, "give both or none"),
+    ],
+)
+def test_bad_recipes_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        sparsity.Recipe(**values)
+
+
+def test_bad_use_is_refused_with_advice() -> None:
+    def tx(recipe: sparsity.Recipe, **more: Any) -> optax.GradientTransformationExtraArgs:
+        return sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), **more)
+
+    params = START
+    static = tx(sparsity.static(0.3))
+    with pytest.raises(ConfigError, match="chooses no parameter; there are bias"):
+        static.init({"bias": jnp.ones(3)})
+    with pytest.raises(ConfigError, match=r"tx.update\(grads, opt_state, params\)"):
+        static.update(params, static.init(params))
+    ctre = tx(sparsity.ctre_sim(0.3))
+    state = ctre.init(params)
+    with pytest.raises(ConfigError, match="similar_or_random needs similarity of conv/kernel"):
+        ctre.update(params, state, params)
+    with pytest.raises(ConfigError, match=r"similarity of conv/kernel has shape \(2, 2\)"):
+        given = {"conv": {"kernel": jnp.ones((2, 2))}}
+        ctre.update(params, state, params, similarity=given)
+    inputs = sparsity.Recipe(density=0.3, drop=drop.random, grow=grow.important_inputs)
+    with pytest.raises(ConfigError, match="important_inputs is for matrices, and conv/kernel"):
+        given = {"conv": {"kernel": jnp.ones((3, 3, 1, 1))}}
+        tx(inputs).update(params, state, params, importance=given)
+    with pytest.raises(ConfigError, match="importance of dense/kernel.*broadcast"):
+        given = {"dense": {"kernel": jnp.ones(12)}}
+        matrices = tx(inputs, where=only_dense)
+        matrices.update(params, matrices.init(params), params, importance=given)
+
+
+def test_the_table_of_what_rules_need_is_complete() -> None:
+    weight = jnp.ones((2, 2))
+    full = sparsity.Layer(weight, weight > 0, weight, weight, weight, jnp.array(False))
+    for module, third in ((drop, jnp.float32(0.5)), (grow, weight > 0)):
+        for name, rule in vars(module).items():
+            if getattr(rule, "__module__", None) != module.__name__ or name in (
+                "switched",
+                "_count",
+            ):
+                continue
+            if name.startswith("_"):
+                continue
+            for what in ("similarity", "importance"):
+                try:
+                    jax.eval_shape(rule, full._replace(**{what: None}), third, jax.random.key(0))
+                except (TypeError, AttributeError):
+                    assert NEEDS[rule] == what
+                else:
+                    assert NEEDS.get(rule) != what
