@@ -130,8 +130,8 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
         draw_line(axes, moved, styles[name], style.literal(label))
     everything = rows.loc[rows["method"] == ALL_FEATURES, "accuracy"]
     draw_band(axes, everything, f"{ALL_FEATURES} ({everything.mean():.1f})")
-    cap_percent(axes)
     _cut_intervals(axes, [everything.mean(), *(points.means for points in lines.values())])
+    cap_percent(axes)
 
     if not sizes.size:
         return
