@@ -20,6 +20,22 @@ from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols, evaluate
 from fsjax.methods import get_method
 
+#: Artifacts of all launchers: a folder with one of them and no ``config.json`` is somebody else's.
+WRITTEN = (
+    "result.json",
+    "checkpoints",
+    "metrics.csv",
+    "scores.npz",
+    "curves.png",
+    "selection.png",
+    "stability.png",
+    "path.png",
+    "accuracy.csv",
+    "accuracy.png",
+    "sparsity.csv",
+    "regularization.csv",
+)
+
 
 def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
     """The method of ``config.method`` for ``config.num_features`` columns.
@@ -60,8 +76,12 @@ def check_workdir(config: ml_collections.ConfigDict, workdir: Path) -> bool:
         raise ConfigError(f"workdir {workdir} is a file; name a folder")
     found = workdir / "config.json"
     if not found.exists():
-        if (workdir / "result.json").exists() or (workdir / "checkpoints").exists():
-            raise ConfigError(f"workdir {workdir} holds another run; choose another folder")
+        there = [name for name in WRITTEN if (workdir / name).exists()]
+        if there:
+            raise ConfigError(
+                f"workdir {workdir} has files of another origin ({', '.join(there)}), which would "
+                "be replaced; choose another folder"
+            )
         return False
     try:
         there = json.loads(found.read_text())

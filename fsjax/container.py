@@ -43,6 +43,8 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, np.n
     # Brings in Matplotlib, which a program that only loads and predicts does not need.
     from fsjax.report.atomic import atomic_open
 
+    if Path(path).is_dir():
+        raise ConfigError(f"{path} is a folder; give the name of a file")
     for name, values in arrays.items():
         if name in _RESERVED:
             raise ConfigError(f"no array can be saved as {name!r}; choose another name")

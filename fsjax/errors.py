@@ -4,6 +4,8 @@ import difflib
 import numbers
 from collections.abc import Iterable
 
+import numpy as np
+
 
 class FsjaxError(ValueError):
     """Base of every error that fsjax raises about what it was given."""
@@ -42,6 +44,22 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     return "allowed: " + ", ".join(repr(item) for item in names)
 
 
+def is_number(value: object) -> bool:
+    """Whether this is a real number; truth values are not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def check_flag(label: str, value: object) -> bool:
+    """A truth value as a bool.
+
+    Raises:
+        ConfigError: for anything but True and False, NumPy's among them.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ConfigError(f"{label}={value!r}; choose True or False")
+    return bool(value)
+
+
 def check_whole(label: str, value: object, least: int = 1) -> int:
     """A whole number that is large enough, as an int.
 
@@ -53,7 +71,6 @@ def check_whole(label: str, value: object, least: int = 1) -> int:
     Raises:
         ConfigError: if it is no number, not whole, or too small.
     """
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or value != value // 1 or value < least:
+    if not is_number(value) or value != value // 1 or value < least:
         raise ConfigError(f"{label}={value!r}; choose a whole number, at least {least}")
     return int(value)

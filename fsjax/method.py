@@ -278,3 +278,7 @@ class Method(NamedTuple):
     takes_groups: bool = False
     tasks: tuple[str, ...] = TASKS
     settings: tuple[tuple[str, Any], ...] = ()
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings)
+        return f"{self.name}({settings})"

@@ -39,9 +39,15 @@ def save(result: FitResult, path: str | Path) -> None:
       path: the file, taken as it is given: no suffix is added. Missing folders are made.
 
     Raises:
-      ConfigError: for a method that is not registered, or was changed after it was built.
+      ConfigError: for anything but a result, and for a method that is not registered or was changed
+        after it was built.
       OSError: if the file cannot be written.
     """
+    if not isinstance(result, FitResult):
+        raise ConfigError(
+            f"fsjax.save takes what fsjax.fit returns, not {type(result).__name__}; an estimator "
+            "is saved by its own save(path)"
+        )
     write(path, *pack(result))
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
 from fsjax.data.checks import name_some
 from fsjax.data.dataset import Dataset
@@ -22,8 +23,10 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
 
     Raises:
         ConfigError: if X is no table or y has another number of rows.
-        DataError: if a column of a frame holds no numbers.
+        DataError: if a column of a frame holds no numbers, or y has missing values.
     """
+    if issparse(x):
+        raise ConfigError("X is a sparse matrix; give X.toarray(), a table of (rows, columns)")
     names = None
     if isinstance(x, pd.DataFrame):
         names = tuple(map(str, x.columns))
@@ -41,6 +44,8 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
     y = np.asarray(y)
     if len(y) != len(x):
         raise ConfigError(f"X has {len(x)} rows but y has {len(y)}; give one target for each row")
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        raise DataError(f"y has {int(np.isnan(y).sum())} missing values; leave these rows out")
     whole = y.dtype.kind != "f" or np.array_equal(y, np.floor(y))
     if task != "classification" and y.dtype.kind in "fiub":
         return Dataset(name="table", X=x, y=y.astype(np.float32), feature_names=names)

@@ -63,8 +63,8 @@ def check_task(dataset: Dataset, task: str) -> Dataset:
         return dataset
     if dataset.y is None:
         raise DataError(
-            f"task={task} needs a target, but {dataset.name} has none; set data.target to a "
-            "column, or choose task=reconstruction"
+            f"task={task} needs a target, but {dataset.name} has none; give y (data.target in a "
+            "config), or choose task=reconstruction"
         )
     if task == "classification":
         _check_classes(dataset)
@@ -112,7 +112,7 @@ def _not_finite(
     advice = []
     if missing.any():
         found.append(f"{int(missing.sum())} missing values (NaN)")
-        advice.append("fill them with data.impute=mean or data.impute=median")
+        advice.append("fill them (data.impute=mean of a config, or scikit-learn's SimpleImputer)")
     if infinite.any():
         found.append(f"{int(infinite.sum())} infinite values")
         advice.append("replace infinities with numbers")

@@ -16,17 +16,28 @@ KINDS = ("none", "minmax", "standard", "scalar", "unit255", "mnist", "fashion_mn
 
 
 class Scaler(NamedTuple):
-    """``(X - shift) * scale``; both parts float32, broadcasting against (N, D)."""
+    """``(X - shift) * scale``; both parts float64, broadcasting against (N, D)."""
 
     shift: np.ndarray
     scale: np.ndarray
 
 
 def apply(scaler: Scaler, X: np.ndarray) -> np.ndarray:
-    """Scale (N, D) rows of any numeric type; returns (N, D) float32."""
-    scaled = np.array(X, dtype=np.float32)
-    scaled -= scaler.shift
-    scaled *= scaler.scale
+    """Scale (N, D) rows of any numeric type; returns (N, D) float32.
+
+    What float32 does not hold, such as times in seconds, is shifted before it is rounded.
+    """
+    X = np.asarray(X)
+    if np.can_cast(X.dtype, np.float32):
+        scaled = np.array(X, dtype=np.float32)
+        scaled -= np.asarray(scaler.shift, np.float32)
+        scaled *= np.asarray(scaler.scale, np.float32)
+        return scaled
+    scaled = np.empty(X.shape, np.float32)
+    with np.errstate(over="ignore"):
+        for start in range(0, len(X), _ROWS_AT_A_TIME):
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            scaled[rows] = (X[rows] - scaler.shift) * scaler.scale
     return scaled
 
 
@@ -92,7 +103,7 @@ def _fixed_scaler(kind: str, X: np.ndarray) -> Scaler:
 
 
 def _scaler(shift: np.ndarray | float, scale: np.ndarray | float) -> Scaler:
-    return Scaler(np.asarray(shift, np.float32), np.asarray(scale, np.float32))
+    return Scaler(np.asarray(shift, np.float64), np.asarray(scale, np.float64))
 
 
 def _inverse(spread: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from fsjax.data.catalog import ENTRIES
 from fsjax.data.checks import TASKS
 from fsjax.data.dataset import Dataset
 from fsjax.data.torch_random import torch_random_split, torch_randperm
-from fsjax.errors import ConfigError, DataError, nearest
+from fsjax.errors import ConfigError, DataError, is_number, nearest
 
 __all__ = ["DEFAULT_SEED", "PROTOCOLS", "Split", "make_split", "torch_randperm"]
 
@@ -77,14 +77,21 @@ def make_split(
         DataError: if the data set has too few rows, or lacks an official split.
     """
     if protocol not in PROTOCOLS:
-        raise ConfigError(f"protocol={protocol!r} is unknown; {nearest(protocol, PROTOCOLS)}")
+        raise ConfigError(
+            f"unknown split protocol {protocol!r}; {nearest(str(protocol), PROTOCOLS)}"
+        )
     if task not in TASKS:
         raise ConfigError(f"task={task!r} is unknown; {nearest(task, TASKS)}")
     if valid_fraction is not None:
+        if not is_number(valid_fraction) or not 0 <= valid_fraction < 1:
+            raise ConfigError(
+                f"valid_fraction={valid_fraction!r}; choose a share from 0 (no validation rows) to "
+                "below 1"
+            )
         rest = 1.0 - fractions[2]
         fractions = (rest * (1.0 - valid_fraction), rest * valid_fraction, fractions[2])
     valid_fraction = 0.2 if valid_fraction is None else valid_fraction
-    _check_fractions(fractions, valid_fraction)
+    _check_fractions(fractions)
     if dataset.num_samples < 3:
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
     request = _Request(
@@ -240,9 +247,7 @@ def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> No
         )
 
 
-def _check_fractions(fractions: tuple[float, float, float], valid_fraction: float) -> None:
-    if not 0 <= valid_fraction < 1:
-        raise ConfigError(f"valid_fraction={valid_fraction} is outside 0 to below 1")
+def _check_fractions(fractions: tuple[float, float, float]) -> None:
     if len(fractions) != 3 or abs(sum(fractions) - 1) > 1e-6:
         raise ConfigError(f"fractions={fractions} must be three numbers that sum to 1")
     if fractions[0] <= 0 or fractions[1] < 0 or fractions[2] <= 0:

@@ -17,7 +17,7 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.options import FitOptions
-from fsjax.engine.prepare import Prepared, prepare
+from fsjax.engine.prepare import Prepared, check_seeds, prepare
 from fsjax.engine.result import FitResult, choose_features, predict_seed
 from fsjax.engine.search import Found, gate_metrics, search_strengths, usable_gates
 from fsjax.engine.seeds import choose_seed_axis
@@ -152,8 +152,10 @@ def _fit(
     sizes: Sequence[int | None],
     options: FitOptions,
 ) -> list[FitResult]:
+    _check_method(method)
+    check_seeds(options.seeds)
     task = _task(method, options.task)
-    dataset = data if isinstance(data, Dataset) else as_dataset(*data, task=task)
+    dataset = to_dataset(data, task)
     sizes = _numbers_to_select(method, sizes)
     axis = choose_seed_axis(options.seed_axis, len(options.seeds))
     best_by = method.best_by if options.best_by is None else options.best_by
@@ -226,6 +228,36 @@ def _fit(
         _result(method, dataset, spec, seeds, k, prepared, constant, trained, found)
         for k, (trained, found) in zip(sizes, outcomes, strict=True)
     ]
+
+
+def to_dataset(data: Dataset | tuple[np.ndarray, np.ndarray | None], task: str) -> Dataset:
+    """What users give as data, as a data set.
+
+    Raises:
+      ConfigError: for anything but a data set or a pair.
+    """
+    if isinstance(data, Dataset):
+        return data
+    if isinstance(data, str):
+        raise ConfigError(f"the data is the name {data!r}; give fsjax.data.load({data!r})")
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise ConfigError(
+            f"the data is of the type {type(data).__name__}; give a pair (X, y), where y may be "
+            "None, or what fsjax.data.load returns"
+        )
+    return as_dataset(*data, task=task)
+
+
+def _check_method(method: Method) -> None:
+    if isinstance(method, Method):
+        return
+    given = getattr(method, "__name__", None) or (
+        method if isinstance(method, str) else type(method).__name__
+    )
+    raise ConfigError(
+        f"{given} is no method; fsjax.fit takes a method such as fsjax.methods.ip_cae(10), and "
+        "then the data. Estimators of fsjax.estimators have a fit of their own"
+    )
 
 
 def make_spec(
@@ -315,7 +347,7 @@ def _numbers_to_select(method: Method, sizes: Sequence[int | None]) -> list[int]
             raise ConfigError(f"{method.name} selects any number; give fit(num_features=...)")
         return list(sizes)
     if None not in sizes and own not in sizes:
-        told = f"num_features={sizes[0]}" if len(sizes) == 1 else f"sizes={tuple(sizes)}"
+        told = f"num_features={sizes[0]!r}" if len(sizes) == 1 else f"sizes={tuple(sizes)}"
         raise ConfigError(
             f"{told} but the method was made for {own}; "
             f"pass num_features to fsjax.methods.{method.name} only"

@@ -13,13 +13,14 @@ from fsjax.data.checks import (
     check_num_features,
     check_task,
     constant_columns,
+    name_some,
 )
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import DEFAULT_SEED, Split, make_split
 from fsjax.engine.loop import Arrays
-from fsjax.errors import ConfigError, DataError, check_whole
+from fsjax.errors import ConfigError, DataError, check_whole, is_number
 
 
 class Prepared(NamedTuple):
@@ -102,8 +103,8 @@ def prepare(
     dataset = check_task(dataset, task)
     check_num_features(num_features, dataset.num_features)
     check_seeds(seeds)
-    if not 0 <= noise_std < float("inf"):
-        raise ConfigError(f"noise_std={noise_std}; choose 0 for no noise, or a value above it")
+    if not is_number(noise_std) or not 0 <= noise_std < float("inf"):
+        raise ConfigError(f"noise_std={noise_std!r}; choose 0 for no noise, or a value above it")
     weight = _weights(sample_weight, dataset)
     split_seeds = [int(s) for s in seeds] if split_per_seed else [None] * len(seeds)
     splits = _splits(dataset, task, split, split_seeds, valid_fraction)
@@ -135,6 +136,8 @@ def prepare(
 
 def check_seeds(seeds: Sequence[int]) -> None:
     """Raises ConfigError unless these are distinct whole numbers that PRNG keys can take."""
+    if not isinstance(seeds, Sequence | np.ndarray) or isinstance(seeds, str):
+        raise ConfigError(f"seeds={seeds!r}; give several whole numbers, such as range(3)")
     if len(seeds) == 0:
         raise ConfigError("seeds is empty; give at least one whole number, such as seeds=(0, 1, 2)")
     for seed in seeds:
@@ -155,6 +158,11 @@ def _splits(
     if isinstance(split, Split):
         return [_check_split(split, dataset)] * len(seeds)
     if not isinstance(split, str):
+        if not isinstance(split, Sequence) or not all(isinstance(one, Split) for one in split):
+            raise ConfigError(
+                f"split={split!r}; give the name of a protocol, an fsjax.data.Split, or one for "
+                "each seed"
+            )
         for one in split:
             _check_split(one, dataset)
         if len(split) != len(seeds):
@@ -218,6 +226,7 @@ def _part(
     rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
     scaler = fit_scaler(kind, dataset.X[rows])
     x_train, x_valid, x_test = (apply_scaler(scaler, dataset.X[part]) for part in split)
+    _check_range(x_train, dataset, kind)
     y = _labels(dataset, task)
     y_train, y_valid, y_test = (y[part] for part in split)
     if task == "classification" and np.unique(y_train).size < 2:
@@ -254,10 +263,29 @@ def _part(
     )
 
 
+def _check_range(x_train: np.ndarray, dataset: Dataset, kind: str) -> None:
+    """Raises DataError for scaled values that float32 does not hold."""
+    with np.errstate(invalid="ignore"):
+        if np.isfinite(x_train.sum(dtype=np.float64)):
+            return
+    bad = np.flatnonzero(~np.isfinite(x_train).all(axis=0))
+    names = dataset.feature_names
+    labels = [f"column {index}" if names is None else names[index] for index in bad]
+    raise DataError(
+        f"{dataset.name}: {name_some(labels)} has values above 3e38 after the scaling {kind!r}; "
+        "choose the scaling 'standard', or divide such columns"
+    )
+
+
 def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, np.float32)
+    try:
+        weight = np.asarray(sample_weight, np.float32)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"sample_weight={sample_weight!r}; give a number above 0 for each row"
+        ) from None
     if weight.shape != (dataset.num_samples,):
         raise ConfigError(
             f"sample_weight has shape {weight.shape}; give one for each of the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -39,7 +39,7 @@ def choose_features(method: Method, k: int, states: TrainState) -> tuple[Array, 
     return jax.lax.map(one, states)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FitResult:
     """The outcome of :func:`fsjax.fit` for S seeds.
 
@@ -84,14 +84,27 @@ class FitResult:
     history: Mapping[str, np.ndarray]
     best_epoch: np.ndarray
     cost: Mapping[str, float]
-    states: TrainState = field(repr=False)
-    scalers: tuple[Scaler, ...] = field(repr=False)
-    splits: tuple[Split, ...] = field(repr=False)
-    constant_columns: np.ndarray = field(repr=False)
-    connection_epochs: tuple[int, ...] = field(repr=False, default=())
-    input_connections: np.ndarray | None = field(repr=False, default=None)
-    unit_names: tuple[str, ...] | None = field(repr=False, default=None)
+    states: TrainState
+    scalers: tuple[Scaler, ...]
+    splits: tuple[Split, ...]
+    constant_columns: np.ndarray
+    connection_epochs: tuple[int, ...] = ()
+    input_connections: np.ndarray | None = None
+    unit_names: tuple[str, ...] | None = None
     runs: str = "seed"
+
+    def __repr__(self) -> str:
+        about = [
+            f"{self.method.name} on {self.dataset}",
+            self.task,
+            f"K={self.num_features}",
+            f"{self.runs}s={self.seeds}" if self.runs == "seed" else f"halves={len(self.seeds)}",
+        ]
+        about += [
+            f"{name}={np.mean(values):.4g} +- {np.std(values):.2g}"
+            for name, values in self.metrics.items()
+        ]
+        return f"FitResult({', '.join(about)})"
 
     def select(self, num_features: int) -> np.ndarray:
         """The best columns by score, for any number of them, without training again.

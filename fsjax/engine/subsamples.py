@@ -7,10 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsjax.data.arrays import as_dataset
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
-from fsjax.engine.fit import fit
+from fsjax.engine.fit import fit, to_dataset
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_whole
 from fsjax.evaluation.stability import complementary_pairs, shuffled_by_class
@@ -71,7 +70,7 @@ def fit_subsamples(
     num_pairs = check_whole("num_pairs", num_pairs)
     seed = check_whole("seed", seed, least=0)
     task = options.get("task") or method.tasks[0]
-    dataset = data if isinstance(data, Dataset) else as_dataset(*data, task=task)
+    dataset = to_dataset(data, task)
     if valid_fraction is None:
         valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
     classes = dataset.y if task == "classification" else None

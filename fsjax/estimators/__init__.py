@@ -44,6 +44,7 @@ STG = selector(
     options=NetworkOptions,
     num_epochs=100,
     batch_size=128,
+    without=("finetune_epochs", "finetune_learning_rate"),
     min_steps_per_epoch=10,
 )
 LassoNet = selector("LassoNet", methods.lassonet, num_epochs=50_000, batch_size=None, shuffle=False)

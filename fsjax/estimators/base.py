@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils._tags import ClassifierTags, RegressorTags
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -25,8 +26,21 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, fit
 from fsjax.engine.search import usable_gates
-from fsjax.errors import ConfigError, DataError, check_whole, nearest
-from fsjax.estimators.inputs import check_finite, number_to_select, validation_split
+from fsjax.errors import ConfigError, DataError, check_flag, check_whole, nearest
+from fsjax.estimators.inputs import (
+    check_finite,
+    check_frame,
+    number_to_select,
+    target_scale,
+    validation_split,
+)
+from fsjax.estimators.settings import (
+    class_weights,
+    first_seed,
+    group_numbers,
+    scaling_of,
+    shape_of_images,
+)
 from fsjax.evaluation.stability import consensus, selection_mask
 from fsjax.method import Method
 from fsjax.methods import METHODS
@@ -37,8 +51,9 @@ if TYPE_CHECKING:
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
 MAJORITY = 0.5
 
-#: Larger seeds do not fit into PRNG keys.
-_SEED_LIMIT = 2**31
+
+#: More different numbers in y than both are hardly classes.
+MANY_CLASSES, MANY_SHARE = 30, 0.2
 
 
 def _has_head(estimator: Selector) -> bool:
@@ -99,9 +114,13 @@ class Selector(SelectorMixin, BaseEstimator):
                     raise DataError(
                         "y holds one class only in the rows that count; give at least two"
                     )
+        if self.task == "regression":
+            self._target = target_scale(y, scaling_of(self.standardize) != "none")
+            y = self._scaled(y)
         seeds = self._seeds()
         dataset, split, weight = self._data(X, y, weight, seeds[0])
-        groups = self._groups()
+        grouped = getattr(self, "groups", None)
+        groups = group_numbers(grouped, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
         k = 1 if wanted is None else wanted
         method = self._method(wanted)
@@ -115,10 +134,10 @@ class Selector(SelectorMixin, BaseEstimator):
             num_features=k if method.num_features is None else None,
             batch_size=batch_size,
             split=split,
-            scaling=self._scaling(),
+            scaling=scaling_of(self.standardize),
             sample_weight=weight,
-            groups=None if self.groups is None else groups,
-            progress=bool(self.verbose),
+            groups=None if grouped is None else groups,
+            progress=check_flag("verbose", self.verbose),
             **options,
         )
         self._learn(result, wanted, groups)
@@ -149,7 +168,7 @@ class Selector(SelectorMixin, BaseEstimator):
 
         Raises:
           NotFittedError: before ``fit``.
-          ConfigError: for another kind.
+          ConfigError: for another kind or option.
           DataError: for a path where there is none.
         """
         from fsjax import report  # brings in Matplotlib, which fitting does not need
@@ -163,6 +182,10 @@ class Selector(SelectorMixin, BaseEstimator):
         }
         if kind not in kinds:
             raise ConfigError(f"kind={kind!r}: {nearest(str(kind), kinds)}")
+        known = list(inspect.signature(kinds[kind]).parameters)[1:]
+        for name in options:
+            if name not in known:
+                raise ConfigError(f"plot({kind!r}) has no option {name!r}: {nearest(name, known)}")
         shape = getattr(self, "image_shape", None)
         if kind == "selection" and shape is not None:
             options = {"image_shape": tuple(shape), **options}
@@ -227,7 +250,8 @@ class Selector(SelectorMixin, BaseEstimator):
         outputs = self._outputs(X)
         if self.task == "classification":
             return self.classes_[_probabilities(outputs).argmax(axis=1)]
-        outputs = outputs.mean(axis=0)
+        mean, deviation = self._target
+        outputs = outputs.mean(axis=0) * deviation + mean
         return outputs[:, 0] if self._one_target else outputs
 
     @available_if(_classifies)
@@ -256,6 +280,7 @@ class Selector(SelectorMixin, BaseEstimator):
     def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
         """X and y as arrays; for classes, y as their numbers."""
         self._check_task()
+        check_frame(X)
         checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
         if self.task == "reconstruction":
             X, y = validate_data(self, X, **checks), None
@@ -268,10 +293,18 @@ class Selector(SelectorMixin, BaseEstimator):
             self.classes_, y = np.unique(y, return_inverse=True)
             if len(self.classes_) < 2:
                 raise DataError("y holds one class only; give at least two")
+            few, most = max(MANY_CLASSES, len(y) * MANY_SHARE), len(y) / 2
+            # Above half of the rows scikit-learn warns.
+            if self.classes_.dtype.kind in "fiu" and few < len(self.classes_) <= most:
+                warnings.warn(
+                    f"y holds {len(self.classes_)} different numbers in {len(y)} rows, each of "
+                    "which becomes a class; for numbers choose task='regression'",
+                    stacklevel=3,
+                )
             return X, y.astype(np.int32)
         if self.task == "regression":
             try:
-                y = np.asarray(y, np.float32)
+                y = np.asarray(y, np.float64)
             except (TypeError, ValueError):
                 raise DataError(
                     "y holds text, but task='regression' needs numbers; "
@@ -282,7 +315,14 @@ class Selector(SelectorMixin, BaseEstimator):
             self._one_target = y.ndim == 1
         return X, y
 
+    def _scaled(self, y: np.ndarray) -> np.ndarray:
+        """Targets as the network is to predict them."""
+        mean, deviation = self._target
+        return ((y - mean) / deviation).astype(np.float32)
+
     def _check_classes(self, y: np.ndarray) -> None:
+        if y.dtype == object and pd.isna(y).any():
+            raise DataError("y has missing labels; leave these rows out")
         try:
             check_classification_targets(y)
         except ValueError as error:
@@ -302,29 +342,20 @@ class Selector(SelectorMixin, BaseEstimator):
     ) -> np.ndarray | None:
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            try:
+                weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            except (TypeError, ValueError) as error:
+                raise DataError(f"sample_weight: {error}; give a number for each row") from None
         if self.class_weight is None:
             return weight
         if self.task != "classification":
             raise ConfigError(f"class_weight={self.class_weight!r} needs task='classification'")
-        if not (self.class_weight == "balanced" or isinstance(self.class_weight, dict)):
-            raise ConfigError(
-                f"class_weight={self.class_weight!r}; choose 'balanced', a dictionary of a "
-                "weight by class, or None"
-            )
-        by_class = compute_sample_weight(self.class_weight, self.classes_[y])
+        by_class = class_weights(self.class_weight, self.classes_, y)
         return by_class if weight is None else weight * by_class
 
     def _seeds(self) -> tuple[int, ...]:
         """``random_state``, the next number and so on; drawn where it is no number."""
-        count = check_whole("n_seeds", self.n_seeds)
-        if isinstance(self.random_state, int | np.integer):
-            if not 0 <= self.random_state <= _SEED_LIMIT:
-                raise ConfigError(
-                    f"random_state={self.random_state}; choose a seed from 0 to {_SEED_LIMIT}"
-                )
-            return tuple(int(self.random_state) + i for i in range(count))
-        first = int(check_random_state(self.random_state).randint(_SEED_LIMIT))
+        count, first = check_whole("n_seeds", self.n_seeds), first_seed(self.random_state)
         return tuple(first + i for i in range(count))
 
     def _data(
@@ -340,8 +371,7 @@ class Selector(SelectorMixin, BaseEstimator):
             train, valid = np.arange(rows), np.arange(rows, len(X))
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(map(str, names))
-        image_shape = getattr(self, "image_shape", None)
-        image_shape = None if image_shape is None else tuple(image_shape)
+        image_shape = shape_of_images(getattr(self, "image_shape", None), self.n_features_in_)
         dataset = Dataset("table", X, y, feature_names=names, image_shape=image_shape)
         return dataset, Split(train, valid, np.zeros(0, np.int32)), weight
 
@@ -351,40 +381,34 @@ class Selector(SelectorMixin, BaseEstimator):
         given = self.validation_data
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise ConfigError("validation_data is a pair (X, y); y is None for reconstruction")
-        X_valid = validate_data(self, given[0], reset=False, ensure_all_finite=False)
-        check_finite(X_valid, getattr(self, "feature_names_in_", None), "validation_data")
+        try:
+            X_valid = validate_data(self, given[0], reset=False, ensure_all_finite=False)
+        except ValueError as error:
+            raise DataError(f"validation_data: {error}") from None
+        check_finite(X_valid, getattr(self, "feature_names_in_", None), None)
         if self.task != "reconstruction":
             y_valid = np.asarray(given[1])
-            if len(y_valid) != len(X_valid):
+            if y_valid.shape[:1] != X_valid.shape[:1]:
                 raise DataError(
-                    f"validation_data has {len(X_valid)} rows in X but {len(y_valid)} in y"
+                    f"validation_data has {len(X_valid)} rows in X and a y of shape "
+                    f"{y_valid.shape}; give one target for each row"
                 )
             if self.task == "classification":
                 unknown = np.setdiff1d(y_valid, self.classes_)
                 if len(unknown):
                     raise DataError(f"validation_data has classes that y lacks: {unknown[:5]}")
                 y_valid = np.searchsorted(self.classes_, y_valid).astype(np.int32)
+            else:
+                y_valid = self._scaled(y_valid.astype(np.float32))
             y = np.concatenate([y, y_valid.astype(y.dtype)])
         if weight is not None:
             weight = np.concatenate([weight, np.ones(len(X_valid))])
         return np.concatenate([X, X_valid]), y, weight
 
-    def _groups(self) -> np.ndarray:
-        """``(D,)`` the number of each column's group; without groups, of the column."""
-        columns = self.n_features_in_
-        if self.groups is None:
-            return np.arange(columns)
-        labels = np.asarray(self.groups)
-        if labels.shape != (columns,):
-            raise ConfigError(
-                f"groups has shape {labels.shape}; give a label for each of the {columns} columns"
-            )
-        return np.unique(labels, return_inverse=True)[1]
-
     def _number_to_select(self, choices: int) -> int | None:
         if self.n_features_to_select is None and self._picks_its_number():
             return None
-        what = "columns" if self.groups is None else "groups"
+        what = "columns" if getattr(self, "groups", None) is None else "groups"
         return number_to_select(self.n_features_to_select, choices, what)
 
     def _picks_its_number(self) -> bool:
@@ -400,11 +424,6 @@ class Selector(SelectorMixin, BaseEstimator):
         elif takes_number(self.method_name):
             settings["num_features"] = num_features
         return build(**settings)
-
-    def _scaling(self) -> str:
-        if isinstance(self.standardize, str):
-            return self.standardize
-        return "standard" if self.standardize else "none"
 
     def _outputs(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self, "support_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fsjax.errors import nearest
@@ -23,6 +23,25 @@ class Argument(NamedTuple):
     meaning: str
 
 
+#: What the arguments are called elsewhere.
+_ALIASES = {
+    "seed": "random_state",
+    "seeds": "n_seeds",
+    "lr": "learning_rate",
+    "learning_rate_init": "learning_rate",
+    "epochs": "num_epochs",
+    "n_epochs": "num_epochs",
+    "max_iter": "num_epochs",
+    "k": "n_features_to_select",
+    "num_features": "n_features_to_select",
+    "n_features": "n_features_to_select",
+    "n_features_to_keep": "n_features_to_select",
+    "hidden_layer_sizes": "hidden",
+    "scaling": "standardize",
+    "valid_fraction": "validation_fraction",
+    "progress": "verbose",
+}
+
 _NUMBER = Argument(
     None,
     "int | float | None",
@@ -36,9 +55,9 @@ COMMON: dict[str, Argument] = {
     ),
     "random_state": Argument(
         0,
-        "int | np.random.RandomState | None",
+        "int | np.random.RandomState | np.random.Generator | None",
         "the first seed, a whole number; the others are the next numbers, as in "
-        "``fsjax.fit(seeds=...)``. ``None`` or a ``numpy.random.RandomState`` draws it.",
+        "``fsjax.fit(seeds=...)``. ``None`` or a NumPy generator draws it.",
     ),
     "validation_fraction": Argument(
         0.1, "float", "share of the rows, in [0, 1), that tells the best epoch."
@@ -52,8 +71,9 @@ COMMON: dict[str, Argument] = {
         True,
         "bool | str",
         "scale columns to mean 0 and standard deviation 1; ``False`` takes them as they are. Or a "
-        "kind of ``fsjax.data.fit_scaler``: ``'minmax'``, or ``'scalar'``, one mean and deviation "
-        "for the whole table.",
+        "kind of ``fsjax.data.fit_scaler``: ``'standard'``, ``'minmax'``, ``'none'``, or "
+        "``'scalar'``, one mean and deviation for the whole table. Unless they stay as they are, "
+        "targets of a regression are standardised too, and predictions scaled back.",
     ),
     "class_weight": Argument(
         None,
@@ -64,7 +84,7 @@ COMMON: dict[str, Argument] = {
         None,
         "ArrayLike | None",
         "``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole and K "
-        "counts them; for the concrete selectors, BinMask, STG and LassoNet.",
+        "counts them.",
     ),
     "verbose": Argument(False, "bool", "show a progress bar."),
 }
@@ -101,6 +121,7 @@ def selector(
     num_epochs: int,
     batch_size: int | None,
     standardize: bool | str = True,
+    without: Sequence[str] = (),
     **training: Any,
 ) -> type[Selector]:
     """The estimator of a method.
@@ -112,13 +133,17 @@ def selector(
       num_epochs: the default number of epochs.
       batch_size: the default rows per step; ``None`` takes all training rows.
       standardize: the default scaling.
+      without: options that the method always refuses.
       **training: fixed arguments of :func:`fsjax.fit`.
     """
     further = {} if options is None else _parameters_of(options)
     own = {**_parameters_of(build), **further, **_parameters_of(build)}
+    own = {name: parameter for name, parameter in own.items() if name not in without}
     image = "network" in own
     tasks = build().tasks
     common = {**COMMON, "standardize": COMMON["standardize"]._replace(default=standardize)}
+    if not build().takes_groups:
+        del common["groups"]
     signature = inspect.Signature(
         [
             inspect.Parameter("self", _ANYWHERE),
@@ -135,8 +160,14 @@ def selector(
     def __init__(self: Selector, *args: Any, **kwargs: Any) -> None:
         for name in kwargs:
             if name not in signature.parameters:
-                known = nearest(name, list(signature.parameters)[1:])
+                meant = _ALIASES.get(name.lower())
+                known = nearest(meant or name, list(signature.parameters)[1:])
                 raise TypeError(f"{class_name} has no argument {name!r}: {known}")
+        if len(args) > 1:
+            raise TypeError(
+                f"{class_name} takes n_features_to_select alone without a name, not {len(args)} "
+                f"values; data go to fit, as in {class_name}(10).fit(X, y)"
+            )
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
@@ -152,7 +183,9 @@ def selector(
         {
             "__init__": __init__,
             "__module__": "fsjax.estimators",
-            "__doc__": _documentation(build, options, tasks, num_epochs, image),
+            "__doc__": _documentation(
+                build, options, tasks, num_epochs, image, set(signature.parameters)
+            ),
             "method_name": build().name,
             "method_parameters": tuple(own),
             "training": training,
@@ -170,6 +203,7 @@ def _documentation(
     tasks: tuple[str, ...],
     num_epochs: int,
     image: bool,
+    known: set[str],
 ) -> str:
     text = inspect.getdoc(build) or ""
     idea = text.partition("\nArgs:\n")[0].strip()
@@ -180,7 +214,7 @@ def _documentation(
     told = {"num_features", "**options"}
     for source in (build, options):
         for names, entry in _entries("" if source is None else inspect.getdoc(source) or ""):
-            if not told.issuperset(names):
+            if names & known and not told.issuperset(names):
                 lines += entry
             told |= names
     if image:
@@ -189,7 +223,8 @@ def _documentation(
     lines += _argument("num_epochs", f"epochs to train ({num_epochs}).")
     lines += _argument("batch_size", "rows per step; ``None`` takes all training rows.")
     for name, one in COMMON.items():
-        lines += _argument(name, one.meaning)
+        if name in known:
+            lines += _argument(name, one.meaning)
     body = textwrap.indent("\n".join(lines), "  ")
     return f"{idea}\n\nArgs:\n{body}\n{_LEARNT}"
 

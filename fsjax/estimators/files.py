@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fsjax import container, persist
 from fsjax.errors import ConfigError, DataError
+from fsjax.estimators.settings import group_numbers
 
 if TYPE_CHECKING:
     from fsjax.estimators.base import Selector
@@ -35,6 +36,7 @@ def save(estimator: Selector, path: str | Path) -> None:
         "parameters": parameters,
         "n_features_in": estimator.n_features_in_,
         "one_target": getattr(estimator, "_one_target", None),
+        "target": [part.tolist() for part in getattr(estimator, "_target", ())],
         "own_number": estimator.own_number_,
         "result": result,
     }
@@ -68,7 +70,10 @@ def load(path: str | Path) -> Selector:
         own_number, result = bool(header["own_number"]), header["result"]
         if header["one_target"] is not None:
             estimator._one_target = bool(header["one_target"])
-    except (KeyError, TypeError, AttributeError) as error:
+        if header["target"]:
+            mean, deviation = header["target"]
+            estimator._target = np.asarray(mean, float), np.asarray(deviation, float)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{path} is no estimator of this version of fsjax: {error}") from None
     for name in _ARRAYS:
         if f"estimator/{name}" in arrays:
@@ -77,7 +82,8 @@ def load(path: str | Path) -> Selector:
             setattr(estimator, name, values.astype(object) if as_text else values)
     result = persist.unpack(result, arrays)
     wanted = None if own_number else result.num_features
-    estimator._learn(result, wanted, estimator._groups())
+    groups = group_numbers(getattr(estimator, "groups", None), estimator.n_features_in_)
+    estimator._learn(result, wanted, groups)
     return estimator
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from fsjax.data.checks import name_some
@@ -43,8 +45,52 @@ def number_to_select(given: float | None, num_columns: int, what: str = "columns
     return int(given)
 
 
-def check_finite(X: np.ndarray, names: Sequence[str] | None, where: str) -> None:
+def check_frame(X: Any) -> None:
+    """Refuses pandas frames with columns that are no numbers, or of one name.
+
+    Raises:
+      DataError: naming the columns.
+    """
+    if not isinstance(X, pd.DataFrame):
+        return
+    twice = X.columns[X.columns.duplicated()].unique()
+    if len(twice):
+        raise DataError(f"X has several columns called {name_some(twice)}; rename them")
+    bad = [name for name, column in X.items() if not _holds_numbers(column)]
+    if bad:
+        raise DataError(
+            f"X has {len(bad)} columns that hold no numbers ({name_some(bad)}); encode them, for "
+            "example with pandas.get_dummies, or drop them"
+        )
+
+
+def _holds_numbers(column: pd.Series) -> bool:
+    if pd.api.types.is_numeric_dtype(column):
+        return True
+    if pd.api.types.is_datetime64_any_dtype(column) or column.dtype.kind == "m":
+        return False
+    try:
+        column.to_numpy(float)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def target_scale(y: np.ndarray, standardize: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation ``(C,)`` or ``()`` of targets; 0 and 1 where they stay."""
+    mean, deviation = y.mean(axis=0, dtype=np.float64), y.std(axis=0, dtype=np.float64)
+    if not standardize:
+        return np.zeros_like(mean), np.ones_like(deviation)
+    return mean, np.where(deviation > 0, deviation, 1.0)
+
+
+def check_finite(X: np.ndarray, names: Sequence[str] | None, estimator: str | None) -> None:
     """Refuses missing and infinite values.
+
+    Args:
+      X: ``(N, D)``.
+      names: of the columns.
+      estimator: its name, for the advice; ``None`` for validation data.
 
     Raises:
       DataError: with the columns at fault and what to put before the estimator.
@@ -59,13 +105,15 @@ def check_finite(X: np.ndarray, names: Sequence[str] | None, where: str) -> None
     )
     advice = (
         "put an imputer before it: make_pipeline(sklearn.impute.SimpleImputer(), "
-        f"{where}(...)), or drop these columns or rows"
+        f"{estimator}(...)), or drop these columns or rows"
     )
+    if estimator is None:
+        advice = "impute them as in the rows of fit"
     if infinite.any():
         advice = "replace infinite values by numbers or NaN; for NaN, " + advice
-    raise DataError(
-        f"X contains {told} in {len(bad)} of {X.shape[1]} columns: {name_some(labels)}; {advice}"
-    )
+    where = "validation_data" if estimator is None else "X"
+    columns = f"{len(bad)} of {X.shape[1]} columns: {name_some(labels)}"
+    raise DataError(f"{where} contains {told} in {columns}; {advice}")
 
 
 def validation_split(

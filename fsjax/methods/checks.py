@@ -10,10 +10,10 @@ from fsjax.method import Spec
 from fsjax.methods.network import NetworkOptions
 
 
-def check_choice(label: str, value: str, allowed: Sequence[str]) -> None:
+def check_choice(label: str, value: Any, allowed: Sequence[str]) -> None:
     """Raises ConfigError, with the nearest name, for a value that is not allowed."""
     if value not in allowed:
-        raise ConfigError(f"{label}={value!r}: {nearest(value, allowed)}")
+        raise ConfigError(f"{label}={value!r}: {nearest(str(value), allowed)}")
 
 
 def check_above_0(**values: float) -> None:

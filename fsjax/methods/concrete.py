@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +18,10 @@ from fsjax.concrete import (
 )
 from fsjax.concrete.sampling import NOISE
 from fsjax.concrete.temperature import ANNEAL
-from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.errors import ConfigError, check_whole
 from fsjax.groups import gather
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
+from fsjax.methods.checks import check_choice
 from fsjax.nets import MLP
 from fsjax.optimizers import adam
 from fsjax.selection import unique_percentage
@@ -67,14 +67,19 @@ def concrete_selector(
     Raises:
       ConfigError: for a value outside these ranges.
     """
-    _check_choice("noise", noise, NOISE)
-    _check_choice("anneal", anneal, ANNEAL)
+    check_choice("noise", noise, NOISE)
+    check_choice("anneal", anneal, ANNEAL)
     for label, value in (
         ("temperature_start", temperature_start),
         ("temperature_end", temperature_end),
     ):
         if not value > 0:
             raise ConfigError(f"{label}={value}; choose a value above 0")
+    if temperature_end > temperature_start:
+        raise ConfigError(
+            f"temperature_end={temperature_end} is above temperature_start={temperature_start}; "
+            "selectors become sharp as the temperature falls"
+        )
     if gjsd_weight < 0:
         raise ConfigError(f"gjsd_weight={gjsd_weight}; choose 0 or more")
     if not 0 <= dropout < 1:
@@ -185,8 +190,3 @@ def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:
     # (L, B, G): the first columns of all groups, the second ones, ...
     parts = jnp.transpose(gather(x.T, spec.groups), (1, 2, 0))
     return jnp.concatenate(list(jax.vmap(choose)(parts)), axis=1)
-
-
-def _check_choice(label: str, value: Any, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{label}={value!r}: {nearest(str(value), allowed)}")

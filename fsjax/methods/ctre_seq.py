@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from fsjax.errors import check_whole
 from fsjax.method import Array, Method, TrainState
 from fsjax.methods.cached import cached_method
-from fsjax.methods.sparse_network import Rewiring, check_choice, sparse_network
+from fsjax.methods.checks import check_choice
+from fsjax.methods.sparse_network import Rewiring, sparse_network
 from fsjax.sparsity import drop
 from fsjax.sparsity.grow import random, similar, switched
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from fsjax.method import Method
 from fsjax.methods.cached import cached_method
-from fsjax.methods.sparse_network import Rewiring, check_choice, sparse_network
+from fsjax.methods.checks import check_choice
+from fsjax.methods.sparse_network import Rewiring, sparse_network
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 

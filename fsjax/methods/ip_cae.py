@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from fsjax.concrete import parametrisation
 from fsjax.method import Method
 from fsjax.methods.cached import cached_method
+from fsjax.methods.checks import check_choice
 from fsjax.methods.concrete import concrete_selector
+
+#: Of the map from embeddings to logits.
+WEIGHTS = ("full", "diagonal", "scalar")
 
 
 @cached_method
@@ -51,6 +55,7 @@ def ip_cae(
     Raises:
       ConfigError: for a value outside its range.
     """
+    check_choice("weights", weights, WEIGHTS)
     return concrete_selector(
         "ip_cae",
         parametrisation(weights, embedding_dim=embedding_dim, bias=bias),

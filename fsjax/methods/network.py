@@ -6,7 +6,6 @@ them all as further keyword arguments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from flax import linen as nn
 from fsjax import tasks
 from fsjax.errors import ConfigError, check_whole, nearest
 from fsjax.method import Array, Batch, PyTree, Spec
+from fsjax.methods.arguments import checked_arguments
 from fsjax.nets import NETWORKS, build_network
 from fsjax.optimizers import cosine_by_epoch
 
@@ -65,10 +65,11 @@ class NetworkOptions:
     finetune_learning_rate: float = 0.01
 
     def __post_init__(self) -> None:
+        annotations = {field.name: str(field.type) for field in fields(self)}
+        for name, value in checked_arguments(annotations, vars(self)).items():
+            object.__setattr__(self, name, value)
         if self.network not in NETWORKS:
             raise ConfigError(f"network={self.network!r}: {nearest(self.network, NETWORKS)}")
-        for width in self.hidden:
-            check_whole("a width of hidden", width)
         check_whole("finetune_epochs", self.finetune_epochs, least=0)
         if self.optimizer not in OPTIMIZERS:
             raise ConfigError(
@@ -205,10 +206,7 @@ def network_options(**options: Any) -> NetworkOptions:
     for name in options:
         if name not in known:
             raise ConfigError(f"unknown option {name!r}: {nearest(name, known)}")
-    hidden = options.get("hidden", (64, 20))
-    if not isinstance(hidden, Sequence):
-        raise ConfigError(f"hidden={hidden!r}; give a tuple of widths, such as (64, 20)")
-    return replace(NetworkOptions(), **{**options, "hidden": tuple(hidden)})
+    return replace(NetworkOptions(), **options)
 
 
 def kernels(weights: PyTree) -> list[Array]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from fsjax.method import Method
 from fsjax.methods.cached import cached_method
+from fsjax.methods.checks import check_choice
 from fsjax.methods.set import DROPS
-from fsjax.methods.sparse_network import Rewiring, check_choice, sparse_network
+from fsjax.methods.sparse_network import Rewiring, sparse_network
 from fsjax.sparsity import grow
 
 

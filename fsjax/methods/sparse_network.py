@@ -6,15 +6,16 @@ SET, RigL, CTRE, SNIP, QuickSelection and their controls differ in its arguments
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from fsjax import tasks
-from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
+from fsjax.methods.checks import check_choice
 from fsjax.nets import Feedforward
 from fsjax.nets.feedforward import ACTIVATIONS, INITIALISATIONS, sparse_activations
 from fsjax.optimizers import sgd
@@ -381,12 +382,6 @@ def check_hidden(hidden: Sequence[int]) -> tuple[int, ...]:
     if len(hidden) == 0:
         raise ConfigError("hidden is empty; give the width of at least one hidden layer")
     return tuple(check_whole("a width of hidden", width) for width in hidden)
-
-
-def check_choice(label: str, value: Any, allowed: Sequence[str]) -> None:
-    """Raises ConfigError unless the value is one of the names."""
-    if value not in allowed:
-        raise ConfigError(f"{label}={value!r}: {nearest(str(value), allowed)}")
 
 
 def check_share(label: str, value: float) -> None:

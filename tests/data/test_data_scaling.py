@@ -72,6 +72,16 @@ def test_spreads_too_small_for_float32_count_as_constant(kind: str) -> None:
     assert np.isfinite(data.apply(data.fit_scaler(kind, X), X)).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_large_offsets_are_taken_off_before_rounding(dtype: type) -> None:
+    X = np.random.default_rng(0).integers(0, 100, (50, 3)).astype(dtype)
+    for kind in ("standard", "minmax"):
+        plain = data.apply(data.fit_scaler(kind, X), X)
+        moved = data.apply(data.fit_scaler(kind, X + 1_700_000_000), X + 1_700_000_000)
+        assert moved.dtype == np.float32
+        np.testing.assert_allclose(moved, plain, rtol=1e-5, atol=1e-6)
+
+
 def test_bad_requests() -> None:
     X = np.ones((2, 2), np.float32)
     with pytest.raises(ConfigError, match="did you mean 'standard'"):

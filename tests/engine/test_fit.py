@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 from engine_helpers import counting_method
 
 import fsjax
@@ -204,6 +205,44 @@ def test_bad_data_is_named(data) -> None:
         fsjax.fit(METHOD, (x, y[:3]))
     with pytest.raises((ConfigError, DataError), match="num_features=20 but X has 11 columns"):
         fsjax.fit(fsjax.methods.cae(20), (x, y))
+
+
+def test_what_is_no_method_or_no_data_is_named(data) -> None:
+    x, y = data
+    for method in ("ip_cae", fsjax.methods.ip_cae, fsjax.estimators.IPCAE(5), data):
+        with pytest.raises(ConfigError, match=r"is no method; fsjax.fit takes a method such as"):
+            fsjax.fit(method, data)
+    for given in (x, None, (x, y, y)):
+        with pytest.raises(ConfigError, match=r"give a pair \(X, y\)"):
+            fsjax.fit(METHOD, given)
+    with pytest.raises(ConfigError, match=r"give fsjax.data.load\('digits'\)"):
+        fsjax.fit(METHOD, "digits")
+    with pytest.raises(ConfigError, match="X is a sparse matrix; give X.toarray()"):
+        fsjax.fit(METHOD, (scipy.sparse.csr_matrix(x), y))
+    with pytest.raises(DataError, match="y has 1 missing values"):
+        fsjax.fit(METHOD, (x, np.where(np.arange(90) == 0, np.nan, y)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seeds": 3}, "seeds=3; give several whole numbers"),
+        ({"split": None}, "split=None; give the name of a protocol"),
+        ({"split": (1, 2)}, "split=.* give the name of a protocol"),
+        ({"split": "papr"}, "unknown split protocol 'papr'; did you mean 'paper'"),
+        ({"valid_fraction": "a"}, "valid_fraction='a'; choose a share"),
+        ({"noise_std": None}, "noise_std=None; choose 0"),
+        ({"shuffle": "no"}, "shuffle='no'; choose True or False"),
+        ({"checkpoint_dir": 3}, "checkpoint_dir=3; give a folder, or None"),
+        ({"before_training": 3}, "before_training=3; give a function"),
+        ({"sample_weight": "balanced"}, "sample_weight='balanced'; give a number"),
+        ({"num_features": "2"}, "num_features='2' but the method was made for 5"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_options_of_another_type_are_named(data, changes: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fsjax.fit(METHOD, data, **changes)
 
 
 def test_checkpoints_of_another_run_are_refused(data, tmp_path) -> None:

@@ -124,7 +124,7 @@ def test_noise_does_not_hide_constant_columns(data) -> None:
     [
         (dict(best_by="lost"), "best_by='lost': did you mean 'loss'"),
         (dict(best_by="accuracy", task="reconstruction"), "needs classes, but the task is recons"),
-        (dict(valid_fraction=1.0), "valid_fraction=1.0 is outside 0 to below 1"),
+        (dict(valid_fraction=1.0), "valid_fraction=1.0; choose a share"),
         (dict(valid_fraction=-0.1), "valid_fraction=-0.1"),
         (dict(noise_std=-1.0), "noise_std=-1.0; choose 0 for no noise"),
         (dict(noise_std=float("inf")), "noise_std=inf"),

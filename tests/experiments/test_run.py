@@ -111,6 +111,13 @@ def test_a_finished_run_is_read_again_and_another_one_refused(finished: Path) ->
         run_experiment(config, finished, progress=False)
 
 
+def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "curves.png").write_text("mine")
+    with pytest.raises(ConfigError, match=r"files of another origin \(curves.png\)"):
+        run_experiment(quick(), tmp_path, progress=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["curves.png"]
+
+
 def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fsjax.engine.checkpoint as checkpoint
 

@@ -1,0 +1,126 @@
+"""Parameters that all estimators have, checked; messages name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.class_weight import compute_sample_weight
+
+from fsjax.data.scaling import KINDS
+from fsjax.errors import ConfigError, check_whole, is_number, nearest
+
+#: Larger seeds do not fit into PRNG keys.
+SEED_LIMIT = 2**31
+
+_GENERATORS = np.random.RandomState | np.random.Generator
+
+
+def first_seed(random_state: Any) -> int:
+    """The seed that ``random_state`` is, or one drawn from it.
+
+    Raises:
+      ConfigError: for anything but a whole number that fits, a NumPy generator, or ``None``.
+    """
+    if random_state is None:
+        random_state = np.random.default_rng()
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(SEED_LIMIT))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(SEED_LIMIT))
+    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if not whole or not 0 <= random_state <= SEED_LIMIT:
+        raise ConfigError(
+            f"random_state={random_state!r}; choose a seed from 0 to {SEED_LIMIT}, a NumPy "
+            "generator, or None"
+        )
+    return int(random_state)
+
+
+def scaling_of(standardize: bool | str) -> str:
+    """The kind of :func:`fsjax.data.fit_scaler` that ``standardize`` means.
+
+    Raises:
+      ConfigError: for an unknown one.
+    """
+    if isinstance(standardize, bool | np.bool_):
+        return "standard" if standardize else "none"
+    if standardize not in KINDS:
+        raise ConfigError(
+            f"standardize={standardize!r}; choose True, False, or a scaling by name: "
+            f"{nearest(str(standardize), KINDS)}"
+        )
+    return standardize
+
+
+def class_weights(given: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Weights ``(N,)`` of rows by their class.
+
+    Args:
+      given: ``'balanced'``, or at least 0 by class; classes that are left out weigh 1.
+      classes: the labels.
+      y: ``(N,)`` their numbers.
+
+    Raises:
+      ConfigError: for anything else.
+    """
+    if isinstance(given, str) and given == "balanced":
+        return compute_sample_weight("balanced", y)
+    if not isinstance(given, dict):
+        raise ConfigError(
+            f"class_weight={given!r}; choose 'balanced', a dictionary of a weight by class, or None"
+        )
+    known = classes.tolist()
+    for label, weight in given.items():
+        if label not in known:
+            raise ConfigError(f"class_weight has the class {label!r}; y has {known[:10]}")
+        if not is_number(weight) or not 0 <= weight < float("inf"):
+            raise ConfigError(
+                f"class_weight has {weight!r} for the class {label!r}; choose a number from 0"
+            )
+    weights = np.array([given.get(label, 1.0) for label in known], float)
+    if np.count_nonzero(weights) < 2:
+        raise ConfigError(f"class_weight={given!r} leaves fewer than two classes with a weight")
+    return weights[y]
+
+
+def group_numbers(groups: Any, num_columns: int) -> np.ndarray:
+    """``(D,)`` the number of each column's group; without groups, of the column.
+
+    Raises:
+      ConfigError: if there is not one label for each column.
+    """
+    if groups is None:
+        return np.arange(num_columns)
+    labels = np.asarray(groups)
+    if labels.shape != (num_columns,):
+        raise ConfigError(
+            f"groups has shape {labels.shape}; give a label for each of the {num_columns} columns"
+        )
+    if pd.isna(labels).any():
+        raise ConfigError(
+            "groups has missing labels; a column of no group needs a label of its own"
+        )
+    try:
+        return np.unique(labels, return_inverse=True)[1]
+    except TypeError:
+        raise ConfigError("groups has labels of several types; give numbers, or text") from None
+
+
+def shape_of_images(image_shape: Any, num_columns: int) -> tuple[int, ...] | None:
+    """``(H, W)`` or ``(H, W, channels)`` as a tuple.
+
+    Raises:
+      ConfigError: for anything else, or another number of columns.
+    """
+    if image_shape is None:
+        return None
+    advice = f"choose (height, width) or (height, width, channels) of the {num_columns} columns"
+    if not isinstance(image_shape, Sequence | np.ndarray) or isinstance(image_shape, str):
+        raise ConfigError(f"image_shape={image_shape!r}; {advice}")
+    shape = tuple(check_whole("a size of image_shape", size) for size in image_shape)
+    if len(shape) not in (2, 3) or int(np.prod(shape)) != num_columns:
+        raise ConfigError(f"image_shape={image_shape!r}; {advice}")
+    return shape
