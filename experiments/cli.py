@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from absl import app, flags, logging
 
@@ -28,7 +30,7 @@ def _parse(argv: Sequence[str]) -> list[str]:
         return flags.FLAGS(list(argv))
     except flags.Error as error:
         cause = _first_fsjax_error(error)
-        fail(cause or str(error).strip())
+        fail(cause or _in_words(str(error).strip()))
     except (KeyError, AttributeError, TypeError, ValueError, OSError) as error:
         text = str(error).strip("'\"").replace("\\n", "\n").replace('\\"', '"')
         hint = re.search(r'Did you mean "([^"]+)" instead of "([^"]+)"', text)
@@ -36,9 +38,42 @@ def _parse(argv: Sequence[str]) -> list[str]:
             fail(f"unknown config field {hint[2]!r}: did you mean {hint[1]!r}?")
         unknown = re.match(r"\W*(\w+)\W*$", text.splitlines()[0])
         if isinstance(error, KeyError | AttributeError) and unknown:
-            fail(f"unknown config field {unknown[1]!r}; the config file lists those that exist")
+            fail(f"unknown config field {unknown[1]!r}: {_fields_like(unknown[1], argv)}")
         fail(_first_fsjax_error(error) or text)
     raise AssertionError("unreachable")
+
+
+def _in_words(text: str) -> str:
+    """What absl says of a value of another type, without Python's own terms."""
+    text = re.sub(
+        r"\('Non-boolean argument to boolean flag', (.+)\)$", r"\1 is not true or false", text
+    )
+    text = re.sub(
+        r"invalid literal for int\(\) with base 10: (.+)$", r"\1 is no whole number", text
+    )
+    return re.sub(r"could not convert string to float: (.+)$", r"\1 is no number", text)
+
+
+def _fields_like(name: str, argv: Sequence[str]) -> str:
+    """Where in the config of this command line a field of that name, or a similar one, is."""
+    given = next((one for one in argv if one.startswith("--config=")), "")
+    path, _, variant = given.removeprefix("--config=").partition(":")
+    try:
+        config = runpy.run_path(path)["get_config"](variant or None)
+    except (FsjaxError, KeyError, OSError):
+        return f"{path or 'the config file'} lists those that exist"
+    fields = [".".join(keys) for keys in _paths(config.to_dict())]
+    same = [field for field in fields if field.rpartition(".")[2] == name]
+    return f"did you mean {same[0]!r}?" if same else nearest(name, fields)
+
+
+def _paths(tree: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Paths of the leaves of nested mappings."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from ((name, *rest) for rest in _paths(value))
+        else:
+            yield (name,)
 
 
 def _first_fsjax_error(error: BaseException | None) -> FsjaxError | str | None:

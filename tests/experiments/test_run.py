@@ -367,7 +367,12 @@ def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
         (["--config=configs/ip_cae.py:coil21"], "did you mean 'coil20'"),
         (["--config=configs/ip_cae.py", "--config.trian.num_epochs=3"], "did you mean 'train'"),
         (["--config=configs/ip_cae.py", "--config.num_featurs=3"], "did you mean 'num_features'"),
-        (["--config=configs/ip_cae.py", "--config.train.num_epochs=many"], "many"),
+        (["--config=configs/ip_cae.py", "--config.train.num_epochs=many"], "'many' is no whole"),
+        (
+            ["--config=configs/ip_cae.py", "--config.num_epochs=3"],
+            "did you mean 'train.num_epochs'",
+        ),
+        (["--config=configs/ip_cae.py", "--config.method.bias=maybe"], "'maybe' is not true or"),
         (["--config=configs/ip_cae.py", "--wrokdir=x"], "workdir"),
         (["--config=configs/ip_cae.py", "configs/cae.py"], "unexpected argument"),
         (

@@ -116,7 +116,7 @@ def test_layers_of_low_density_take_coordinates_by_themselves() -> None:
         ("set", dict(drop_fraction=1.2), "drop_fraction=1.2; choose a share from 0 to 1"),
         ("set", dict(grow_init="zero"), "grow_init='zero': did you mean 'zeros'"),
         ("set", dict(l2=-1.0), "l2=-1.0; choose 0 or more"),
-        ("set", dict(l2=float("inf")), "l2=inf; choose 0 or more"),
+        ("set", dict(l2=float("inf")), "l2=inf; choose a finite number"),
         ("set", dict(learning_rate=-0.1), "learning_rate=-0.1; choose a value above 0"),
         ("set", dict(momentum=1.0), "momentum=1.0; choose a value from 0 to below 1"),
         ("ctre_sim", dict(grow="similiar"), "did you mean 'similar'"),
