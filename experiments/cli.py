@@ -64,7 +64,9 @@ def _fields_like(name: str, argv: Sequence[str]) -> str:
         return f"{path or 'the config file'} lists those that exist"
     fields = [".".join(keys) for keys in _paths(config.to_dict())]
     same = [field for field in fields if field.rpartition(".")[2] == name]
-    return f"did you mean {same[0]!r}?" if same else nearest(name, fields)
+    if not same:
+        return nearest(name, fields)
+    return f"did you mean {min(same, key=lambda field: field.count('.'))!r}?"
 
 
 def _paths(tree: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
