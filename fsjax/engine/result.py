@@ -127,6 +127,12 @@ class FitResult:
         counts = np.bincount(self.selected.ravel(), minlength=self.scores.shape[1])
         return counts / len(self.seeds)
 
+    @property
+    def unit(self) -> str:
+        """What is chosen: ``'column'`` or ``'group'``."""
+        grouped = self.states is not None and self.states.spec.groups is not None
+        return "group" if grouped else "column"
+
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Network outputs for raw (unscaled) rows, with the discrete selection.
 

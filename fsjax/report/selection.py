@@ -91,16 +91,17 @@ def most_selected(result: FitResult, limit: int = MAX_BARS) -> np.ndarray:
     return order[: min(limit, np.count_nonzero(frequency))]
 
 
-def summary(frequency: np.ndarray, num_seeds: int, run: str = "seed") -> str:
+def summary(frequency: np.ndarray, num_seeds: int, run: str = "seed", unit: str = "column") -> str:
     """One line that says how many columns were selected at all and by every seed.
 
     Args:
       frequency: ``(D,)`` share of the seeds.
       num_seeds: S.
       run: what one of them is called.
+      unit: what they select.
     """
     ever = np.count_nonzero(frequency)
-    text = f"{ever} of {style.count(len(frequency), 'column')} selected"
+    text = f"{ever} of {style.count(len(frequency), unit)} selected"
     if num_seeds == 1:
         return text
     always = np.count_nonzero(np.isclose(frequency, 1.0))
@@ -145,7 +146,7 @@ def _draw_image(
         (axes,) = style.centred(figure, [inches if aspect == "equal" else room], room)
     else:
         axes = figure.add_subplot()
-    notes = [summary(frequency, len(result.seeds), result.runs)]
+    notes = [summary(frequency, len(result.seeds), result.runs, result.unit)]
 
     if background is not None:
         grey = to_grid(background, image_shape, image_order).mean(axis=-1)
@@ -208,7 +209,7 @@ def _draw_bars(figure: FigureBase, result: FitResult, names: Sequence[str]) -> N
     bar.set_label("mean score", fontsize=9)
     bar.ax.tick_params(labelsize=8)
 
-    notes = [summary(frequency, len(result.seeds), result.runs)]
+    notes = [summary(frequency, len(result.seeds), result.runs, result.unit)]
     if len(columns) < np.count_nonzero(frequency):
         notes.append(f"the first {len(columns)} are shown")
     _set_notes(figure, notes)

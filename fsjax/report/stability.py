@@ -60,7 +60,7 @@ def plot_stability(
     axes = figure.add_subplot()
     _draw_bars(axes, frequency[shown], names, result.num_features)
     axes.set_xlabel(f"share of {runs or style.all_runs(result)}", fontsize=9)
-    notes = [summary(frequency, len(result.seeds), result.runs)]
+    notes = [summary(frequency, len(result.seeds), result.runs, result.unit)]
     if len(shown) < selected:
         notes.append(f"the first {len(shown)} are shown")
     figure.supxlabel("; ".join(notes), fontsize=8, color=style.GREY)

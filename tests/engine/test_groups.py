@@ -88,6 +88,9 @@ def test_estimators_choose_groups_by_their_labels() -> None:
     ).fit(x, y)
     np.testing.assert_array_equal(np.flatnonzero(estimator.get_support()), [5, 6, 8])
     assert estimator.transform(x).shape == (120, 3)
+    figure = estimator.plot()
+    assert figure.axes[0].get_yticklabels()[0].get_text() == "x5, x6, x8"
+    assert figure.get_supxlabel() == "1 of 4 groups selected"
     assert estimator.ranking_[5] == estimator.ranking_[6] == 1
     with pytest.raises(ConfigError, match="X has 4 groups; choose at most 4"):
         estimator.set_params(n_features_to_select=5).fit(x, y)
