@@ -185,7 +185,7 @@ def run(
     """
     workdir = Path(workdir)
     path = workdir / "regularization.csv"
-    _check_folder(config, workdir, path)
+    check_workdir(config, workdir)
     wanted = sweep(config)
     dataset = load_two_classes(config)
     splits = [
@@ -233,12 +233,6 @@ def read_table(path: Path) -> pd.DataFrame:
     if not path.exists():
         return pd.DataFrame(columns=COLUMNS)
     return pd.read_csv(path)
-
-
-def _check_folder(config: ml_collections.ConfigDict, workdir: Path, path: Path) -> None:
-    check_workdir(config, workdir)
-    if path.exists() and not (workdir / "config.json").exists():
-        raise ConfigError(f"workdir {workdir} holds another run; choose another folder")
 
 
 def _is_there(setting: Setting, table: pd.DataFrame) -> bool:

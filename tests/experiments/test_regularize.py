@@ -141,7 +141,7 @@ def test_a_folder_of_another_configuration_is_refused(finished: Path, tmp_path: 
     with pytest.raises(ConfigError, match=r"network.weight_decay is 0.01 there and 0.02 here"):
         regularize.run(config, finished, progress=False)
     (tmp_path / "regularization.csv").write_text("method\n")
-    with pytest.raises(ConfigError, match="holds another run"):
+    with pytest.raises(ConfigError, match="files of another origin"):
         regularize.run(tiny(), tmp_path, progress=False)
 
 
