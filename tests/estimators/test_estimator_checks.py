@@ -124,3 +124,10 @@ def test_checks_of_the_class_and_its_method(name: str) -> None:
 def test_checks_of_every_class_and_its_method(name: str) -> None:
     _free_programs()
     passes(estimator(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ip_cae", "set", "stg"])
+def test_checks_of_regressors(name: str) -> None:
+    _free_programs()
+    passes(estimator(name).set_params(task="regression"))
