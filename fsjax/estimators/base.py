@@ -399,7 +399,7 @@ class Selector(SelectorMixin, BaseEstimator):
                     raise DataError(f"validation_data has classes that y lacks: {unknown[:5]}")
                 y_valid = np.searchsorted(self.classes_, y_valid).astype(np.int32)
             else:
-                y_valid = self._scaled(y_valid.astype(np.float32))
+                y_valid = self._scaled(y_valid.astype(np.float64).reshape(-1, *y.shape[1:]))
             y = np.concatenate([y, y_valid.astype(y.dtype)])
         if weight is not None:
             weight = np.concatenate([weight, np.ones(len(X_valid))])

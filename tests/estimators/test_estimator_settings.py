@@ -150,3 +150,10 @@ def test_what_is_saved_where(tmp_path) -> None:
     assert (
         repr(fitted.result_) == "FitResult(fisher_score on table, classification, K=2, seeds=(0,))"
     )
+
+
+def test_targets_of_validation_rows_are_scaled_alike() -> None:
+    y = 500.0 + 100.0 * X[:, 1]
+    options = {"task": "regression", "hidden": (4,), "num_epochs": 2}
+    found = RandomSelection(4, validation_data=(X, y), **options).fit(X, y)
+    np.testing.assert_allclose(found.history_["valid/mse"][0, 0], 1.0, atol=1.0)
