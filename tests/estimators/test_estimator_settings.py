@@ -44,7 +44,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"random_state": -1}, "random_state=-1; choose a seed"),
         ({"groups": [0, 0, 1, np.nan]}, "groups has missing labels"),
         ({"groups": [0, 0, 1, None]}, "groups has missing labels"),
-        ({"groups": [0, "a", 1, b"c"]}, "groups has labels of several types|groups has shape"),
+        ({"groups": np.array([0, "a", 1, "c"], object)}, "groups has labels of several types"),
         ({"validation_data": (X, None)}, r"validation_data has 60 rows in X and a y of shape \(\)"),
         ({"validation_data": (X[:, :3], Y)}, "validation_data: X has 3 features"),
         ({"validation_data": (X * np.nan, Y)}, "validation_data contains NaN.*impute them as"),
@@ -54,8 +54,6 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("untrained")
 def test_mistakes(given: dict[str, Any], message: str) -> None:
-    if given.get("groups", [""])[1:2] == ["a"]:
-        given = {"groups": np.array([0, "a", 1, b"c"], object)}
     with pytest.raises(ValueError, match=message):
         IPCAE(2, **given).fit(X, Y)
 
