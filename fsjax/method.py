@@ -4,19 +4,19 @@ A method is a value made of pure functions, and one engine runs every method, as
 gradient transformations. All that changes during training lives in one pytree, the
 :class:`TrainState`, so that a run can be jitted, vmapped over seeds, saved, resumed and compared.
 
-The engine (``fsjax/engine``) does, for each seed::
+The engine (``fsjax/engine``) does, for each seed, with ``data`` all training rows::
 
-    state = method.init(key, spec)
-    state = method.start(state, data, key)
+    state = method.init(key, spec, data)
     for each epoch:
         for each batch:
             (loss, aux), grads = value_and_grad(method.loss)(state.params, state, batch, key)
             state = optimiser step with method.optimizer
             state = method.after_step(state, grads, aux, batch, key)
-        keep the snapshot with the best validation value of method.predict
+        keep a snapshot if method.keep says that this epoch is the best so far
         state = method.after_epoch(state, data, key)
-        stop if method.finished(state)
-    method.score(state), method.picks(state): the selected features
+        stop if state.done
+    state = method.finish(the state of the kept epoch, data, key)
+    method.select(state): the scores of all columns, from which K are selected
 """
 
 from __future__ import annotations
@@ -39,38 +39,35 @@ PyTree = Any
 #: curve, or being the last.
 BEST_BY = ("loss", "accuracy", "auc", "last")
 
-#: Epochs after which the connections of the input neurons are counted; 0 is before training.
-CONNECTION_EPOCHS = (0, 1, 5, 10)
-
 
 class Spec(NamedTuple):
     """Static facts of a run: shapes, task and length. Hashable, known before compilation.
 
     Attributes:
-      num_features: D, the number of input columns.
+      num_columns: D, the number of input columns.
       num_outputs: C classes, D for reconstruction, the number of targets for regression.
       task: ``classification``, ``reconstruction`` or ``regression``.
-      num_samples: N, the number of training rows.
+      num_rows: rows of the training arrays. Some of the last may only fill up, with weight 0, so
+        that tables of nearly the same length share a program.
       batch_size: B, rows per step.
       num_epochs: epochs of the whole run; schedules are relative to it.
+      steps_per_epoch: optimiser steps in one epoch, at least 1.
       shuffle: whether the training rows get a new order in every epoch.
-      drop_last: whether the incomplete last batch of an epoch is left out.
-      best_by: what tells the best epoch, one of :data:`BEST_BY`; ``last`` keeps the state after
-        the last epoch.
+      best_by: what the epochs are judged by, one of :data:`BEST_BY`.
       repeats: times that an epoch visits every training row.
       image_shape: ``(H, W)`` or ``(H, W, channels)`` where a row is an image, else ``None``.
       image_order: ``C`` where rows hold pixels line by line, ``F`` column by column.
       groups: the group of each column, where columns are chosen together (:mod:`fsjax.groups`).
     """
 
-    num_features: int
+    num_columns: int
     num_outputs: int
     task: str
-    num_samples: int
+    num_rows: int
     batch_size: int
     num_epochs: int
+    steps_per_epoch: int
     shuffle: bool = True
-    drop_last: bool = False
     best_by: str = "loss"
     repeats: int = 1
     image_shape: tuple[int, ...] | None = None
@@ -80,23 +77,17 @@ class Spec(NamedTuple):
     @property
     def num_units(self) -> int:
         """How many there are to choose from: groups, or D columns."""
-        return self.num_features if self.groups is None else max(self.groups) + 1
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Optimiser steps in one epoch, at least 1."""
-        full, rest = divmod(self.num_samples * self.repeats, self.batch_size)
-        return max(full if self.drop_last or rest == 0 else full + 1, 1)
+        return self.num_columns if self.groups is None else max(self.groups) + 1
 
 
 class Batch(NamedTuple):
-    """Rows of one step.
+    """Rows of one step, or all training rows.
 
     Attributes:
       x: ``(B, D)`` scaled inputs.
       y: targets: ``(B,)`` integer classes, ``(B, C)`` regression targets, or, for
         reconstruction, ``(B, D)``, the inputs themselves.
-      weight: ``(B,)`` non-negative weights; 0 for rows that only fill up the last batch.
+      weight: ``(B,)`` non-negative weights; 0 for rows that only fill up.
     """
 
     x: Array
@@ -105,13 +96,13 @@ class Batch(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The best model so far, by ``Spec.best_by``.
+    """The best epoch so far.
 
     Attributes:
       params, masks, extra: copies of the fields of :class:`TrainState`; ``()`` where the last
         state is kept anyway.
-      value: scalar, the validation loss or minus the validation accuracy; ``inf`` at first.
-      epoch: scalar int32, the epoch (from 1) with the best value; 0 before the first.
+      value: scalar, what ``Method.keep`` said of it; ``inf`` at first.
+      epoch: scalar int32, its number, from 1; 0 before the first.
     """
 
     params: PyTree
@@ -126,23 +117,27 @@ class TrainState:
     """All that changes during training, as one pytree; over seeds, leaves are ``(S, ...)``.
 
     Attributes:
-      key: the seed's PRNG key; never consumed, only folded with the epoch and the step, so that
-        a resumed run repeats an uninterrupted one.
+      key: ``(2,)`` uint32 words of the seed's PRNG key; never consumed, only folded with the epoch
+        and the step, so that a resumed run repeats an uninterrupted one.
       step: int32, optimiser steps done.
       epoch: int32, epochs done.
       params: trainable arrays.
       masks: boolean arrays in the structure of ``params`` (all true where nothing is masked), or
         ``()`` for methods that mask no parameter.
       opt_state: state of ``Method.optimizer``.
-      hyper: hyperparameters as float32 scalars: traced, so other values do not recompile.
+      hyper: float32 scalars, the method's float arguments by name: traced, so that other values
+        do not recompile.
       feature_mask: ``(D,)`` bool: columns that may be selected. Columns that are constant in the
         training rows are false. ``(G,)`` where groups are chosen.
       extra: whatever else the method carries (importances, smoothed masks, ...).
-      best: the snapshot with the best validation value.
+      log: what the method carries beside ``extra`` and no snapshot takes back, such as the epoch at
+        which each column left.
+      best: the best epoch so far.
       value: scalar float32, what the newest epoch was judged by: the validation loss, or minus the
         accuracy or AUC; the training loss where there are no validation rows.
-      trace: ``(T, D)`` float32 connections of the input neurons after each of
-        :data:`CONNECTION_EPOCHS`, or ``()``; no snapshot takes it back.
+      done: bool, whether the seed has no more to learn; its later epochs are skipped.
+      trace: ``(T, D)`` float32 connections of the input neurons at some epochs, for networks with
+        masks on their input layer, or ``()``; no snapshot takes it back.
       spec: static facts of the run.
     """
 
@@ -155,60 +150,104 @@ class TrainState:
     hyper: Mapping[str, Array]
     feature_mask: Array
     extra: PyTree
+    log: PyTree
     best: Snapshot
     value: Array
+    done: Array
     trace: PyTree
     spec: Spec = struct.field(pytree_node=False)
 
-    def at_best(self) -> TrainState:
-        """The state with the parameters, masks and extras of the best epoch put back."""
-        best = self.best
-        if self.spec.best_by == "last":
-            return self
-        return self.replace(params=best.params, masks=best.masks, extra=best.extra)
-
 
 def create_state(
-    key: Array,
-    spec: Spec,
-    params: PyTree,
-    optimizer: optax.GradientTransformation,
-    *,
-    hyper: Mapping[str, float] | None = None,
-    masks: PyTree = (),
-    extra: PyTree = (),
+    spec: Spec, params: PyTree, *, masks: PyTree = (), extra: PyTree = (), log: PyTree = ()
 ) -> TrainState:
-    """Builds the state at step 0 from what a method's ``init`` made.
+    """What ``Method.init`` returns: the state before the first step.
 
     Args:
-      key: the seed's key, kept for training; use another one for the initialisation.
       spec: static facts of the run.
-      params: initial parameters.
-      optimizer: gives the initial optimiser state.
-      hyper: hyperparameters to carry as traced scalars.
+      params: initial parameters; ``()`` for methods that train nothing.
       masks: boolean tree with the structure of ``params``, or ``()``.
       extra: further arrays of the method.
+      log: further arrays that no snapshot takes back.
 
     Returns:
-      A :class:`TrainState` in which every column may be selected and the best loss is infinite.
+      A :class:`TrainState` to which the engine adds the rest: keys, the state of the optimiser,
+      hyperparameters, the columns that may be selected.
     """
     zero = jnp.zeros((), jnp.int32)
-    kept = ((), (), ()) if spec.best_by == "last" else (params, masks, extra)
+    worst = jnp.full((), jnp.inf, jnp.float32)
     return TrainState(
-        key=key,
+        key=jnp.zeros((2,), jnp.uint32),
         step=zero,
         epoch=zero,
         params=params,
         masks=masks,
-        opt_state=optimizer.init(params),
-        hyper={name: jnp.asarray(value, jnp.float32) for name, value in (hyper or {}).items()},
+        opt_state=(),
+        hyper={},
         feature_mask=jnp.ones((spec.num_units,), bool),
         extra=extra,
-        best=Snapshot(*kept, jnp.full((), jnp.inf, jnp.float32), zero),
-        value=jnp.full((), jnp.inf, jnp.float32),
+        log=log,
+        best=Snapshot((), (), (), worst, zero),
+        value=worst,
+        done=jnp.zeros((), bool),
         trace=(),
         spec=spec,
     )
+
+
+class Selection(NamedTuple):
+    """What a method says about the columns (or groups).
+
+    Attributes:
+      scores: ``(D,)`` importance, larger is better.
+      picks: ``(K,)`` columns that the method chose itself, possibly with duplicates; ``None``
+        where the selection is the top K of the scores.
+      gates: ``(D,)`` in [0, 1] for methods that open and close the inputs, else ``None``.
+    """
+
+    scores: Array
+    picks: Array | None = None
+    gates: Array | None = None
+
+
+class Search(NamedTuple):
+    """How to get exactly K open gates (BinMask, section 3.2).
+
+    Attributes:
+      parameter: the float argument that closes gates as it grows.
+      close: ``(state, threshold) -> state`` whose gates below the threshold are 0, and whose
+        network does not see their columns.
+    """
+
+    parameter: str
+    close: Callable[[TrainState, Array], TrainState]
+
+
+class About(NamedTuple):
+    """Facts about a method.
+
+    Attributes:
+      name: what it is called; of registered methods, their own.
+      tasks: the tasks that the method is for; the first is its default.
+      num_features: K, where the method fixes it; ``None`` otherwise.
+      takes_groups: whether it chooses groups of columns where ``Spec.groups`` has them.
+      gates: whether ``select`` gives gates.
+      flops: floating-point operations of training for each connection and row: 2 forward and 4
+        backward as a rule.
+      weights: from the parameters to those that are connections of the network; all by default.
+      settings: the arguments by name, hashable.
+      source: how it was built, where a registered builder did so.
+    """
+
+    name: str = ""
+    tasks: tuple[str, ...] = TASKS
+    num_features: int | None = None
+    takes_groups: bool = False
+    gates: bool = False
+    flops: float = 6.0
+    weights: Callable[[PyTree], PyTree] | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
+    source: Any = None
 
 
 def _same_state(state: TrainState, *_: Any) -> TrainState:
@@ -224,61 +263,49 @@ class Method(NamedTuple):
     """A feature selection or sparse training method: pure functions and an optimiser.
 
     Attributes:
-      name: the registered name.
-      init: ``(key, spec) -> TrainState``; called once per seed.
+      about: facts.
+      init: ``(key, spec, data) -> TrainState`` (:func:`create_state`), once per seed; sees all
+        training rows.
+      select: ``(state) -> Selection``: the importance of each column, and the method's own picks
+        or gates.
       loss: ``(params, state, batch, key) -> (scalar, aux)``; differentiated by ``params``.
+        ``None`` for filters, which train nothing.
       optimizer: an Optax transformation of the gradients, or a function of the :class:`Spec` that
-        gives one, for schedules.
-      predict: ``(state, x[B, D]) -> outputs[B, C]`` with the discrete selection and no noise.
-      score: ``(state) -> scores[D]``: importance of each column, larger is better.
+        gives one, for schedules. ``None`` for filters.
+      predict: ``(state, x[B, D]) -> outputs[B, C]`` with the discrete selection and no noise, or
+        ``None``.
       after_step: ``(state, grads, aux, batch, key) -> state``: projections, per-step updates.
-      after_epoch: ``(state, batch, key) -> state`` with all training rows as the batch; called
-        after validation, so that what is validated is what was trained.
-      compress, expand: ``(state) -> state``, inverse to each other: another form of the state in
-        which ``loss`` and ``predict`` are cheaper, for the steps and the validation of an epoch.
-      start: ``(state, batch, key) -> state`` with all training rows, once before the first step.
-      finished: ``(state) -> bool``, looked at after every epoch: whether the seed has no more to
-        learn; its later epochs are skipped.
-      picks: ``(state) -> indices[K]`` where the method chooses its own features, possibly with
-        duplicates; ``None`` where the selection is the top K of ``score``.
+      after_epoch: ``(state, data, key) -> state``; called after validation, so that what is
+        validated is what was trained. May set ``state.done``.
+      finish: ``(state, data, key) -> state``, once, on the state that is kept: importances over
+        the training rows are made here.
+      keep: what tells the best epoch unless the user says so: one of :data:`BEST_BY` (``last`` for
+        methods that select or prune as they go, whose early epochs would win otherwise), or a
+        function ``(state) -> value`` of the state after validation, of which the lowest wins.
       monitor: ``(state) -> {name: scalar}``: further values to record after each epoch.
-      gates: ``(state) -> gates[D]`` in [0, 1], for methods that open and close the inputs.
-      search_from: first value of the hyperparameter ``strength`` in a search for the one with which
-        exactly K gates stay open; ``None`` trains once, with the strength that was given.
-      input_connections: ``(state) -> counts[D]``: connections of every input neuron, for methods
-        with masks on their input layer.
-      num_features: K, where the method fixes it; ``None`` otherwise.
-      best_by: what tells the best epoch unless the user says so, one of :data:`BEST_BY`: ``last``
-        for methods that select or prune as they go, whose early epochs would win otherwise.
-      takes_groups: whether the method chooses groups of columns where ``Spec.groups`` has them;
-        ``score``, ``picks`` and ``gates`` are then about groups.
-      tasks: the tasks that the method is for; the first is its default.
-      settings: the hyperparameters by name, hashable; tells this method from others of its name.
+      search: how to find the strength that keeps exactly K gates open, or ``None``.
     """
 
-    name: str
-    init: Callable[[Array, Spec], TrainState]
-    loss: Callable[[PyTree, TrainState, Batch, Array], tuple[Array, dict[str, Array]]]
-    optimizer: optax.GradientTransformation | Callable[[Spec], optax.GradientTransformation]
-    predict: Callable[[TrainState, Array], Array]
-    score: Callable[[TrainState], Array]
-    after_step: Callable[..., TrainState] = _same_state
-    after_epoch: Callable[..., TrainState] = _same_state
-    compress: Callable[[TrainState], TrainState] = _same_state
-    expand: Callable[[TrainState], TrainState] = _same_state
-    start: Callable[..., TrainState] | None = None
-    finished: Callable[[TrainState], Array] | None = None
-    picks: Callable[[TrainState], Array] | None = None
+    about: About
+    init: Callable[[Array, Spec, Batch], TrainState]
+    select: Callable[[TrainState], Selection]
+    loss: Callable[[PyTree, TrainState, Batch, Array], tuple[Array, dict[str, Any]]] | None = None
+    optimizer: (
+        optax.GradientTransformation | Callable[[Spec], optax.GradientTransformation] | None
+    ) = None
+    predict: Callable[[TrainState, Array], Array] | None = None
+    after_step: Callable[[TrainState, PyTree, dict, Batch, Array], TrainState] = _same_state
+    after_epoch: Callable[[TrainState, Batch, Array], TrainState] = _same_state
+    finish: Callable[[TrainState, Batch, Array], TrainState] = _same_state
+    keep: str | Callable[[TrainState], Array] = "loss"
     monitor: Callable[[TrainState], dict[str, Array]] = _no_metrics
-    gates: Callable[[TrainState], Array] | None = None
-    search_from: float | None = None
-    input_connections: Callable[[TrainState], Array] | None = None
-    num_features: int | None = None
-    best_by: str = "loss"
-    takes_groups: bool = False
-    tasks: tuple[str, ...] = TASKS
-    settings: tuple[tuple[str, Any], ...] = ()
+    search: Search | None = None
+
+    @property
+    def name(self) -> str:
+        """``about.name``."""
+        return self.about.name
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings)
-        return f"{self.name}({settings})"
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.about.settings)
+        return f"{self.about.name}({settings})"

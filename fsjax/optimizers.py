@@ -2,41 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import optax
-
-from fsjax.errors import ConfigError
-
-
-def adam(learning_rate: float) -> optax.GradientTransformation:
-    """Adam with Optax's defaults (0.9, 0.999, 1e-8) and the learning rate in its state.
-
-    Raises:
-      ConfigError: unless the learning rate is positive.
-    """
-    if not learning_rate > 0:
-        raise ConfigError(f"learning_rate={learning_rate}; choose a value above 0")
-    static = ("b1", "b2", "eps", "eps_root", "nesterov", "mu_dtype")
-    return optax.inject_hyperparams(optax.adam, static_args=static)(learning_rate=learning_rate)
-
-
-def sgd(learning_rate: float, momentum: float) -> optax.GradientTransformation:
-    """Gradient descent with Nesterov's momentum and the learning rate in its state.
-
-    Raises:
-      ConfigError: unless the learning rate is positive and the momentum in [0, 1).
-    """
-    if not learning_rate > 0:
-        raise ConfigError(f"learning_rate={learning_rate}; choose a value above 0")
-    if not 0 <= momentum < 1:
-        raise ConfigError(f"momentum={momentum}; choose a value from 0 to below 1")
-    static = ("momentum", "nesterov", "accumulator_dtype")
-    return optax.inject_hyperparams(optax.sgd, static_args=static)(
-        learning_rate=learning_rate, momentum=momentum, nesterov=True
-    )
 
 
 def cosine_by_epoch(
@@ -59,13 +27,6 @@ def cosine_by_epoch(
     return schedule
 
 
-class ActiveState(NamedTuple):
-    """State of :func:`active_between`: steps done, and that of the inner optimiser."""
-
-    step: jax.Array
-    inner: optax.OptState
-
-
 def active_between(
     inner: optax.GradientTransformation, start: int, end: int | None = None
 ) -> optax.GradientTransformation:
@@ -77,21 +38,10 @@ def active_between(
       end: the first step at which it rests again; ``None`` for never.
     """
 
-    def init(params: optax.Params) -> ActiveState:
-        return ActiveState(jnp.zeros((), jnp.int32), inner.init(params))
+    def acts(step: jax.Array) -> jax.Array:
+        return (step >= start) & (True if end is None else step < end)
 
-    def update(
-        updates: optax.Updates, state: ActiveState, params: optax.Params | None = None
-    ) -> tuple[optax.Updates, ActiveState]:
-        acts = state.step >= start
-        if end is not None:
-            acts &= state.step < end
-        moves, after = inner.update(updates, state.inner, params)
-        moves = jax.tree.map(lambda move: jnp.where(acts, move, 0), moves)
-        after = jax.tree.map(lambda new, old: jnp.where(acts, new, old), after, state.inner)
-        return moves, ActiveState(state.step + 1, after)
-
-    return optax.GradientTransformation(init, update)
+    return optax.conditionally_mask(inner, acts)
 
 
 def clip_params(limit: float) -> optax.GradientTransformation:

@@ -8,30 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from orbax.checkpoint import v1 as ocp
 
+from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError
 
 _IDENTITY = "identity.json"
-
-
-def _is_key(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _to_host(tree: Any) -> Any:
-    return jax.tree.map(lambda x: np.asarray(jax.random.key_data(x) if _is_key(x) else x), tree)
-
-
-def _like(tree: Any, like: Any) -> Any:
-    def convert(leaf: np.ndarray, template: Any) -> Any:
-        if _is_key(template):
-            return jax.random.wrap_key_data(leaf, impl=jax.random.key_impl(template))
-        return jax.numpy.asarray(leaf)
-
-    return jax.tree.map(convert, tree, like)
 
 
 class Checkpoints:
@@ -60,12 +43,8 @@ class Checkpoints:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _IDENTITY).write_text(json.dumps(self.identity, indent=2) + "\n")
         older = [e for e in self._epochs() if e != epoch]
-        tree = {
-            "states": _to_host(states),
-            "history": {k: np.asarray(v) for k, v in history.items()},
-        }
-        leaves = {f"{i:05d}": leaf for i, leaf in enumerate(jax.tree.leaves(tree))}
-        ocp.save(self._path(epoch), leaves, overwrite=True)
+        recorded = {f"history/{name}": np.asarray(values) for name, values in history.items()}
+        ocp.save(self._path(epoch), by_path(states, "states/") | recorded, overwrite=True)
         for e in older:
             shutil.rmtree(self._path(e), ignore_errors=True)
 
@@ -103,7 +82,6 @@ class Checkpoints:
                 "folder or remove it"
             )
         leaves = ocp.load(self._path(epochs[-1]))
-        template = {"states": states, "history": dict.fromkeys(history_names, 0)}
-        flat = [np.asarray(leaves[name]) for name in sorted(leaves)]
-        tree = jax.tree.unflatten(jax.tree.structure(template), flat)
-        return epochs[-1], _like(tree["states"], states), tree["history"]
+        arrays = {name: np.asarray(leaf) for name, leaf in leaves.items()}
+        history = {name: arrays[f"history/{name}"] for name in history_names}
+        return epochs[-1], from_paths(states, arrays, "states/"), history

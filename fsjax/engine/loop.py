@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -10,16 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from fsjax import tasks
-from fsjax.method import (
-    CONNECTION_EPOCHS,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Snapshot,
-    Spec,
-    TrainState,
-)
+from fsjax.method import Array, Batch, Method, PyTree, Snapshot, Spec, TrainState
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
@@ -27,26 +17,33 @@ EVALUATION_ROWS = 1024
 #: Most epochs in one call of the compiled program.
 MAX_EPOCHS_PER_CALL = 64
 
+#: Epochs after which the connections of the input neurons are counted; 0 is before training.
+CONNECTION_EPOCHS = (0, 1, 5, 10)
 
-class Arrays(NamedTuple):
-    """Scaled rows on the device.
+
+class Rows(NamedTuple):
+    """Scaled rows.
 
     Attributes:
-      x_train, y_train: ``(N, D)`` and ``(N,)`` or ``(N, C)``.
-      weight: ``(N,)`` weights of the training rows.
-      x_valid, y_valid: validation rows; may be empty.
-      x_test, y_test: test rows, to be recorded after each epoch; empty where that is not wanted.
-      weight_valid: ``(N,)`` weights of the validation rows; ``None`` where all count the same.
+      x: ``(N, D)`` float32.
+      y: ``(N,)`` classes or ``(N, C)`` numbers; of no meaning for reconstruction.
+      weight: ``(N,)`` float32, 0 for the last ones that only fill up.
     """
 
-    x_train: Array
-    y_train: Array
+    x: Array
+    y: Array
     weight: Array
-    x_valid: Array
-    y_valid: Array
-    x_test: Array
-    y_test: Array
-    weight_valid: Array | None = None
+
+
+class Arrays(NamedTuple):
+    """The rows of a run on the device; validation and test rows may be empty.
+
+    The test rows are those that are recorded after each epoch, empty where that is not wanted.
+    """
+
+    train: Rows
+    valid: Rows
+    test: Rows
 
 
 def targets(task: str, x: Array, y: Array) -> Array:
@@ -54,10 +51,59 @@ def targets(task: str, x: Array, y: Array) -> Array:
     return x if task == "reconstruction" else y
 
 
+def as_batch(task: str, rows: Rows) -> Batch:
+    """All of the rows as one batch."""
+    return Batch(rows.x, targets(task, rows.x, rows.y), rows.weight)
+
+
+def key_of(state: TrainState) -> Array:
+    """The PRNG key of a state: threefry, as other generators share streams over vmapped seeds."""
+    return jax.random.wrap_key_data(state.key, impl="threefry2x32")
+
+
 def optimizer_of(method: Method, spec: Spec) -> optax.GradientTransformation:
     """The method's optimiser for a run."""
     given = method.optimizer
     return given if isinstance(given, optax.GradientTransformation) else given(spec)
+
+
+def keeps_snapshot(method: Method, spec: Spec) -> bool:
+    """Whether another epoch than the last may be kept."""
+    return callable(method.keep) or spec.best_by != "last"
+
+
+def init_state(method: Method, spec: Spec, seed: Array, data: Batch, mask: Array) -> TrainState:
+    """The state of a seed before its first step.
+
+    Args:
+      method: the method.
+      spec: static facts of the run.
+      seed: uint32.
+      data: all training rows.
+      mask: ``(D,)`` bool, the columns that may be selected, or ``(G,)`` groups.
+    """
+    key_train, key_init = jax.random.split(jax.random.key(seed, impl="threefry2x32"))
+    state = method.init(key_init, spec, data).replace(feature_mask=mask)
+    state = state.replace(key=jax.random.key_data(key_train))
+    if method.loss is not None:
+        tx = optimizer_of(method, spec)
+        state = state.replace(opt_state=tx.init(state.params))
+    if keeps_snapshot(method, spec):
+        best = state.best._replace(params=state.params, masks=state.masks, extra=state.extra)
+        state = state.replace(best=best)
+    counts = input_connections(state)
+    if counts is None:
+        return state
+    others = jnp.zeros((len(CONNECTION_EPOCHS) - 1, *counts.shape))
+    return state.replace(trace=jnp.concatenate([counts[None], others]))
+
+
+def at_kept(method: Method, state: TrainState) -> TrainState:
+    """The state with the parameters, masks and extras of the kept epoch put back."""
+    if not keeps_snapshot(method, state.spec):
+        return state
+    best = state.best
+    return state.replace(params=best.params, masks=best.masks, extra=best.extra)
 
 
 def train_step(
@@ -68,9 +114,8 @@ def train_step(
     (loss, aux), grads = jax.value_and_grad(method.loss, has_aux=True)(
         state.params, state, batch, key_loss
     )
-    updates, opt_state = optimizer_of(method, state.spec).update(
-        grads, state.opt_state, state.params
-    )
+    tx = optimizer_of(method, state.spec)
+    updates, opt_state = tx.update(grads, state.opt_state, state.params)
     state = state.replace(
         params=optax.apply_updates(state.params, updates),
         opt_state=opt_state,
@@ -79,66 +124,71 @@ def train_step(
     return method.after_step(state, grads, aux, batch, key_after), loss
 
 
-def evaluate(
-    method: Method, state: TrainState, x: Array, y: Array, weight: Array | None = None
-) -> dict[str, Array]:
-    """Means over the rows of ``tasks.row_metrics`` for the discrete selection.
+def predict_rows(method: Method, state: TrainState, x: Array) -> Array:
+    """Outputs ``(N, C)`` for any number of rows, a part of them at a time."""
+    chunks, rest = divmod(x.shape[0], EVALUATION_ROWS)
+    found = []
+    if chunks:
+        parts = x[: chunks * EVALUATION_ROWS].reshape(chunks, EVALUATION_ROWS, *x.shape[1:])
+        outputs = jax.lax.map(lambda part: method.predict(state, part), parts)
+        found.append(outputs.reshape(-1, *outputs.shape[2:]))
+    if rest or not chunks:
+        found.append(method.predict(state, x[chunks * EVALUATION_ROWS :]))
+    return jnp.concatenate(found) if len(found) > 1 else found[0]
+
+
+def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
+    """Weighted means of ``tasks.row_metrics`` for the discrete selection.
 
     With ``best_by='auc'`` the area under the ROC curve of the second class is among them.
 
     Args:
       method: gives ``predict``.
       state: the state of one seed.
-      x: ``(N, D)`` scaled rows, N at least 1.
-      y: ``(N,)`` or ``(N, C)``.
-      weight: ``(N,)`` weights of the rows; ``None`` where all count the same.
+      rows: at least one.
 
     Returns:
       Scalars by name, ``loss`` among them.
     """
     task = state.spec.task
-
-    def rows(part: tuple[Array, Array]) -> dict[str, Array]:
-        x_part, y_part = part
-        outputs = method.predict(state, x_part)
-        metrics = tasks.row_metrics(task, outputs, targets(task, x_part, y_part))
-        if state.spec.best_by == "auc":
-            metrics["auc"] = outputs[:, 1] - outputs[:, 0]
-        return metrics
-
-    chunks, rest = divmod(x.shape[0], EVALUATION_ROWS)
-    found = []
-    if chunks:
-        whole = jax.tree.map(
-            lambda leaf: leaf[: chunks * EVALUATION_ROWS].reshape(
-                chunks, EVALUATION_ROWS, *leaf.shape[1:]
-            ),
-            (x, y),
-        )
-        found.append(jax.tree.map(jnp.ravel, jax.lax.map(rows, whole)))
-    if rest:
-        found.append(rows((x[-rest:], y[-rest:])))
-    values = {name: jnp.concatenate([f[name] for f in found]) for name in found[0]}
-    margins = values.pop("auc", None)
-    mean = jnp.mean if weight is None else partial(tasks.weighted_mean, weight=weight)
-    metrics = {name: mean(of_rows) for name, of_rows in values.items()}
-    return metrics if margins is None else {**metrics, "auc": tasks.roc_auc(margins, y, weight)}
+    outputs = predict_rows(method, state, rows.x)
+    values = tasks.row_metrics(task, outputs, targets(task, rows.x, rows.y))
+    # A row that only fills up may have any value.
+    real = rows.weight > 0
+    metrics = {
+        name: tasks.weighted_mean(jnp.where(real, of_rows, 0.0), rows.weight)
+        for name, of_rows in values.items()
+    }
+    if state.spec.best_by == "auc":
+        margins = outputs[:, 1] - outputs[:, 0]
+        metrics["auc"] = tasks.roc_auc(margins, rows.y, rows.weight)
+    return metrics
 
 
-def batch_indices(state: TrainState, key: Array) -> tuple[Array, Array]:
+def batch_indices(state: TrainState, key: Array, num_real: Array) -> tuple[Array, Array]:
     """Rows of every batch of the coming epoch.
+
+    The order does not depend on how many rows fill up, as the random bits of a row are its own.
+
+    Args:
+      state: gives the spec.
+      key: of this epoch.
+      num_real: int32, rows that do not fill up.
 
     Returns:
       ``(steps, B)`` int32 row indices and ``(steps, B)`` float32, 0 where an index only fills up
       the last batch and 1 elsewhere.
     """
     spec = state.spec
-    n, size = spec.num_samples * spec.repeats, spec.steps_per_epoch * spec.batch_size
-    order = jax.random.permutation(key, n) if spec.shuffle else jnp.arange(n)
-    slots = jnp.arange(size)
+    visits = jnp.arange(spec.num_rows * spec.repeats, dtype=jnp.int32)
+    if spec.shuffle:
+        bits = jax.random.bits(key, visits.shape) >> 1
+        visits = jnp.argsort(jnp.where(visits < num_real * spec.repeats, bits, jnp.uint32(2**31)))
+    slots = jnp.arange(spec.steps_per_epoch * spec.batch_size)
     shape = (spec.steps_per_epoch, spec.batch_size)
-    real = (slots < n).astype(jnp.float32)
-    return order[slots % n].reshape(shape) % spec.num_samples, real.reshape(shape)
+    real = (slots < num_real * spec.repeats).astype(jnp.float32)
+    rows = visits[jnp.minimum(slots, visits.size - 1)] % num_real
+    return rows.reshape(shape), real.reshape(shape)
 
 
 def train_epoch(
@@ -149,86 +199,64 @@ def train_epoch(
     Returns:
       The new state and scalars named ``split/metric``.
     """
-    spec = state.spec
     key_order, key_steps, key_after = jax.random.split(
-        jax.random.fold_in(state.key, state.epoch), 3
+        jax.random.fold_in(key_of(state), state.epoch), 3
     )
-    everything = Batch(
-        arrays.x_train,
-        targets(spec.task, arrays.x_train, arrays.y_train),
-        arrays.weight,
-    )
-    state = _count_connections(method, _start(method, state, everything))
+    everything = as_batch(state.spec.task, arrays.train)
     masks_before = state.masks
-    state, losses = _steps(method, state, arrays, everything, key_order, key_steps)
-
+    state, losses = _steps(method, state, everything, key_order, key_steps)
     metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
     metrics["train/loss"] = jnp.mean(losses)
     state = state.replace(epoch=state.epoch + 1)
-    for name, x, y, weight in (
-        ("valid", arrays.x_valid, arrays.y_valid, arrays.weight_valid),
-        ("test", arrays.x_test, arrays.y_test, None),
-    ):
-        if x.shape[0]:
-            found = evaluate(method, state, x, y, weight)
+    for name, rows in (("valid", arrays.valid), ("test", arrays.test)):
+        if rows.x.shape[0]:
+            found = evaluate(method, state, rows)
             metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
-    state = _keep_best(method.expand(state), metrics)
+    state = _keep_best(method, state, metrics)
     state = method.after_epoch(state, everything, key_after)
     metrics |= _topology_metrics(masks_before, state.masks)
-    return _count_connections(method, state), metrics
+    return _count_connections(state), metrics
 
 
 def _steps(
-    method: Method,
-    state: TrainState,
-    arrays: Arrays,
-    everything: Batch,
-    key_order: Array,
-    key_steps: Array,
+    method: Method, state: TrainState, everything: Batch, key_order: Array, key_steps: Array
 ) -> tuple[TrainState, Array]:
-    """The optimiser steps of an epoch, in the method's cheaper form; their losses."""
-    spec, state = state.spec, method.compress(state)
-    if spec.batch_size == spec.num_samples and not spec.shuffle and spec.steps_per_epoch == 1:
-        # The whole table is the batch: nothing to gather.
+    """The optimiser steps of an epoch, and their losses."""
+    spec = state.spec
+    if spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1:
+        # The whole table is the batch: nothing to gather, and its order is of no matter.
         return train_step(method, state, everything, jax.random.fold_in(key_steps, 0))
-    indices, real = batch_indices(state, key_order)
+    num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
+    indices, real = batch_indices(state, key_order, num_real)
 
     def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, Array]:
         number, rows, filled = batch_of
-        x = arrays.x_train[rows]
-        y = targets(spec.task, x, arrays.y_train[rows])
-        batch = Batch(x, y, arrays.weight[rows] * filled)
+        batch = jax.tree.map(lambda leaf: leaf[rows], everything)
+        batch = batch._replace(weight=batch.weight * filled)
         return train_step(method, carry, batch, jax.random.fold_in(key_steps, number))
 
     return jax.lax.scan(step, state, (jnp.arange(spec.steps_per_epoch), indices, real))
 
 
-def _start(method: Method, state: TrainState, everything: Batch) -> TrainState:
-    if method.start is None:
-        return state
-    # Epochs are numbered far below this, so no other key is like it.
-    key = jax.random.fold_in(state.key, jnp.uint32(2**32 - 1))
-    return jax.lax.cond(
-        state.epoch == 0, lambda: method.start(state, everything, key), lambda: state
-    )
-
-
-def _keep_best(state: TrainState, metrics: dict[str, Array]) -> TrainState:
-    if "valid/loss" not in metrics:
-        # Without validation rows the newest is the best.
-        better, value = jnp.ones((), bool), metrics["train/loss"]
+def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> TrainState:
+    best_by = state.spec.best_by
+    if best_by in ("accuracy", "auc"):
+        value = -metrics[f"valid/{best_by}"]
     else:
-        best_by = state.spec.best_by
-        larger_is_better = best_by in ("accuracy", "auc")
-        value = -metrics[f"valid/{best_by}"] if larger_is_better else metrics["valid/loss"]
-        # A NaN never compares as smaller, so it counts as the worst.
-        better = value < state.best.value
+        value = metrics.get("valid/loss", metrics["train/loss"])
+    state = state.replace(value=value)
     kept = ((), (), ())
-    if state.spec.best_by != "last":
+    if keeps_snapshot(method, state.spec):
         kept = (state.params, state.masks, state.extra)
-    newest = Snapshot(*kept, value, state.epoch)
+    if callable(method.keep):
+        value = method.keep(state)
+    # A NaN never compares as smaller, so it counts as the worst. Without validation rows the
+    # newest is the best.
+    judged = "valid/loss" in metrics or callable(method.keep)
+    better = value < state.best.value if judged else jnp.ones((), bool)
+    newest = Snapshot(*kept, value.astype(jnp.float32), state.epoch)
     best = jax.tree.map(lambda new, old: jnp.where(better, new, old), newest, state.best)
-    return state.replace(best=best, value=value)
+    return state.replace(best=best)
 
 
 def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
@@ -246,12 +274,20 @@ def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
     return {"train/sparsity": 1.0 - active / size, "train/topology_change": 100.0 * grown / active}
 
 
-def _count_connections(method: Method, state: TrainState) -> TrainState:
-    if method.input_connections is None:
+def input_connections(state: TrainState) -> Array | None:
+    """``(D,)`` float32 active connections of every input neuron; ``None`` without such masks."""
+    columns = state.spec.num_columns
+    masks = [leaf for leaf in jax.tree.leaves(state.masks) if leaf.ndim == 2]
+    if not masks or masks[0].shape[0] != columns:
+        return None
+    return jnp.sum(masks[0], axis=1, dtype=jnp.float32)
+
+
+def _count_connections(state: TrainState) -> TrainState:
+    if isinstance(state.trace, tuple):
         return state
     now = (jnp.asarray(CONNECTION_EPOCHS) == state.epoch)[:, None]
-    counts = method.input_connections(state).astype(jnp.float32)
-    return state.replace(trace=jnp.where(now, counts, state.trace))
+    return state.replace(trace=jnp.where(now, input_connections(state), state.trace))
 
 
 def train_epochs(
@@ -268,7 +304,7 @@ def train_epochs(
 
     Returns:
       The new state and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name, of which as many entries are
-      filled as epochs were trained: ``num_epochs``, or fewer where the method finished.
+      filled as epochs were trained: ``num_epochs``, or fewer where the seed is done.
     """
     shapes = jax.eval_shape(lambda: train_epoch(method, state, arrays)[1])
     history = {
@@ -278,8 +314,7 @@ def train_epochs(
 
     def more(carry: tuple) -> Array:
         i, state, _ = carry
-        wanted = i < num_epochs
-        return wanted if method.finished is None else wanted & ~method.finished(state)
+        return (i < num_epochs) & ~state.done
 
     def body(carry: tuple) -> tuple:
         i, state, history = carry

@@ -8,33 +8,31 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from fsjax.data.checks import (
-    check_features,
-    check_num_features,
-    check_task,
-    constant_columns,
-    name_some,
-)
+from fsjax.data.checks import check_features, check_task, constant_columns, name_some
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import DEFAULT_SEED, Split, make_split
-from fsjax.engine.loop import Arrays
+from fsjax.engine.loop import Arrays, Rows
 from fsjax.errors import ConfigError, DataError, check_whole, is_number
+
+#: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
+_UNIT = 8
 
 
 class Prepared(NamedTuple):
     """What the engine trains and tests on.
 
     Attributes:
-      arrays: scaled training and validation rows as NumPy arrays; with a leading seed axis where
-        each seed has its own split.
+      arrays: scaled training and validation rows as NumPy arrays, and test rows where they are
+        recorded; with a leading seed axis where each seed has its own.
       x_test, y_test: scaled test rows and labels, one for each seed (the same objects where the
         split is shared).
       feature_mask: ``(S, D)`` bool, false for columns that are constant in the training rows.
       splits: the split of each seed.
       scalers: the scaler of each seed.
-      own_arrays: whether each seed has its own split.
+      own_arrays: whether each seed has its own rows.
+      num_rows: training rows, without those that only fill up.
       num_outputs: classes, columns or targets.
     """
 
@@ -45,55 +43,46 @@ class Prepared(NamedTuple):
     splits: tuple[Split, ...]
     scalers: tuple[Scaler, ...]
     own_arrays: bool
+    num_rows: int
     num_outputs: int
 
 
+class Options(NamedTuple):
+    """How data are prepared; see :func:`fsjax.plan` for the meaning of each."""
+
+    split: str | Split | Sequence[Split]
+    split_per_seed: bool
+    scaling: str
+    valid_fraction: float | None
+    noise_std: float
+    sample_weight: np.ndarray | None
+    record_test: bool
+    columns: np.ndarray | None
+    zero_others: bool
+
+
 class _Part(NamedTuple):
-    arrays: Arrays
-    x_test: np.ndarray
-    y_test: np.ndarray
+    """The rows of a seed: training, validation and test, and what belongs to them."""
+
+    train: Rows
+    valid: Rows
+    test: Rows
     feature_mask: np.ndarray
     split: Split
     scaler: Scaler
 
 
-def prepare(
-    dataset: Dataset,
-    *,
-    task: str,
-    num_features: int,
-    seeds: Sequence[int],
-    split: str | Split | Sequence[Split] = "paper",
-    split_per_seed: bool = False,
-    scaling: str = "paper",
-    valid_fraction: float | None = None,
-    noise_std: float = 0.0,
-    sample_weight: np.ndarray | None = None,
-    record_test: bool = False,
-    columns: np.ndarray | None = None,
-    zero_others: bool = False,
-) -> Prepared:
+def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options) -> Prepared:
     """Checks, splits and scales a data set.
+
+    Scalers are fitted on the training rows; ``paper`` also on the validation rows where the
+    published protocol did so.
 
     Args:
       dataset: the data.
       task: ``classification``, ``reconstruction`` or ``regression``.
-      num_features: K, to be checked against the columns.
       seeds: the seeds, of which each gets its own split if ``split_per_seed``.
-      split: a protocol of :func:`fsjax.data.make_split`, a split, or one for each seed.
-      split_per_seed: whether the split differs by seed; the papers share one (random state 42).
-      scaling: a kind of :func:`fsjax.data.fit_scaler`, or ``paper`` for the data set's own.
-      valid_fraction: share of the training rows that validates, see :func:`fsjax.data.make_split`.
-      noise_std: standard deviation of Gaussian noise added to the scaled training rows.
-      sample_weight: ``(N,)`` weights of all rows, above 0; ``None`` weighs them the same.
-      record_test: whether the test rows go into ``arrays`` as well.
-      columns: ``(S, K)`` columns that each seed gets to see; ``None`` is all of them.
-      zero_others: with ``columns``, whether the other columns stay in place as zeros, for
-        convolutional networks; otherwise the K columns are all there is.
-
-    Returns:
-      The arrays. Scalers are fitted on the training rows; ``paper`` also on the validation rows
-      where the published protocol did so.
+      options: how.
 
     Raises:
       DataError: for data that cannot be used.
@@ -101,37 +90,52 @@ def prepare(
     """
     check_features(dataset.X, dataset.feature_names, dataset.name)
     dataset = check_task(dataset, task)
-    check_num_features(num_features, dataset.num_features)
-    check_seeds(seeds)
+    noise_std = options.noise_std
     if not is_number(noise_std) or not 0 <= noise_std < float("inf"):
         raise ConfigError(f"noise_std={noise_std!r}; choose 0 for no noise, or a value above it")
-    weight = _weights(sample_weight, dataset)
-    split_seeds = [int(s) for s in seeds] if split_per_seed else [None] * len(seeds)
-    splits = _splits(dataset, task, split, split_seeds, valid_fraction)
-    own_splits = any(not _same(splits[0], other) for other in splits[1:])
-    differ = own_splits or bool(split_per_seed and noise_std)
-    own = len(seeds) > 1 and (differ or columns is not None)
-    parts = [
-        _part(dataset, task, splits[row], scaling, split_seeds[row], noise_std, weight, record_test)
-        for row in range(len(seeds) if differ else 1)
+    options = options._replace(sample_weight=_weights(options.sample_weight, dataset))
+    split_seeds = [int(s) for s in seeds] if options.split_per_seed else [None] * len(seeds)
+    splits = _splits(dataset, task, options, split_seeds)
+    parts = _parts(dataset, task, splits, split_seeds, options)
+    own = len({id(part.train.x) for part in parts}) > 1
+    recorded = parts if options.record_test else [_without_test(part) for part in parts]
+    arrays = [
+        Arrays(*(_filled(rows) for rows in part[:3])) for part in recorded[: None if own else 1]
     ]
-    parts = parts if differ else parts * len(seeds)
-    if columns is not None:
-        parts = [_only(part, row, zero_others) for part, row in zip(parts, columns, strict=True)]
-    if own:
-        arrays = jax.tree.map(lambda *leaves: np.stack(leaves), *(p.arrays for p in parts))
-    else:
-        arrays = parts[0].arrays
     return Prepared(
-        arrays=arrays,
-        x_test=tuple(p.x_test for p in parts),
-        y_test=tuple(p.y_test for p in parts),
+        arrays=jax.tree.map(lambda *leaves: np.stack(leaves), *arrays) if own else arrays[0],
+        x_test=tuple(p.test.x for p in parts),
+        y_test=tuple(p.test.y for p in parts),
         feature_mask=np.stack([p.feature_mask for p in parts]),
         splits=tuple(p.split for p in parts),
         scalers=tuple(p.scaler for p in parts),
         own_arrays=own,
+        num_rows=len(parts[0].train.x),
         num_outputs=_num_outputs(dataset, task),
     )
+
+
+def filled_length(count: int) -> int:
+    """The number of rows with those that fill up: at most a sixteenth more, or 7.
+
+    Tables of nearly the same length, such as the folds of a cross-validation, then have the same.
+    """
+    unit = max(_UNIT, 1 << max(count.bit_length() - 5, 0))
+    return -(-count // unit) * unit
+
+
+def filled_rows(x: np.ndarray) -> np.ndarray:
+    """``(N, ...)`` with zeros up to :func:`filled_length`."""
+    missing = filled_length(len(x)) - len(x)
+    return np.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1)))
+
+
+def _filled(rows: Rows) -> Rows:
+    return Rows(*map(filled_rows, rows))
+
+
+def _without_test(part: _Part) -> _Part:
+    return part._replace(test=Rows(*(leaf[:0] for leaf in part.test)))
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
@@ -148,33 +152,51 @@ def check_seeds(seeds: Sequence[int]) -> None:
 
 
 def _splits(
-    dataset: Dataset,
-    task: str,
-    split: str | Split | Sequence[Split],
-    seeds: Sequence[int | None],
-    valid_fraction: float | None,
+    dataset: Dataset, task: str, options: Options, seeds: Sequence[int | None]
 ) -> list[Split]:
     """The split of each seed."""
+    split = options.split
     if isinstance(split, Split):
         return [_check_split(split, dataset)] * len(seeds)
-    if not isinstance(split, str):
-        if not isinstance(split, Sequence) or not all(isinstance(one, Split) for one in split):
-            raise ConfigError(
-                f"split={split!r}; give the name of a protocol, an fsjax.data.Split, or one for "
-                "each seed"
-            )
-        for one in split:
-            _check_split(one, dataset)
-        if len(split) != len(seeds):
-            raise ConfigError(f"{len(split)} splits for {len(seeds)} seeds; give one for each")
-        if len({tuple(map(len, one)) for one in split}) > 1:
-            raise ConfigError("the splits of the seeds differ in size; make them equal")
-        return list(split)
-    made: dict[int | None, Split] = {}
-    for seed in seeds:
-        if seed not in made:
-            made[seed] = make_split(dataset, split, task, seed, valid_fraction=valid_fraction)
-    return [made[seed] for seed in seeds]
+    if isinstance(split, str):
+        made = {
+            seed: make_split(dataset, split, task, seed, valid_fraction=options.valid_fraction)
+            for seed in dict.fromkeys(seeds)
+        }
+        return [made[seed] for seed in seeds]
+    if not isinstance(split, Sequence) or not all(isinstance(one, Split) for one in split):
+        raise ConfigError(
+            f"split={split!r}; give the name of a protocol, an fsjax.data.Split, or one for "
+            "each seed"
+        )
+    if len(split) != len(seeds):
+        raise ConfigError(f"{len(split)} splits for {len(seeds)} seeds; give one for each")
+    if len({tuple(map(len, one)) for one in split}) > 1:
+        raise ConfigError("the splits of the seeds differ in size; make them equal")
+    return [_check_split(one, dataset) for one in split]
+
+
+def _parts(
+    dataset: Dataset,
+    task: str,
+    splits: Sequence[Split],
+    seeds: Sequence[int | None],
+    options: Options,
+) -> list[_Part]:
+    """The rows of each seed, the same objects where seeds share them."""
+    noisy = options.split_per_seed and options.noise_std
+    parts: list[_Part] = []
+    for row, (split, seed) in enumerate(zip(splits, seeds, strict=True)):
+        if row and not noisy and _same(splits[0], split):
+            parts.append(parts[0])
+        else:
+            parts.append(_part(dataset, task, split, seed, options))
+    if options.columns is None:
+        return parts
+    return [
+        _only(part, columns, options.zero_others)
+        for part, columns in zip(parts, options.columns, strict=True)
+    ]
 
 
 def _check_split(split: Split, dataset: Dataset) -> Split:
@@ -201,35 +223,31 @@ def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
     kept = np.zeros(len(part.feature_mask), bool)
     kept[columns] = True
 
-    def take(x: np.ndarray) -> np.ndarray:
-        return np.where(kept, x, np.float32(0)) if zero_others else x[:, columns]
+    def take(rows: Rows) -> Rows:
+        x = np.where(kept, rows.x, np.float32(0)) if zero_others else rows.x[:, columns]
+        return rows._replace(x=x)
 
-    arrays = part.arrays
-    arrays = arrays._replace(
-        x_train=take(arrays.x_train), x_valid=take(arrays.x_valid), x_test=take(arrays.x_test)
-    )
     mask = part.feature_mask & kept if zero_others else part.feature_mask[columns]
-    return part._replace(arrays=arrays, x_test=take(part.x_test), feature_mask=mask)
+    train, valid, test = map(take, part[:3])
+    return part._replace(train=train, valid=valid, test=test, feature_mask=mask)
 
 
-def _part(
-    dataset: Dataset,
-    task: str,
-    split: Split,
-    scaling: str,
-    seed: int | None,
-    noise_std: float,
-    weight: np.ndarray | None,
-    record_test: bool,
-) -> _Part:
+def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: Options) -> _Part:
+    scaling = options.scaling
     kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
     rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
     scaler = fit_scaler(kind, dataset.X[rows])
-    x_train, x_valid, x_test = (apply_scaler(scaler, dataset.X[part]) for part in split)
-    _check_range(x_train, dataset, kind)
-    y = _labels(dataset, task)
-    y_train, y_valid, y_test = (y[part] for part in split)
-    if task == "classification" and np.unique(y_train).size < 2:
+    y, weight = _labels(dataset, task), options.sample_weight
+    train, valid, test = (
+        Rows(
+            apply_scaler(scaler, dataset.X[part]),
+            y[part],
+            np.ones(len(part), np.float32) if weight is None else weight[part],
+        )
+        for part in split
+    )
+    _check_range(train.x, dataset, kind)
+    if task == "classification" and np.unique(train.y).size < 2:
         raise DataError(
             f"the training rows of {dataset.name} hold one class only; classification needs at "
             "least 2: use more rows, or split='stratified'"
@@ -240,27 +258,13 @@ def _part(
             f"every column of {dataset.name} is constant in the training rows; there is nothing "
             "to select"
         )
-    if noise_std:
+    if options.noise_std:
         rng = np.random.default_rng(DEFAULT_SEED if seed is None else seed)
-        x_train += noise_std * rng.standard_normal(x_train.shape, np.float32)
-    recorded = len(x_test) if record_test else 0
-    return _Part(
-        Arrays(
-            x_train,
-            y_train,
-            np.ones(len(x_train), np.float32) if weight is None else weight[split.train],
-            x_valid,
-            y_valid,
-            x_test[:recorded],
-            y_test[:recorded],
-            None if weight is None else weight[split.valid],
-        ),
-        x_test,
-        y_test,
-        feature_mask,
-        split,
-        scaler,
-    )
+        noise = rng.standard_normal(train.x.shape, np.float32)
+        train = train._replace(x=train.x + np.float32(options.noise_std) * noise)
+    # Test metrics weigh all rows alike.
+    test = test._replace(weight=np.ones_like(test.weight))
+    return _Part(train, valid, test, feature_mask, split, scaler)
 
 
 def _check_range(x_train: np.ndarray, dataset: Dataset, kind: str) -> None:

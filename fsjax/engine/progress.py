@@ -58,13 +58,13 @@ def check_finite(
     )
 
 
-def likely_causes(x_train: np.ndarray, learning_rate: float | None) -> list[str]:
+def likely_causes(x_train: np.ndarray, learning_rate: float) -> list[str]:
     """Why a loss may have left the finite numbers, most likely first."""
     causes = []
     largest = float(np.abs(x_train).max(initial=0.0))
     if largest > 1e3:
         causes.append(f"the scaled inputs reach {largest:.3g}; use scaling='standard' or 'minmax'")
-    if learning_rate is not None and learning_rate > 1e-2:
+    if learning_rate > 1e-2:
         causes.append(f"the learning rate {learning_rate:.3g} is high; try a tenth of it")
     causes.append("a step that was too large; lower the learning rate or raise the batch size")
     return causes

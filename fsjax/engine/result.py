@@ -4,39 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
-import jax
 import numpy as np
 
 from fsjax.data.checks import check_num_features
 from fsjax.data.scaling import Scaler
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import Split
-from fsjax.errors import DataError
-from fsjax.method import Array, Method, TrainState
-from fsjax.selection import distinct_top_k
+from fsjax.engine.programs import run
+from fsjax.engine.seeds import predict_seed
+from fsjax.errors import ConfigError, DataError
+from fsjax.method import Method, TrainState
+from fsjax.registry import structure_of
 
 #: Rows that are predicted at once.
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096
-
-
-@partial(jax.jit, static_argnames=("method",))
-def predict_seed(method: Method, states: TrainState, row: int, x: Array) -> Array:
-    """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
-    return method.predict(jax.tree.map(lambda leaf: leaf[row], states), x)
-
-
-@partial(jax.jit, static_argnames=("method", "k"))
-def choose_features(method: Method, k: int, states: TrainState) -> tuple[Array, Array]:
-    """Scores ``(S, D)`` and exactly k distinct columns ``(S, k)`` of stacked states."""
-
-    def one(state: TrainState) -> tuple[Array, Array]:
-        scores = method.score(state)
-        picks = method.picks(state) if method.picks else None
-        return scores, distinct_top_k(scores, k, picks, state.feature_mask)
-
-    return jax.lax.map(one, states)
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +32,9 @@ class FitResult:
       num_features: K.
       seeds: the S seeds.
       selected: ``(S, K)`` int: distinct columns in order of importance.
+      ranking: ``(S, D)`` int: all columns in order of importance, the method's own picks first.
       scores: ``(S, D)`` float: importance of every column at the best epoch.
+      gates: ``(S, D)`` float in [0, 1] of methods that open and close the inputs, else ``None``.
       metrics: test metrics by name, ``(S,)`` each: ``embedded_accuracy`` (percent),
         ``reconstruction_frobenius``, ``mse``, ``auc``, ``r2`` as the task has them, of the
         jointly trained network with the discrete selection; ``unique_percentage`` of its picks.
@@ -61,7 +45,7 @@ class FitResult:
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
         sense, see ``fsjax.evaluation.cost``), ``train_seconds`` and ``compile_seconds`` (all
         seeds together), ``trained_epochs`` (fewer than asked for in a resumed run).
-      states: stacked train states, with the best snapshot put back.
+      states: stacked train states ``(S, ...)`` of the kept epochs, without that of the optimiser.
       scalers: the scaler of each seed.
       splits: the rows of each seed.
       constant_columns: number of columns that are constant in the training rows, a seed each.
@@ -79,7 +63,9 @@ class FitResult:
     num_features: int
     seeds: tuple[int, ...]
     selected: np.ndarray
+    ranking: np.ndarray
     scores: np.ndarray
+    gates: np.ndarray | None
     metrics: Mapping[str, np.ndarray]
     history: Mapping[str, np.ndarray]
     best_epoch: np.ndarray
@@ -119,7 +105,7 @@ class FitResult:
           ConfigError: if there are not that many columns.
         """
         check_num_features(num_features, self.scores.shape[1])
-        return np.asarray(choose_features(self.method, num_features, self.states)[1])
+        return self.ranking[:, :num_features]
 
     @property
     def selection_frequency(self) -> np.ndarray:
@@ -144,9 +130,12 @@ class FitResult:
 
         Raises:
           DataError: if the number of columns differs.
+          ConfigError: for methods that predict nothing.
         """
+        if self.method.predict is None:
+            raise ConfigError(f"{self.method.name} selects columns and predicts nothing")
         x = np.asarray(x)
-        columns = self.states.spec.num_features
+        columns = self.states.spec.num_columns
         if x.ndim != 2 or x.shape[1] != columns:
             raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
         return np.stack(
@@ -168,7 +157,8 @@ class FitResult:
             while size < len(block):
                 size *= 4
             padded = np.pad(block, ((0, size - len(block)), (0, 0)))
-            found = np.asarray(predict_seed(self.method, self.states, seed, padded))
+            args = (self.states, np.int32(seed), padded)
+            found = np.asarray(run(predict_seed, (structure_of(self.method)[0],), args))
             outputs.append(found[: len(block)])
         return np.concatenate(outputs)
 

@@ -6,19 +6,18 @@ tried serves every other K of the same seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from fsjax.engine.prepare import Prepared
-from fsjax.engine.seeds import take_seeds
-from fsjax.engine.strengths import misses, next_strengths, threshold_for
+from fsjax.engine.strengths import HIGHEST, LOWEST, misses, next_strengths, threshold_for
 from fsjax.engine.train import Trained
-from fsjax.method import Method, TrainState
+from fsjax.method import TrainState
+
+if TYPE_CHECKING:  # the plan searches
+    from fsjax.engine.plan import Plan
 
 #: Most strengths that are tried for one K and seed.
 MAX_STEPS = 12
@@ -34,22 +33,31 @@ class Found(NamedTuple):
       strength: the strength of the training that was kept.
       threshold: gates that reach it are open.
       steps: trainings that this K looked at, until the one that was kept.
-      exact: whether exactly K gates reach a threshold in [0.2, 0.8].
       trainings: different trainings of the seed, for all K together.
     """
 
     strength: np.ndarray
     threshold: np.ndarray
     steps: np.ndarray
-    exact: np.ndarray
     trainings: np.ndarray
 
-    def metrics(self) -> dict[str, np.ndarray]:
-        """As test metrics of a run; ``exact_selection`` is 100 or 0."""
+    def metrics(self, closed: np.ndarray, k: int, parameter: str) -> dict[str, np.ndarray]:
+        """As test metrics of a run.
+
+        Args:
+          closed: ``(S, D)`` gates of the kept states, once those below the threshold are closed.
+          k: how many were to stay open.
+          parameter: name of the strength.
+
+        Returns:
+          ``(S,)`` by name; ``exact_selection`` is 100 where exactly k gates are open, at a
+          threshold that cuts none that has converged, and else 0.
+        """
+        inside = (self.threshold >= LOWEST) & (self.threshold <= HIGHEST)
         return {
-            "strength": self.strength,
+            parameter: self.strength,
             "search_steps": self.steps.astype(np.float64),
-            "exact_selection": 100.0 * self.exact,
+            "exact_selection": 100.0 * (inside & ((closed > 0).sum(axis=1) == k)),
         }
 
 
@@ -74,11 +82,6 @@ def gate_metrics(gates: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def usable_gates(method: Method, states: TrainState) -> np.ndarray:
-    """The gates ``(S, D)`` of stacked states; those of constant columns count as closed."""
-    return np.asarray(jax.vmap(method.gates)(states) * states.feature_mask)
-
-
 class _Training(NamedTuple):
     """Where one training is: a row of a round."""
 
@@ -87,66 +90,50 @@ class _Training(NamedTuple):
     row: int
 
 
-def search_strengths(
-    method: Method,
-    seeds: Sequence[int],
-    sizes: Sequence[int],
-    prepared: Prepared,
-    run: Callable[..., Trained],
-    folder: Path | None = None,
-    width: int | None = None,
-) -> list[tuple[Trained, Found]]:
-    """Trains until every seed has exactly K open gates, for each K of ``sizes``.
+def search_strengths(plan: Plan, width: int | None = None) -> list[tuple[Trained, Found]]:
+    """Trains until every seed has exactly K open gates, for each K of ``plan.sizes``.
 
     Args:
-      method: with ``gates`` and ``search_from``, and a hyperparameter ``strength``.
-      seeds: the S seeds.
-      sizes: numbers of columns.
-      prepared: their data.
-      run: ``(folder, seeds=, prepared=, hyper=, idle=) -> Trained``, trains once.
-      folder: for checkpoints, a subfolder for every round; ``None`` keeps none.
+      plan: of a method with a ``search``; checkpoints go to a subfolder for every round.
       width: strengths of a seed that are trained at once; by default 1 on a CPU, where they would
         take as long as one after another, and 4 on accelerators.
 
     Returns:
-      For each K the trainings that were kept, with ``threshold`` set in ``hyper``, and what was
-      found. Where no strength gives exactly K the nearest is kept, and ``exact`` is false.
+      For each K the trainings that were kept, and what was found. Where no strength gives exactly
+      K the nearest is kept.
     """
     width = width or (1 if jax.default_backend() == "cpu" else 4)
-    rows = np.repeat(np.arange(len(seeds)), width)
-    own = prepared.own_arrays
-    repeated = prepared._replace(
-        arrays=jax.tree.map(
-            lambda leaf: leaf[rows] if own and width > 1 else leaf, prepared.arrays
-        ),
-        feature_mask=prepared.feature_mask[rows],
-    )
-    known: list[dict[float, _Training]] = [{} for _ in seeds]
+    start = plan.hyper[plan.method.search.parameter]
+    known: list[dict[float, _Training]] = [{} for _ in plan.seeds]
     rounds: list[Trained] = []
-    while True:
-        wanted = [_wanted(of_seed, sizes, method.search_from, width) for of_seed in known]
-        if not any(wanted):
-            break
-        slots = [(seed, i) for seed, strengths in enumerate(wanted) for i in range(width)]
-        strengths = [wanted[seed][i] if i < len(wanted[seed]) else None for seed, i in slots]
-        order = _spread([strength is not None for strength in strengths])
-        if own:
-            # Rows have their own data, so they stay where it is.
-            order = list(range(len(slots)))
-        trained = run(
-            None if folder is None else folder / f"round_{len(rounds):02d}",
-            seeds=[int(seeds[slots[i][0]]) for i in order],
-            prepared=repeated._replace(feature_mask=repeated.feature_mask[order]),
-            hyper={"strength": [strengths[i] or method.search_from for i in order]},
-            idle=[strengths[i] is None for i in order],
-        )
-        gates = usable_gates(method, trained.states)
-        for row, i in enumerate(order):
-            if strengths[i] is not None:
-                seed = slots[i][0]
-                known[seed][strengths[i]] = _Training(gates[row], len(rounds), row)
-        rounds.append(trained)
-    return [_kept(k, known, rounds, method.search_from, width) for k in sizes]
+    while any(wanted := [_wanted(of_seed, plan.sizes, start, width) for of_seed in known]):
+        rounds.append(_train_round(plan, wanted, known, len(rounds), start, width))
+    return [_kept(k, known, rounds, start, width) for k in plan.sizes]
+
+
+def _train_round(
+    plan: Plan,
+    wanted: list[list[float]],
+    known: list[dict[float, _Training]],
+    number: int,
+    start: float,
+    width: int,
+) -> Trained:
+    """Trains each seed with the strengths that it wants, and notes the gates in ``known``."""
+    slots = [(seed, i) for seed in range(len(wanted)) for i in range(width)]
+    strengths = [wanted[seed][i] if i < len(wanted[seed]) else None for seed, i in slots]
+    order = _spread([strength is not None for strength in strengths])
+    trained = plan.train(
+        rows=np.array([slots[i][0] for i in order]),
+        hyper={plan.method.search.parameter: [strengths[i] or start for i in order]},
+        idle=[strengths[i] is None for i in order],
+        folder=f"round_{number:02d}",
+    )
+    gates = plan.gates(trained, np.array([slots[i][0] for i in order]))
+    for row, i in enumerate(order):
+        if strengths[i] is not None:
+            known[slots[i][0]][strengths[i]] = _Training(gates[row], number, row)
+    return trained
 
 
 def _sequence(
@@ -194,31 +181,25 @@ def _kept(
         tried, _ = _sequence(of_seed, k, start, width)
         off = {s: (threshold_for(gates, k) is None, misses(gates, k)) for s, gates in tried.items()}
         strength = min(tried, key=off.__getitem__)
-        gates = tried[strength]
-        threshold = threshold_for(gates, k)
-        exact = threshold is not None
-        if not exact:
-            threshold = float(np.sort(gates)[::-1][k - 1])
-        found.append((strength, threshold, len(tried), exact, len(of_seed)))
+        threshold = threshold_for(tried[strength], k)
+        if threshold is None:
+            threshold = float(np.sort(tried[strength])[::-1][k - 1])
+        found.append((strength, threshold, len(tried), len(of_seed)))
         chosen.append(of_seed[strength])
     result = Found(*map(np.array, zip(*found, strict=True)))
-    states = _gather(rounds, chosen)
-    threshold = jnp.asarray(result.threshold, jnp.float32)
-    states = states.replace(hyper={**states.hyper, "threshold": threshold})
-    names = rounds[0].history
     longest = max(rounds[one.round].history["train/loss"].shape[1] for one in chosen)
     history = {
         name: np.stack(
             [_padded(rounds[one.round].history[name][one.row], longest) for one in chosen]
         )
-        for name in names
+        for name in rounds[0].history
     }
     cost = dict(rounds[0].cost)
     for name in ("train_seconds", "trained_epochs"):
         cost[name] = sum(one.cost[name] for one in rounds)
-    cost["train_flops"] = cost["train_flops"] * float(np.mean(result.trainings))
     cost["trainings"] = float(np.mean(result.trainings))
-    return Trained(states, history, cost), result
+    cost["train_flops"] *= cost["trainings"]
+    return Trained(_gather(rounds, chosen), history, cost), result
 
 
 def _padded(values: np.ndarray, length: int) -> np.ndarray:
@@ -226,8 +207,9 @@ def _padded(values: np.ndarray, length: int) -> np.ndarray:
 
 
 def _gather(rounds: list[Trained], chosen: list[_Training]) -> TrainState:
-    """The states of some trainings, stacked."""
-    if len({one.round for one in chosen}) == 1:
-        return take_seeds(rounds[chosen[0].round].states, np.array([one.row for one in chosen]))
-    rows = [take_seeds(rounds[one.round].states, np.array([one.row])) for one in chosen]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *rows)
+    """The states of some trainings, stacked, on the host."""
+    rows = [
+        jax.tree.map(lambda leaf, row=one.row: np.asarray(leaf)[row], rounds[one.round].states)
+        for one in chosen
+    ]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)

@@ -1,17 +1,32 @@
-"""Many seeds in one compiled program: the seed axis as ``vmap``, ``map`` or ``shard``."""
+"""Many seeds in one compiled program: the seed axis as ``vmap``, ``map`` or ``shard``.
+
+The functions here are compiled for a structure (:mod:`fsjax.registry`) and not for a method: each
+seed has its own values of the float arguments, from which its method is built inside the program.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from fsjax.engine.loop import Arrays, train_epochs
+from fsjax.engine.loop import (
+    Arrays,
+    as_batch,
+    at_kept,
+    init_state,
+    key_of,
+    predict_rows,
+    train_epochs,
+)
 from fsjax.errors import ConfigError, nearest
-from fsjax.method import Array, Method, TrainState
+from fsjax.method import Array, PyTree, Spec, TrainState
+from fsjax.registry import Fixed, Structure
+from fsjax.selection import distinct_top_k
 
 SEED_AXES = ("auto", "vmap", "map", "shard")
 
@@ -28,7 +43,7 @@ def choose_seed_axis(requested: str, num_seeds: int) -> str:
       ConfigError: for an unknown name.
     """
     if requested not in SEED_AXES:
-        raise ConfigError(f"seed_axis={requested!r}: {nearest(requested, SEED_AXES)}")
+        raise ConfigError(f"seed_axis={requested!r}: {nearest(str(requested), SEED_AXES)}")
     if requested != "auto":
         return requested
     if jax.default_backend() != "cpu":
@@ -54,26 +69,48 @@ def place_seeds(axis: str, states: TrainState) -> TrainState:
     Another layout would compile its program a second time.
     """
     if axis != "shard":
-        return states
+        return jax.device_put(states)
     return jax.device_put(states, NamedSharding(_mesh(), PartitionSpec("seeds")))
 
 
-def take_seeds(states: TrainState, rows: np.ndarray) -> TrainState:
-    """Rows of stacked states, possibly repeated, as in padding for a ``shard`` axis."""
-
-    def take(leaf: Array) -> Array:
-        if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return leaf[rows]
-        # By their words: a padding seed repeats a key on purpose.
-        words = jax.random.key_data(leaf)[rows]
-        return jax.random.wrap_key_data(words, impl=jax.random.key_impl(leaf))
-
-    return jax.tree.map(take, states)
+def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
+    """Rows of stacked arrays, possibly repeated, on the host: nothing is compiled."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
 
 
-@partial(jax.jit, static_argnames=("method", "axis", "own_arrays"), donate_argnames=("states",))
+def init_seeds(
+    structure: Structure | Fixed,
+    spec: Spec,
+    own_arrays: bool,
+    seeds: Array,
+    hyper: Mapping[str, Array],
+    mask: Array,
+    arrays: Arrays,
+) -> TrainState:
+    """Stacked initial states ``(S, ...)``.
+
+    Args:
+      structure: of the method.
+      spec: static facts of the run.
+      own_arrays: whether ``arrays`` has a leading seed axis.
+      seeds: ``(S,)`` uint32.
+      hyper: values of the traced arguments, ``(S,)`` by name.
+      mask: ``(S, D)`` bool, the columns that may be selected, or ``(S, G)`` groups.
+      arrays: the rows, of which those of training are looked at.
+    """
+
+    def one(of_seed: tuple) -> TrainState:
+        seed, values, usable, own = of_seed
+        data = as_batch(spec.task, (own if own_arrays else arrays).train)
+        method = structure.bind(values)
+        return init_state(method, spec, seed, data, usable).replace(hyper=dict(values))
+
+    # One seed after another: the same bits whether a seed runs alone or with others.
+    return jax.lax.map(one, (seeds, dict(hyper), mask, arrays if own_arrays else ()))
+
+
 def train_seeds(
-    method: Method,
+    structure: Structure | Fixed,
     axis: str,
     own_arrays: bool,
     states: TrainState,
@@ -83,21 +120,19 @@ def train_seeds(
     """:func:`train_epochs` for all seeds.
 
     Args:
-      method: the method.
+      structure: of the method.
       axis: ``vmap``, ``map`` or ``shard``.
       own_arrays: whether each seed has its own split, so that ``arrays`` has a leading seed axis.
       states: stacked states, ``(S, ...)``; their memory is reused.
       arrays: the data, shared or stacked.
-      num_epochs: scalar int32, or ``(S,)`` where seeds train for different numbers of epochs.
+      num_epochs: ``(S,)`` int32.
 
     Returns:
       The new states and the history, ``(S, MAX_EPOCHS_PER_CALL)`` by name.
     """
 
-    num_epochs = jnp.broadcast_to(num_epochs, states.step.shape)
-
     def one(state: TrainState, data: Arrays, epochs: Array):
-        return train_epochs(method, state, data, epochs)
+        return train_epochs(structure.bind(state.hyper), state, data, epochs)
 
     def one_after_another(states: TrainState, arrays: Arrays, epochs: Array):
         if own_arrays:
@@ -117,3 +152,76 @@ def train_seeds(
         out_specs=seeds,
         check_vma=False,
     )(states, arrays, num_epochs)
+
+
+class Chosen(NamedTuple):
+    """What the kept states of S seeds say.
+
+    Attributes:
+      states: after ``Method.finish``; without the state of the optimiser and the snapshot.
+      scores: ``(S, D)``.
+      ranking: ``(S, D)`` int32, all columns in order of importance, the method's own picks first
+        and those that may not be selected last.
+      gates: ``(S, D)`` before a search closed any, those of unusable columns as 0; or ``None``.
+      closed: the same afterwards.
+      outputs: ``(S, N, C)`` for the test rows, or ``None``.
+    """
+
+    states: TrainState
+    scores: Array
+    ranking: Array
+    gates: Array | None
+    closed: Array | None
+    outputs: Array | None
+
+
+def finish_seeds(
+    structure: Structure | Fixed,
+    own_arrays: bool,
+    own_test: bool,
+    states: TrainState,
+    arrays: Arrays,
+    x_test: Array | None,
+    threshold: Array | None,
+) -> Chosen:
+    """Selection and test outputs of all seeds.
+
+    Args:
+      structure: of the method.
+      own_arrays, own_test: whether ``arrays`` and ``x_test`` have a leading seed axis.
+      states: stacked states after the last epoch.
+      arrays: the data, shared or stacked.
+      x_test: ``(N, D)`` or ``(S, N, D)`` scaled rows; ``None`` for no outputs.
+      threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
+    """
+
+    def one(of_seed: tuple) -> Chosen:
+        state, own, x, limit = of_seed
+        method = structure.bind(state.hyper)
+        data = as_batch(state.spec.task, (own if own_arrays else arrays).train)
+        # Epochs and steps are numbered far below this, so no other key is like it.
+        key = jax.random.fold_in(key_of(state), jnp.uint32(2**32 - 1))
+        state = method.finish(at_kept(method, state), data, key)
+        state = state.replace(opt_state=(), best=state.best._replace(params=(), masks=(), extra=()))
+        selection = method.select(state)
+        gates = closed = selection.gates
+        if threshold is not None:
+            state = method.search.close(state, limit)
+            closed = method.select(state).gates
+        if gates is not None:
+            gates, closed = (values * state.feature_mask for values in (gates, closed))
+        ranking = distinct_top_k(
+            selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
+        )
+        rows = x if own_test else x_test
+        outputs = None if rows is None else predict_rows(method, state, rows)
+        return Chosen(state, selection.scores, ranking, gates, closed, outputs)
+
+    mapped = (arrays if own_arrays else (), x_test if own_test else (), threshold)
+    return jax.lax.map(one, (states, *mapped))
+
+
+def predict_seed(structure: Structure | Fixed, states: TrainState, row: Array, x: Array) -> Array:
+    """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
+    state = jax.tree.map(lambda leaf: leaf[row], states)
+    return structure.bind(state.hyper).predict(state, x)

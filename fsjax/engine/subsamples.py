@@ -9,7 +9,8 @@ import numpy as np
 
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
-from fsjax.engine.fit import fit, to_dataset
+from fsjax.engine.fit import fit
+from fsjax.engine.plan import to_dataset
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_whole
 from fsjax.evaluation.stability import complementary_pairs, shuffled_by_class
@@ -51,7 +52,7 @@ def fit_subsamples(
       seed: whole number from 0, of the halves. The seeds of the networks are the ``2 * num_pairs``
         numbers from ``2 * num_pairs * seed`` on, so that other seeds give other networks too.
       valid_fraction: share, in [0, 1), of every half that validates. ``None`` takes 0.2, and 0 for
-        methods that keep their last epoch and do not stop by themselves.
+        methods that keep their last epoch, unless they stop by the validation rows.
       **options: those of :func:`fsjax.fit`, but ``seeds``, ``split`` and ``split_per_seed``.
 
     Returns:
@@ -69,7 +70,7 @@ def fit_subsamples(
             raise ConfigError(f"fit_subsamples makes {name} itself; give num_pairs and seed")
     num_pairs = check_whole("num_pairs", num_pairs)
     seed = check_whole("seed", seed, least=0)
-    task = options.get("task") or method.tasks[0]
+    task = options.get("task") or method.about.tasks[0]
     dataset = to_dataset(data, task)
     if valid_fraction is None:
         valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
@@ -89,8 +90,7 @@ def fit_subsamples(
 
 def _validates(method: Method, best_by: str | None) -> bool:
     """Whether the validation rows decide on anything."""
-    keeps_last = method.best_by == "last" and best_by in (None, "last")
-    return not keeps_last or method.finished is not None
+    return method.loss is not None and (method.keep != "last" or best_by not in (None, "last"))
 
 
 def _splits(

@@ -5,23 +5,60 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fsjax.engine.checkpoint import Checkpoints
-from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
-from fsjax.engine.prepare import Prepared
+from fsjax.engine.loop import MAX_EPOCHS_PER_CALL, Arrays
+from fsjax.engine.programs import Program, program
 from fsjax.engine.progress import check_finite, describe, likely_causes, progress_bar
-from fsjax.engine.seeds import padded_seeds, place_seeds, take_seeds, train_seeds
+from fsjax.engine.seeds import init_seeds, padded_seeds, place_seeds, take_rows, train_seeds
 from fsjax.evaluation.cost import count_connections, training_flops
-from fsjax.method import CONNECTION_EPOCHS, Method, Spec, TrainState
+from fsjax.method import About, Spec, TrainState
+from fsjax.registry import Fixed, Structure
 
 #: Seconds of work between two looks of the host: often enough for a progress bar.
 SECONDS_PER_CALL = 1.0
+
+
+class Job(NamedTuple):
+    """One training of S rows, each a seed with its own hyperparameters.
+
+    Attributes:
+      structure: of the method.
+      about: facts about the method.
+      trains: whether there is anything to train: filters do not.
+      spec: static facts of the run.
+      axis: ``vmap``, ``map`` or ``shard``.
+      seeds: the S seeds; may repeat, where ``hyper`` tells rows apart.
+      hyper: values of the traced arguments, ``(S,)`` by name.
+      feature_mask: ``(S, D)`` bool.
+      arrays: scaled rows, shared or with a leading axis.
+      own_arrays: which of the two.
+      num_rows: training rows that do not fill up, times the visits of an epoch.
+      idle: ``(S,)`` bool, rows that are not trained at all and only fill up.
+      progress: whether to show a progress bar.
+      checkpoints: where to save and restore; ``None`` does neither.
+      checkpoint_every: epochs between checkpoints.
+    """
+
+    structure: Structure | Fixed
+    about: About
+    trains: bool
+    spec: Spec
+    axis: str
+    seeds: Sequence[int]
+    hyper: Mapping[str, np.ndarray]
+    feature_mask: np.ndarray
+    arrays: Arrays
+    own_arrays: bool
+    num_rows: int
+    idle: np.ndarray
+    progress: bool = False
+    checkpoints: Checkpoints | None = None
+    checkpoint_every: int = 20
 
 
 class Trained(NamedTuple):
@@ -39,148 +76,119 @@ class Trained(NamedTuple):
     cost: dict[str, float]
 
 
-def init_states(
-    method: Method, spec: Spec, seeds: Sequence[int], feature_mask: np.ndarray
-) -> TrainState:
-    """Stacked initial states, ``(S, ...)``, one for each seed.
-
-    Args:
-      method: gives ``init``.
-      spec: static facts of the run.
-      seeds: the seeds.
-      feature_mask: ``(S, D)`` bool.
-    """
-
-    return _init_states(method, spec, jnp.asarray(seeds, jnp.uint32), jnp.asarray(feature_mask))
+def initial_states(job: Job) -> TrainState:
+    """Stacked states before the first step, ``(S, ...)``."""
+    seeds = np.asarray(job.seeds, np.uint32)
+    args = (seeds, dict(job.hyper), job.feature_mask, job.arrays)
+    static = (job.structure, job.spec, job.own_arrays)
+    return program(init_seeds, static, args, once=True).call(*args)
 
 
-@partial(jax.jit, static_argnames=("method", "spec"))
-def _init_states(
-    method: Method, spec: Spec, seeds: jax.Array, feature_mask: jax.Array
-) -> TrainState:
-    def one(pair: tuple[jax.Array, jax.Array]) -> TrainState:
-        # Threefry by name: other generators do not give vmapped seeds their own streams.
-        key = jax.random.key(pair[0], impl="threefry2x32")
-        state = method.init(key, spec).replace(feature_mask=pair[1])
-        if method.input_connections is not None:
-            state = state.replace(trace=jnp.zeros((len(CONNECTION_EPOCHS), spec.num_features)))
-        return state
-
-    # One seed after another: the same bits whether a seed runs alone or with others.
-    return jax.lax.map(one, (seeds, feature_mask))
-
-
-def train(
-    method: Method,
-    spec: Spec,
-    seeds: Sequence[int],
-    prepared: Prepared,
-    *,
-    axis: str,
-    progress: bool,
-    checkpoints: Checkpoints | None,
-    checkpoint_every: int,
-    hyper: Mapping[str, Sequence[float]] | None = None,
-    idle: Sequence[bool] | None = None,
-) -> Trained:
-    """Trains all seeds for ``spec.num_epochs`` epochs, from the newest checkpoint if there is one.
-
-    Args:
-      method: the method.
-      spec: static facts of the run.
-      seeds: the S seeds; may repeat, where ``hyper`` tells runs apart.
-      prepared: their data.
-      axis: ``vmap``, ``map`` or ``shard``.
-      progress: whether to show a progress bar.
-      checkpoints: where to save and restore; ``None`` does neither.
-      checkpoint_every: epochs between checkpoints.
-      hyper: values of traced hyperparameters, ``(S,)`` by name, in place of the method's own.
-      idle: ``(S,)``, true for seeds that are not trained at all and only fill a row.
+def train(job: Job) -> Trained:
+    """Trains all rows for ``spec.num_epochs`` epochs, from the newest checkpoint if there is one.
 
     Raises:
       NonFiniteLossError: if the training loss leaves the finite numbers.
       ConfigError: if the checkpoints are those of another run.
     """
-    real = len(seeds)
-    # A sharded axis repeats the last seed until every device has the same number.
-    rows = np.minimum(np.arange(padded_seeds(axis, real)), real - 1)
-    arrays = jax.tree.map(
-        lambda leaf: jnp.asarray(leaf[rows] if prepared.own_arrays else leaf), prepared.arrays
-    )
-
-    def pad(states: TrainState) -> TrainState:
-        return place_seeds(axis, states if len(rows) == real else take_seeds(states, rows))
-
-    def unpad(states: TrainState) -> TrainState:
-        return states if len(rows) == real else take_seeds(states, rows[:real])
-
-    works = 1 - np.asarray(idle if idle is not None else np.zeros(real), np.int32)[rows]
-    # The rows that only fill up the devices need not train either.
-    works *= np.arange(len(rows)) < real
-
-    def call(states: TrainState, epochs: int) -> tuple[TrainState, dict[str, jax.Array]]:
-        return train_seeds(
-            method, axis, prepared.own_arrays, states, arrays, jnp.asarray(epochs * works)
-        )
-
     started = time.perf_counter()
-    states = init_states(method, spec, seeds, prepared.feature_mask)
-    values = {name: jnp.asarray(given, jnp.float32) for name, given in (hyper or {}).items()}
-    states = pad(states.replace(hyper={**states.hyper, **values}))
-    # No epochs: compiles, and gives the names of what is recorded.
-    states, recorded = jax.block_until_ready(call(states, 0))
+    states = initial_states(job)
+    if not job.trains:
+        cost = _cost(job, states, 0) | {"compile_seconds": time.perf_counter() - started}
+        return Trained(states, {}, cost | {"train_seconds": 0.0, "trained_epochs": 0})
+    training = _Training(job, states)
     compile_seconds = time.perf_counter() - started
-
-    done, history = 0, {name: np.zeros((real, 0), np.float32) for name in sorted(recorded)}
-    if checkpoints is not None:
-        restored = checkpoints.restore(unpad(states), sorted(recorded))
-        if restored is not None:
-            done, states, history = restored
-            states = pad(states)
-    hints = likely_causes(prepared.arrays.x_train, _learning_rate(states))
-
-    started, epochs, resumed_at = time.perf_counter(), 1, done
-    with progress_bar(method.name, spec.num_epochs, done, progress) as bar:
-        while done < spec.num_epochs:
-            to_checkpoint = checkpoint_every - done % checkpoint_every
-            epochs = min(epochs, spec.num_epochs - done, MAX_EPOCHS_PER_CALL)
-            if checkpoints is not None:
-                epochs = min(epochs, to_checkpoint)
-            called = time.perf_counter()
-            states, recorded = call(states, epochs)
-            trained = np.asarray(states.epoch)[:real] - done
-            # Fewer than asked for where the method finished.
-            count = min(max(int(trained.max()), 0), epochs)
-            new = {name: np.asarray(values)[:real, :count] for name, values in recorded.items()}
-            ran = np.arange(count) < trained[:, None]
-            check_finite(new, ran, done + 1, seeds, hints)
-            history = {
-                name: np.concatenate([history[name], np.where(ran, values, np.nan)], axis=1)
-                for name, values in new.items()
-            }
-            done += count
-            ended = done == spec.num_epochs or count < epochs
-            bar.set_postfix_str(describe(spec.task, history), refresh=False)
+    started, resumed_at = time.perf_counter(), training.done
+    with progress_bar(job.about.name, job.spec.num_epochs, training.done, job.progress) as bar:
+        while not training.ended:
+            count = training.advance()
+            bar.set_postfix_str(describe(job.spec.task, training.history), refresh=False)
             bar.update(count)
-            if checkpoints is not None and count and (epochs == to_checkpoint or ended):
-                checkpoints.save(done, unpad(states), history)
-            if ended:
-                break
-            seconds = time.perf_counter() - called
-            epochs = max(1, math.floor(SECONDS_PER_CALL * epochs / seconds))
-    # Latent values and probabilities of masks are no connections.
-    weights = getattr(states.params, "weights", states.params)
-    connections = count_connections(*jax.tree.map(lambda x: x[0], (weights, states.masks)))
-    cost = {
-        "params": connections,
-        "train_flops": training_flops(connections, spec.num_samples * spec.repeats, done),
-        "train_seconds": time.perf_counter() - started,
-        "trained_epochs": done - resumed_at,
+    states = training.unpadded()
+    cost = _cost(job, states, training.done) | {
         "compile_seconds": compile_seconds,
+        "train_seconds": time.perf_counter() - started,
+        "trained_epochs": training.done - resumed_at,
     }
-    return Trained(unpad(states), history, cost)
+    return Trained(states, training.history, cost)
 
 
-def _learning_rate(states: TrainState) -> float | None:
-    rates = getattr(states.opt_state, "hyperparams", {}).get("learning_rate")
-    return None if rates is None else float(np.max(rates))
+class _Training:
+    """Calls of one compiled program until all epochs are done."""
+
+    def __init__(self, job: Job, states: TrainState) -> None:
+        self.job, self.real = job, len(job.seeds)
+        # A sharded axis repeats the last row until every device has the same number.
+        self.rows = np.minimum(np.arange(padded_seeds(job.axis, self.real)), self.real - 1)
+        arrays = take_rows(job.arrays, self.rows) if job.own_arrays else job.arrays
+        self.arrays = jax.device_put(arrays)
+        works = ~np.asarray(job.idle)[self.rows]
+        # The rows that only fill up the devices need not train either.
+        self.works = (works & (np.arange(len(self.rows)) < self.real)).astype(np.int32)
+        self.states = self.padded(states)
+        self.program = self._program()
+        names = sorted(self.program.out[1])
+        self.done, self.history = 0, {name: np.zeros((self.real, 0), np.float32) for name in names}
+        if job.checkpoints is not None:
+            restored = job.checkpoints.restore(self.unpadded(), names)
+            if restored is not None:
+                self.done, states, self.history = restored
+                self.states = self.padded(states)
+        self.ended = self.done >= job.spec.num_epochs
+        rates = job.hyper.get("learning_rate", [0.0])
+        self.hints = likely_causes(job.arrays.train.x, float(np.max(rates)))
+        self.epochs = 1
+
+    def _program(self) -> Program:
+        static = (self.job.structure, self.job.axis, self.job.own_arrays)
+        args = (self.states, self.arrays, self.works)
+        return program(train_seeds, static, args, donate=(0,))
+
+    def padded(self, states: TrainState) -> TrainState:
+        """The states on the devices."""
+        if len(self.rows) > self.real:
+            states = take_rows(states, self.rows)
+        return place_seeds(self.job.axis, states)
+
+    def unpadded(self) -> TrainState:
+        """The states of the S rows."""
+        if len(self.rows) == self.real:
+            return self.states
+        return take_rows(self.states, np.arange(self.real))
+
+    def advance(self) -> int:
+        """Some more epochs, of which it returns the number."""
+        job, called = self.job, time.perf_counter()
+        to_checkpoint = job.checkpoint_every - self.done % job.checkpoint_every
+        epochs = min(self.epochs, job.spec.num_epochs - self.done, MAX_EPOCHS_PER_CALL)
+        if job.checkpoints is not None:
+            epochs = min(epochs, to_checkpoint)
+        self.states, recorded = self.program.call(self.states, self.arrays, epochs * self.works)
+        trained = np.asarray(self.states.epoch)[: self.real] - self.done
+        # Fewer than asked for where the seeds are done.
+        count = min(max(int(trained.max()), 0), epochs)
+        self._record(recorded, trained, count)
+        self.done += count
+        self.ended = self.done == job.spec.num_epochs or count < epochs
+        if job.checkpoints is not None and count and (epochs == to_checkpoint or self.ended):
+            job.checkpoints.save(self.done, self.unpadded(), self.history)
+        seconds = time.perf_counter() - called
+        self.epochs = max(1, math.floor(SECONDS_PER_CALL * epochs / seconds))
+        return count
+
+    def _record(self, recorded: Mapping[str, Any], trained: np.ndarray, count: int) -> None:
+        new = {name: np.asarray(values)[: self.real, :count] for name, values in recorded.items()}
+        ran = np.arange(count) < trained[:, None]
+        check_finite(new, ran, self.done + 1, self.job.seeds, self.hints)
+        self.history = {
+            name: np.concatenate([self.history[name], np.where(ran, values, np.nan)], axis=1)
+            for name, values in new.items()
+        }
+
+
+def _cost(job: Job, states: TrainState, epochs: int) -> dict[str, float]:
+    first = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (states.params, states.masks))
+    weights = first[0] if job.about.weights is None else job.about.weights(first[0])
+    connections = count_connections(weights, first[1])
+    flops = training_flops(connections, job.num_rows, epochs, job.about.flops)
+    return {"params": connections, "train_flops": flops}

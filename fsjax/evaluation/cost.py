@@ -36,7 +36,7 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
     return sum(int(np.count_nonzero(leaf)) for leaf in active if np.ndim(leaf) >= 2)
 
 
-def training_flops(connections: int, num_samples: int, num_epochs: int) -> float:
+def training_flops(connections: int, num_samples: int, num_epochs: int, each: float = 6.0) -> float:
     """Floating-point operations of training, as WAST's Table 3 has them (A.2).
 
     Two for each connection and row in the forward pass, a multiplication and an addition, and
@@ -46,5 +46,6 @@ def training_flops(connections: int, num_samples: int, num_epochs: int) -> float
       connections: of :func:`count_connections`.
       num_samples: rows in an epoch.
       num_epochs: epochs.
+      each: operations for each connection and row.
     """
-    return 6.0 * connections * num_samples * num_epochs
+    return each * connections * num_samples * num_epochs

@@ -6,17 +6,28 @@ sparse (4.2) or regularises it (4.3).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import jax
 import jax.numpy as jnp
+import optax
 
-from fsjax.errors import ConfigError, check_whole
+from fsjax.arguments import STATIC, Count, NonNegative, Positive, Rate, known
+from fsjax.errors import ConfigError
 from fsjax.groups import expand
-from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
-from fsjax.methods.cached import cached_method
-from fsjax.methods.checks import check_above_0, check_choice, check_optimizer
-from fsjax.methods.network import network_options
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Search,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.network import TRAINING, NetworkOptions
+from fsjax.registry import register
 from fsjax.sparsity.binmask import (
     Masked,
     binmask_optimizer,
@@ -27,8 +38,6 @@ from fsjax.sparsity.binmask import (
 )
 from fsjax.sparsity.ste import quantize
 
-MASKED = ("inputs", "weights")
-
 #: alpha_0 by what is masked (Algorithm 1, and section 4.1 for the inputs).
 INITIAL = {"inputs": 0.02, "weights": 0.3}
 
@@ -36,19 +45,31 @@ INITIAL = {"inputs": 0.02, "weights": 0.3}
 TIE_BREAK = 1e-4
 
 
-@cached_method
+#: The threshold of masks that no search has closed.
+HALF = 0.5
+
+
+@register(
+    estimator="BinMask",
+    paper="Jia and Rinard, 2023",
+    optimises="the task plus lambda times the number of open binary masks",
+    num_epochs=100,
+    small={"num_features": 4, "hidden": (6,), "warmup": 0.0, "search": False},
+    options=NetworkOptions,
+    **TRAINING,
+)
 def binmask(
-    num_features: int | None = None,
+    num_features: Count | None = None,
     *,
-    masked: str = "inputs",
-    strength: float = 1e-3,
+    masked: Literal["inputs", "weights"] = "inputs",
+    strength: NonNegative = 1e-3,
     search: bool = True,
-    initial: float | None = None,
-    clip: float = 1.0,
-    mask_learning_rate: float = 1e-3,
-    mask_final_learning_rate: float = 1e-5,
-    warmup: float = 0.1,
-    smoothing: float = 0.9,
+    initial: NonNegative | None = None,
+    clip: Positive = 1.0,
+    mask_learning_rate: Positive = 1e-3,
+    mask_final_learning_rate: Positive = 1e-5,
+    warmup: Annotated[Rate, STATIC] = 0.1,
+    smoothing: Rate = 0.9,
     **options: Any,
 ) -> Method:
     """BinMask on the inputs or the weights of a network.
@@ -66,7 +87,7 @@ def binmask(
       mask_final_learning_rate: eta_1, in the last epoch.
       warmup: share of the epochs in which the masks rest, in [0, 1).
       smoothing: gamma of equation 6, in [0, 1).
-      **options: those of :class:`fsjax.methods.network.NetworkOptions`.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
       The method. With masked inputs the score of a column is its smoothed mask, and the network
@@ -76,26 +97,16 @@ def binmask(
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    check_choice("masked", masked, MASKED)
-    if num_features is not None:
-        check_whole("num_features", num_features)
-    if not strength >= 0:
-        raise ConfigError(f"strength={strength}; choose a value from 0")
-    if not 0 <= smoothing < 1:
-        raise ConfigError(f"smoothing={smoothing}; choose a value from 0 to below 1")
-    check_above_0(
-        mask_learning_rate=mask_learning_rate, mask_final_learning_rate=mask_final_learning_rate
-    )
     on_inputs = masked == "inputs"
     search = search and on_inputs
-    if search and strength == 0:
+    if search and known(strength) and strength == 0:
         raise ConfigError("a search cannot start at strength=0; choose a value above 0")
     initial = INITIAL[masked] if initial is None else initial
-    body = network_options(**options)
+    body = NetworkOptions(**options)
     if on_inputs and body.finetune_epochs:
         raise ConfigError("finetune_epochs is for masked weights; use the retrain protocol instead")
 
-    def optimizer(spec: Spec):
+    def optimizer(spec: Spec) -> optax.GradientTransformation:
         epochs = body.mask_epochs(spec)
         return binmask_optimizer(
             body.tx(spec),
@@ -108,19 +119,19 @@ def binmask(
             end_epoch=epochs if body.finetune_epochs else None,
         )
 
-    check_optimizer(optimizer, body)
-
-    def init(key: Array, spec: Spec) -> TrainState:
-        key_train, key_network = jax.random.split(key)
-        weights, stats = body.init(key_network, spec)
-        extra: dict[str, Any] = {"stats": stats}
-        if on_inputs:
-            params = Masked(weights, {"inputs": jnp.full((spec.num_units,), initial, jnp.float32)})
-            extra["smoothed"] = jnp.zeros((spec.num_units,))
-        else:
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        weights, stats = body.init(key, spec)
+        if not on_inputs:
             params = init_binmask(weights, initial=initial)
-        hyper = {"strength": strength, "threshold": 0.5}
-        return create_state(key_train, spec, params, optimizer(spec), hyper=hyper, extra=extra)
+            return create_state(spec, params, extra={"stats": stats})
+        latents = jnp.full((spec.num_units,), initial, jnp.float32)
+        extra = {
+            "stats": stats,
+            "smoothed": jnp.zeros((spec.num_units,)),
+            "threshold": jnp.asarray(-1.0),
+        }
+        return create_state(spec, Masked(weights, {"inputs": latents}), extra=extra)
 
     def loss(
         params: Masked, state: TrainState, batch: Batch, key: Array
@@ -134,49 +145,60 @@ def binmask(
         else:
             weights = masked_weights(params)
         value, _, aux["stats"] = body.train(weights, state.extra["stats"], state.spec, batch, key)
-        return value + state.hyper["strength"] * mask_penalty(params.latents), aux
+        return value + strength * mask_penalty(params.latents), aux
 
     def after_step(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
         del grads
         extra = {**state.extra, "stats": aux["stats"]}
         if on_inputs:
+            # b^ <- gamma b^ + (1 - gamma) b (eq. 6).
             extra["smoothed"] = smoothing * extra["smoothed"] + (1.0 - smoothing) * aux["mask"]
         return state.replace(extra=extra)
 
     def predict(state: TrainState, x: Array) -> Array:
         weights = state.params.weights
         if on_inputs:
-            kept = state.extra["smoothed"] >= state.hyper["threshold"]
+            threshold = state.extra["threshold"]
+            kept = state.extra["smoothed"] >= jnp.where(threshold < 0, HALF, threshold)
             kept = expand(kept.astype(x.dtype), state.spec.groups)
             weights, x = body.gate(weights, x, kept)
         else:
             weights = masked_weights(state.params)
         return body.predict(weights, state.extra["stats"], state.spec, x)
 
-    def score(state: TrainState) -> Array:
-        if on_inputs:
-            return state.extra["smoothed"] + TIE_BREAK * state.params.latents["inputs"]
-        return body.strength(masked_weights(state.params), state.spec.num_features)
+    def select(state: TrainState) -> Selection:
+        if not on_inputs:
+            kept = masked_weights(state.params)
+            return Selection(body.strength(kept, state.spec.num_columns))
+        smoothed = state.extra["smoothed"]
+        scores = smoothed + TIE_BREAK * state.params.latents["inputs"]
+        gates = jnp.where(smoothed >= state.extra["threshold"], smoothed, 0.0)
+        return Selection(scores, gates=gates)
+
+    def close(state: TrainState, threshold: Array) -> TrainState:
+        return state.replace(extra={**state.extra, "threshold": threshold})
 
     def monitor(state: TrainState) -> dict[str, Array]:
         if not on_inputs:
             return {"sparsity": mask_sparsity(state.params.latents)}
-        kept = state.extra["smoothed"] >= 0.5
+        kept = state.extra["smoothed"] >= HALF
         return {"num_selected": jnp.sum(kept.astype(jnp.float32))}
 
     return Method(
-        name="binmask",
+        About(
+            tasks=("classification", "regression"),
+            num_features=num_features,
+            takes_groups=on_inputs,
+            gates=on_inputs,
+            weights=lambda params: params.weights,
+        ),
         init=init,
         loss=loss,
         optimizer=optimizer,
         predict=predict,
-        score=score,
+        select=select,
         after_step=after_step,
+        keep="last",
         monitor=monitor,
-        gates=(lambda state: state.extra["smoothed"]) if on_inputs else None,
-        search_from=strength if search else None,
-        num_features=num_features,
-        best_by="last",
-        takes_groups=on_inputs,
-        tasks=("classification", "regression"),
+        search=Search("strength", close) if search else None,
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import jax
 import jax.numpy as jnp
 
+from fsjax.arguments import Count, Positive, Widths
+from fsjax.errors import ConfigError
 from fsjax.method import Array, Batch, Method, Spec
-from fsjax.methods.cached import cached_method
-from fsjax.methods.fixed_columns import fixed_columns
+from fsjax.methods.shared.fixed_columns import filter_method, network_on_columns
+from fsjax.registry import register
 
 #: The highest score: of columns that do not vary within the classes, but between them.
 HIGHEST = 1e12
@@ -57,40 +57,53 @@ def fisher_scores(x: Array, y: Array, num_classes: int, weight: Array | None = N
     return jnp.where(perfect, HIGHEST, jnp.minimum(ratio, HIGHEST))
 
 
-@cached_method
+@register(
+    estimator="FisherScore",
+    paper="Gu et al., UAI 2011",
+    optimises="nothing: variance between the classes over that within them",
+    small={},
+)
 def fisher_score(
-    num_features: int = 50,
+    num_features: Count | None = None,
     *,
-    hidden: Sequence[int] = (200,),
+    hidden: Widths | None = None,
     layer_norm: bool = True,
-    learning_rate: float = 1e-3,
+    learning_rate: Positive = 1e-3,
 ) -> Method:
-    """The decoder of the concrete selectors on the K columns of highest Fisher score.
+    """The Fisher score of every column, a filter that trains nothing.
+
+    With ``hidden`` the decoder of the concrete selectors is trained on the K best columns, so that
+    the method predicts as they do.
 
     Args:
-      num_features: K. Constant columns are not used while there are others.
-      hidden: widths of the network's hidden layers, as a tuple.
-      layer_norm: LayerNorm before each activation.
-      learning_rate: of Adam.
+      num_features: K; ``None`` leaves it to ``fit``, where there is no network. Constant columns
+        are not used while there are others.
+      hidden: widths of the network's hidden layers, as a tuple; ``None`` for no network.
+      layer_norm: LayerNorm before each activation of the network.
+      learning_rate: of the network's Adam.
 
     Returns:
-      The method, for classification; its scores are those of all training rows, and 0 before the
-      first step.
+      The method, for classification; its scores are those of all training rows.
 
     Raises:
       ConfigError: for a value outside its range.
     """
 
-    def filter_score(spec: Spec, data: Batch) -> Array:
+    def scores(key: Array, spec: Spec, data: Batch) -> Array:
+        del key
         return fisher_scores(data.x, data.y, spec.num_outputs, data.weight)
 
-    return fixed_columns(
-        "fisher_score",
+    only = ("classification",)
+    if hidden is None:
+        method = filter_method(scores, only)
+        return method._replace(about=method.about._replace(num_features=num_features))
+    if num_features is None:
+        raise ConfigError("a network needs num_features; give how many columns it sees")
+    return network_on_columns(
+        scores,
         num_features,
         hidden=hidden,
         layer_norm=layer_norm,
         learning_rate=learning_rate,
-        first_score=lambda key, columns: jnp.zeros((columns,)),
-        filter_score=filter_score,
-        only=("classification",),
+        only=only,
     )

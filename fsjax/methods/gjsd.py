@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from fsjax.arguments import TERM, Count, NonNegative
 from fsjax.method import Method
-from fsjax.methods.cached import cached_method
 from fsjax.methods.cae import cae
+from fsjax.registry import register
 
 
-@cached_method
-def gjsd(num_features: int = 50, *, gjsd_weight: float = 0.05, **options) -> Method:
+@register(
+    estimator="GJSD",
+    paper="Nilsson et al., ICML 2024, 2.5",
+    optimises="CAE's loss less the divergence of the selectors",
+    num_epochs=200,
+    small={"num_features": 4, "hidden": (6,)},
+    options=cae,
+)
+def gjsd(
+    num_features: Count = 50, *, gjsd_weight: Annotated[NonNegative, TERM] = 0.05, **options: Any
+) -> Method:
     """CAE whose loss rewards distinct selectors by ``gjsd_weight`` times their GJSD (eq. 11).
 
     Args:
@@ -21,4 +33,4 @@ def gjsd(num_features: int = 50, *, gjsd_weight: float = 0.05, **options) -> Met
       The method. To combine the term with indirect parametrisation, pass ``gjsd_weight`` to
       :func:`fsjax.methods.ip_cae`.
     """
-    return cae(num_features, gjsd_weight=gjsd_weight, **options)._replace(name="gjsd")
+    return cae(num_features, gjsd_weight=gjsd_weight, **options)

@@ -2,51 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Annotated
 
-import jax
 import jax.numpy as jnp
 
 from fsjax import tasks
-from fsjax.errors import ConfigError, check_whole
-from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
-from fsjax.methods.cached import cached_method
-from fsjax.methods.lassonet_path import (
+from fsjax.arguments import Count, Fraction, Layers, NonNegative, Positive, Rate, Whole, Within
+from fsjax.errors import ConfigError
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.lassonet_path import (
+    Pace,
     by_column,
     by_group,
-    choose,
     count_selected,
     first_lambda,
     first_path,
     judge,
     next_lambda,
-    put_back,
     record,
     skip_norms,
 )
-from fsjax.methods.sparse_network import check_at_least_0, check_hidden
+from fsjax.methods.shared.phase_optimizer import adam_then_sgd, to_sgd
 from fsjax.nets import SkipNetwork
-from fsjax.phase_optimizer import adam_then_sgd, to_sgd
+from fsjax.registry import register
 from fsjax.sparsity.hier_prox import hier_prox
 
+#: Above any number of epochs: the value of epochs that a path keeps begins as much lower.
+_FAR = 1e7
 
-@cached_method
+
+@register(
+    estimator="LassoNet",
+    paper="Lemhadri et al., JMLR 2021",
+    optimises="the task plus a penalty on skip weights that grows until K features are left",
+    num_epochs=50_000,
+    batch_size=None,
+    training={"shuffle": False},
+    small={
+        "num_features": 4,
+        "hidden": (6, 5),
+        "dense_epochs": 2,
+        "path_epochs": 1,
+        "path_multiplier": 2.0,
+    },
+)
 def lassonet(
-    num_features: int = 50,
+    num_features: Count = 50,
     *,
-    hidden: Sequence[int] = (100,),
-    hierarchy: float = 10.0,
-    dense_epochs: int = 1000,
-    dense_patience: int = 100,
-    path_epochs: int = 100,
-    path_patience: int = 10,
-    learning_rate: float = 1e-3,
-    path_learning_rate: float = 1e-3,
-    momentum: float = 0.9,
-    path_start: float | None = None,
-    path_multiplier: float = 1.02,
-    tolerance: float = 0.99,
-    until: int | None = None,
+    hidden: Layers = (100,),
+    hierarchy: NonNegative = 10.0,
+    dense_epochs: Count = 1000,
+    dense_patience: Count = 100,
+    path_epochs: Count = 100,
+    path_patience: Count = 10,
+    learning_rate: Positive = 1e-3,
+    path_learning_rate: Positive = 1e-3,
+    momentum: Rate = 0.9,
+    path_start: Positive | None = None,
+    path_multiplier: Annotated[float, Within(above=1)] = 1.02,
+    tolerance: Fraction = 0.99,
+    until: Whole | None = None,
 ) -> Method:
     """A network with a skip layer, trained under a penalty that grows until K features are left.
 
@@ -88,51 +113,26 @@ def lassonet(
     Raises:
       ConfigError: for a value outside its range.
     """
-    num_features = check_whole("num_features", num_features)
-    until = num_features if until is None else check_whole("until", until, least=0)
+    until = num_features if until is None else until
     if until > num_features:
-        raise ConfigError(f"until={until} but num_features={num_features}; choose at most that")
-    hidden = check_hidden(hidden)
-    limit = check_whole("dense_epochs", dense_epochs), check_whole("path_epochs", path_epochs)
-    patience = (
-        check_whole("dense_patience", dense_patience),
-        check_whole("path_patience", path_patience),
-    )
-    check_at_least_0("hierarchy", hierarchy)
-    _check_positive("learning_rate", learning_rate)
-    _check_positive("path_learning_rate", path_learning_rate)
-    if path_start is not None:
-        _check_positive("path_start", path_start)
-    if not 0 <= momentum < 1:
-        raise ConfigError(f"momentum={momentum}; choose a value from 0 to below 1")
-    if not 1 < path_multiplier < float("inf"):
-        raise ConfigError(f"path_multiplier={path_multiplier}; choose a value above 1")
-    if not 0 < tolerance <= 1:
-        raise ConfigError(f"tolerance={tolerance}; choose a value above 0, at most 1")
-    optimizer = adam_then_sgd(learning_rate, momentum)
-    hyper = {
-        "hierarchy": hierarchy,
-        "path_learning_rate": path_learning_rate,
-        "path_multiplier": path_multiplier,
-        "tolerance": tolerance,
-    }
-    if path_start is not None:
-        hyper["path_start"] = path_start
+        raise ConfigError(
+            f"until={until} is above num_features={num_features}; the path ends at K or below"
+        )
+    pace = Pace((dense_patience, path_patience), (dense_epochs, path_epochs), tolerance)
 
     def apply(params: PyTree, state: TrainState, x: Array) -> Array:
         return SkipNetwork(state.spec.num_outputs, hidden).apply({"params": params}, x)
 
-    def init(key: Array, spec: Spec) -> TrainState:
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
         if spec.best_by not in ("loss", "last"):
             raise ConfigError(
                 f"lassonet stops by the validation loss; use best_by='last' in place of "
                 f"{spec.best_by!r}"
             )
-        key_train, key_network = jax.random.split(key)
-        inputs = jnp.zeros((1, spec.num_features))
-        params = SkipNetwork(spec.num_outputs, hidden).init(key_network, inputs)["params"]
-        extra = first_path(params, until < num_features, spec)
-        return create_state(key_train, spec, params, optimizer, hyper=hyper, extra=extra)
+        inputs = jnp.zeros((1, spec.num_columns))
+        params = SkipNetwork(spec.num_outputs, hidden).init(key, inputs)["params"]
+        return create_state(spec, params, log=first_path(spec))
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch, key: Array
@@ -145,55 +145,56 @@ def lassonet(
         state: TrainState, grads: PyTree, aux: dict[str, Array], batch: Batch, key: Array
     ) -> TrainState:
         del grads, aux, batch, key
-        strength = state.extra.penalty * state.opt_state.hyperparams["learning_rate"]
+        rate = jnp.where(state.log.started, path_learning_rate, learning_rate)
         groups, skip, kernel = state.spec.groups, state.params["skip"], state.params["kernel"]
         new_skip, new_kernel = hier_prox(
-            _allowed_skip(state), by_group(kernel, groups), strength, state.hyper["hierarchy"]
+            _allowed_skip(state), by_group(kernel, groups), state.log.penalty * rate, hierarchy
         )
         skip = by_column(new_skip, groups, skip.shape[1])
         kernel = by_column(new_kernel, groups, kernel.shape[1])
         return state.replace(params={**state.params, "skip": skip, "kernel": kernel})
 
+    def keep_first(state: TrainState) -> Array:
+        """The end of the first lambda with at most K features; before it, the newest epoch."""
+        path, over = judge(record(state), state, pace)
+        found = over & path.started & (count_selected(state) <= num_features)
+        return jnp.where(found, state.epoch - _FAR, -state.epoch.astype(jnp.float32))
+
     def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
         del data, key
-        path, over = judge(record(state), state, patience, limit)
+        path, over = judge(record(state), state, pace)
         entering = over & ~path.started
-        first = first_lambda(state, entering) if path_start is None else state.hyper["path_start"]
-        if until < num_features:
-            path = choose(path, state, over, num_features)
-        path = next_lambda(path, state, over, first, until)
-        rate = state.hyper["path_learning_rate"]
-        state = state.replace(extra=path, opt_state=to_sgd(state.opt_state, rate, entering))
-        return put_back(state) if until < num_features else state
+        first = path_start
+        if first is None:
+            first = first_lambda(state, entering, hierarchy, path_learning_rate)
+        path, finished = next_lambda(path, state, over, first, until, path_multiplier)
+        opt_state = to_sgd(state.opt_state, entering)
+        return state.replace(log=path, opt_state=opt_state, done=finished)
 
-    def score(state: TrainState) -> Array:
+    def select(state: TrainState) -> Selection:
         norms = skip_norms(state.params, state.spec.groups)
         largest = jnp.max(norms)
         share = norms / jnp.where(largest > 0, largest, 1.0)
         inside = (state.epoch + 1) * (1.0 + share)
-        return jnp.where(jnp.isinf(state.extra.vanished), inside, state.extra.last_seen)
+        return Selection(jnp.where(jnp.isinf(state.log.vanished), inside, state.log.last_seen))
 
     def monitor(state: TrainState) -> dict[str, Array]:
-        path, count = state.extra, count_selected(state)
+        path, count = state.log, count_selected(state)
         done = path.started & (count <= until)
         numbers = {"lambda": path.penalty, "num_selected": count, "path_finished": done}
         return {name: value.astype(jnp.float32) for name, value in numbers.items()}
 
     return Method(
-        name="lassonet",
+        About(tasks=("classification", "regression"), num_features=num_features, takes_groups=True),
         init=init,
         loss=loss,
-        optimizer=optimizer,
+        optimizer=adam_then_sgd(learning_rate, path_learning_rate, momentum),
         predict=lambda state, x: apply(state.params, state, x),
-        score=score,
+        select=select,
         after_step=after_step,
         after_epoch=after_epoch,
-        finished=lambda state: state.extra.finished,
+        keep=keep_first if until < num_features else "last",
         monitor=monitor,
-        num_features=num_features,
-        best_by="last",
-        takes_groups=True,
-        tasks=("classification", "regression"),
     )
 
 
@@ -209,15 +210,10 @@ def importances(state: TrainState) -> Array:
       ``(D,)``, or ``(G,)`` for groups; infinite for features that never left, 0 for constant
       columns.
     """
-    return state.extra.vanished
+    return state.log.vanished
 
 
 def _allowed_skip(state: TrainState) -> Array:
     """Skip weights, 0 in columns that are ruled out; the proximal step then clears the others."""
     skip = by_group(state.params["skip"], state.spec.groups)
     return jnp.where(state.feature_mask[:, None], skip, 0.0)
-
-
-def _check_positive(label: str, value: float) -> None:
-    if not 0 < value < float("inf"):
-        raise ConfigError(f"{label}={value}; choose a value above 0")

@@ -5,19 +5,35 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.network import TRAINING, NetworkOptions
+from fsjax.registry import register
 
-from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
-from fsjax.methods.cached import cached_method
-from fsjax.methods.network import network_options
 
-
-@cached_method
+@register(
+    estimator="NeuralNetwork",
+    paper="control",
+    optimises="the task with L1, weight decay or dropout",
+    num_epochs=100,
+    small={"hidden": (6, 5), "batch_norm": True, "dropout": 0.1, "l1": 1e-3},
+    options=NetworkOptions,
+    **TRAINING,
+)
 def neural_network(**options: Any) -> Method:
     """An ordinary network on all columns.
 
     Args:
-      **options: those of :class:`fsjax.methods.network.NetworkOptions`.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
       The method, for classification and regression. The score of a column is the sum of the
@@ -26,12 +42,12 @@ def neural_network(**options: Any) -> Method:
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    body = network_options(**options)
+    body = NetworkOptions(**options)
 
-    def init(key: Array, spec: Spec) -> TrainState:
-        key_train, key_network = jax.random.split(key)
-        weights, stats = body.init(key_network, spec)
-        return create_state(key_train, spec, weights, body.tx(spec), extra={"stats": stats})
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        weights, stats = body.init(key, spec)
+        return create_state(spec, weights, extra={"stats": stats})
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch, key: Array
@@ -46,13 +62,15 @@ def neural_network(**options: Any) -> Method:
     def predict(state: TrainState, x: Array) -> Array:
         return body.predict(state.params, state.extra["stats"], state.spec, x)
 
+    def select(state: TrainState) -> Selection:
+        return Selection(body.strength(state.params, state.spec.num_columns))
+
     return Method(
-        name="neural_network",
+        About(tasks=("classification", "regression")),
         init=init,
         loss=loss,
         optimizer=body.tx,
         predict=predict,
-        score=lambda state: body.strength(state.params, state.spec.num_features),
+        select=select,
         after_step=after_step,
-        tasks=("classification", "regression"),
     )

@@ -3,16 +3,27 @@ Constraint", CVPR 2021; the baseline of BinMask's section 4.2. It makes the weig
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
+import optax
 
-from fsjax.errors import ConfigError, check_whole
-from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
-from fsjax.methods.cached import cached_method
-from fsjax.methods.checks import check_above_0, check_choice, check_optimizer
-from fsjax.methods.network import network_options
+from fsjax.arguments import STATIC, Count, Fraction, Positive, Rate, Share
+from fsjax.errors import ConfigError
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.network import TRAINING, NetworkOptions
+from fsjax.registry import register
 from fsjax.sparsity.probmask import (
     Probable,
     density_at,
@@ -28,24 +39,30 @@ from fsjax.sparsity.probmask import (
     times_masks,
 )
 
-EVALUATIONS = ("sample", "most_probable")
-
 #: Samples up to which a step has a copy of the network for each, which is faster than a loop.
 UNROLLED = 4
 
 
-@cached_method
+@register(
+    estimator="ProbMask",
+    paper="Zhou et al., CVPR 2021",
+    optimises="the expected task loss over masks of a bounded expected size",
+    num_epochs=30,
+    small={"hidden": (6, 5), "density": 0.3, "finetune_epochs": 1, "batch_norm": True},
+    options=NetworkOptions,
+    **TRAINING,
+)
 def probmask(
     *,
-    density: float = 0.03,
-    samples: int = 2,
-    temperature_start: float = 1.0,
-    temperature_end: float = 0.03,
-    score_learning_rate: float = 6e-3,
-    sparsify_start: float = 0.16,
-    sparsify_end: float = 0.6,
-    max_norm: float | None = 3.0,
-    evaluation: str = "sample",
+    density: Fraction = 0.03,
+    samples: Count = 2,
+    temperature_start: Positive = 1.0,
+    temperature_end: Positive = 0.03,
+    score_learning_rate: Positive = 6e-3,
+    sparsify_start: Annotated[Share, STATIC] = 0.16,
+    sparsify_end: Annotated[Rate, STATIC] = 0.6,
+    max_norm: Positive | None = 3.0,
+    evaluation: Literal["sample", "most_probable"] = "sample",
     **options: Any,
 ) -> Method:
     """ProbMask on all kernels of dense and convolutional layers.
@@ -68,7 +85,7 @@ def probmask(
       max_norm: of the gradients of the weights and of s together, above 0; ``None`` for any.
       evaluation: ``sample`` predicts with masks drawn from s, anew in each epoch;
         ``most_probable`` opens the most probable weights, as many as the sum of s.
-      **options: those of :class:`fsjax.methods.network.NetworkOptions`. Epochs are counted
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`. Epochs are counted
         without those of fine-tuning, which begins by setting s to a mask of ``evaluation``.
 
     Returns:
@@ -78,28 +95,14 @@ def probmask(
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    if not 0 < density <= 1:
-        raise ConfigError(f"density={density}; choose a value above 0 and at most 1")
-    check_whole("samples", samples)
-    check_above_0(
-        temperature_start=temperature_start,
-        temperature_end=temperature_end,
-        score_learning_rate=score_learning_rate,
-    )
-    if not 0 <= sparsify_start <= sparsify_end < 1:
+    if sparsify_start > sparsify_end:
         raise ConfigError(
             f"sparsify_start={sparsify_start}, sparsify_end={sparsify_end}; "
             "choose 0 <= start <= end < 1"
         )
-    check_choice("evaluation", evaluation, EVALUATIONS)
-    body = network_options(**options)
-    hyper = {
-        "density": density,
-        "temperature_start": temperature_start,
-        "temperature_end": temperature_end,
-    }
+    body = NetworkOptions(**options)
 
-    def optimizer(spec: Spec):
+    def optimizer(spec: Spec) -> optax.GradientTransformation:
         epochs = body.mask_epochs(spec)
         return probmask_optimizer(
             body.tx(spec),
@@ -109,8 +112,6 @@ def probmask(
             max_norm=max_norm,
             end_epoch=epochs if body.finetune_epochs else None,
         )
-
-    check_optimizer(optimizer, body)
 
     def draw(key: Array, probabilities: PyTree) -> PyTree:
         return draw_thresholds(key, probabilities) if evaluation == "sample" else {}
@@ -128,20 +129,20 @@ def probmask(
         epochs = body.mask_epochs(state.spec)
         # Whole epochs, so that even one epoch reaches the density.
         start, end = int(sparsify_start * epochs), int(sparsify_end * epochs)
-        share = density_at(state.epoch, state.hyper["density"], start, end)
+        share = density_at(state.epoch, density, start, end)
         return share * num_probabilities(state.params.probabilities)
 
     def temperature(state: TrainState) -> Array:
         way = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)
-        start, end = state.hyper["temperature_start"], state.hyper["temperature_end"]
-        return start + (end - start) * way
+        return temperature_start + (temperature_end - temperature_start) * way
 
-    def init(key: Array, spec: Spec) -> TrainState:
-        key_train, key_network, key_masks = jax.random.split(key, 3)
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        key_network, key_masks = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         params = init_probmask(weights)
         extra = {"stats": stats, "thresholds": draw(key_masks, params.probabilities)}
-        return create_state(key_train, spec, params, optimizer(spec), hyper=hyper, extra=extra)
+        return create_state(spec, params, extra=extra)
 
     def loss(
         params: Probable, state: TrainState, batch: Batch, key: Array
@@ -186,24 +187,23 @@ def probmask(
     def predict(state: TrainState, x: Array) -> Array:
         return body.predict(open_weights(state), state.extra["stats"], state.spec, x)
 
-    def score(state: TrainState) -> Array:
-        return body.strength(open_weights(state), state.spec.num_features)
+    def select(state: TrainState) -> Selection:
+        return Selection(body.strength(open_weights(state), state.spec.num_columns))
 
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"sparsity": mask_sparsity(state.params.probabilities)}
 
     return Method(
-        name="probmask",
+        About(tasks=("classification", "regression"), weights=lambda params: params.weights),
         init=init,
         loss=loss,
         optimizer=optimizer,
         predict=predict,
-        score=score,
+        select=select,
         after_step=after_step,
         after_epoch=after_epoch,
+        keep="last",
         monitor=monitor,
-        best_by="last",
-        tasks=("classification", "regression"),
     )
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import jax
 
+from fsjax.arguments import Count, Positive, Widths
 from fsjax.method import Method
-from fsjax.methods.cached import cached_method
-from fsjax.methods.fixed_columns import fixed_columns
+from fsjax.methods.shared.fixed_columns import network_on_columns
+from fsjax.registry import register
 
 
-@cached_method
+@register(
+    estimator="RandomSelection",
+    paper="control",
+    optimises="the task with K columns drawn at random",
+    small={"num_features": 4, "hidden": (6,)},
+)
 def random_selection(
-    num_features: int = 50,
+    num_features: Count = 50,
     *,
-    hidden: Sequence[int] = (200,),
+    hidden: Widths = (200,),
     layer_norm: bool = True,
-    learning_rate: float = 1e-3,
+    learning_rate: Positive = 1e-3,
 ) -> Method:
     """The decoder of the concrete selectors on K distinct columns drawn at random for each seed.
 
@@ -33,11 +37,10 @@ def random_selection(
     Raises:
       ConfigError: for a value outside its range.
     """
-    return fixed_columns(
-        "random_selection",
+    return network_on_columns(
+        lambda key, spec, data: jax.random.uniform(key, (spec.num_columns,)),
         num_features,
         hidden=hidden,
         layer_norm=layer_norm,
         learning_rate=learning_rate,
-        first_score=lambda key, columns: jax.random.uniform(key, (columns,)),
     )

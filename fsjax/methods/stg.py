@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 
-from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.arguments import Count, NonNegative, Positive, Widths
 from fsjax.groups import expand
-from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
-from fsjax.methods.cached import cached_method
-from fsjax.methods.network import network_options
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Search,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.network import NetworkOptions
+from fsjax.registry import register
 
-PENALTIES = ("mean", "sum")
 
-
-@cached_method
+@register(
+    estimator="STG",
+    paper="Yamada et al., ICML 2020",
+    optimises="the task plus lambda times the probability that Gaussian gates are open",
+    num_epochs=100,
+    batch_size=128,
+    training={"min_steps_per_epoch": 10},
+    small={"num_features": 4, "hidden": (6,), "search": False},
+    options=NetworkOptions,
+    without=("finetune_epochs", "finetune_learning_rate"),
+)
 def stg(
-    num_features: int | None = None,
+    num_features: Count | None = None,
     *,
-    strength: float = 0.1,
+    strength: Positive = 0.1,
     search: bool = True,
-    sigma: float = 0.5,
-    penalty: str = "mean",
-    hidden: tuple[int, ...] = (400, 200),
-    activation: str = "relu",
-    optimizer: str = "adam",
-    learning_rate: float = 1e-2,
-    final_learning_rate: float | None = None,
-    weight_decay: float = 1e-3,
+    sigma: Positive = 0.5,
+    penalty: Literal["mean", "sum"] = "mean",
+    hidden: Widths = (400, 200),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
+    learning_rate: Positive = 1e-2,
+    final_learning_rate: NonNegative | None = None,
+    weight_decay: NonNegative = 1e-3,
     **options: Any,
 ) -> Method:
     """Stochastic gates: Gaussian gates, clipped to [0, 1], multiply the inputs.
@@ -51,7 +70,7 @@ def stg(
       optimizer, learning_rate, final_learning_rate, weight_decay: of all parameters, the gates'
         among them. The library of the authors has a rate of 1e-5 by default, with which no gate
         moves; its examples have 0.1.
-      **options: further ones of :class:`fsjax.methods.network.NetworkOptions`.
+      **options: further ones of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
       The method; its score of a column is mu.
@@ -59,14 +78,7 @@ def stg(
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    if penalty not in PENALTIES:
-        raise ConfigError(f"penalty={penalty!r}: {nearest(penalty, PENALTIES)}")
-    if num_features is not None:
-        check_whole("num_features", num_features)
-    for name, value in (("strength", strength), ("sigma", sigma)):
-        if not value > 0:
-            raise ConfigError(f"{name}={value}; choose a value above 0")
-    body = network_options(
+    body = NetworkOptions(
         hidden=hidden,
         activation=activation,
         optimizer=optimizer,
@@ -75,21 +87,14 @@ def stg(
         weight_decay=weight_decay,
         **options,
     )
-    if body.finetune_epochs:
-        raise ConfigError("finetune_epochs is for masked weights; use the retrain protocol instead")
 
-    def init(key: Array, spec: Spec) -> TrainState:
-        key_train, key_network, key_gates = jax.random.split(key, 3)
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        key_network, key_gates = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         mu = 0.01 * jax.random.normal(key_gates, (spec.num_units,))
-        return create_state(
-            key_train,
-            spec,
-            {"weights": weights, "mu": mu},
-            body.tx(spec),
-            hyper={"strength": strength, "threshold": 0.0},
-            extra={"stats": stats},
-        )
+        extra = {"stats": stats, "threshold": jnp.asarray(-1.0)}
+        return create_state(spec, {"weights": weights, "mu": mu}, extra=extra)
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch, key: Array
@@ -104,19 +109,21 @@ def stg(
         )
         probability = norm.cdf((mu + 0.5) / sigma)
         total = jnp.mean(probability) if penalty == "mean" else jnp.sum(probability)
-        return value + state.hyper["strength"] * total, {"stats": stats}
+        return value + strength * total, {"stats": stats}
 
     def after_step(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
         del grads
-        return state.replace(extra={"stats": aux["stats"]})
+        return state.replace(extra={**state.extra, "stats": aux["stats"]})
 
     def gates(state: TrainState) -> Array:
-        return open_share(state.params["mu"])
+        share = open_share(state.params["mu"])
+        return jnp.where(share >= state.extra["threshold"], share, 0.0)
+
+    def close(state: TrainState, threshold: Array) -> TrainState:
+        return state.replace(extra={**state.extra, "threshold": threshold})
 
     def predict(state: TrainState, x: Array) -> Array:
-        share = gates(state)
-        share = jnp.where(share >= state.hyper["threshold"], share, 0.0)
-        share = expand(share, state.spec.groups)
+        share = expand(gates(state), state.spec.groups)
         weights, x = body.gate(state.params["weights"], x, share)
         return body.predict(weights, state.extra["stats"], state.spec, x)
 
@@ -124,20 +131,21 @@ def stg(
         return {"num_selected": jnp.sum((gates(state) >= 0.5).astype(jnp.float32))}
 
     return Method(
-        name="stg",
+        About(
+            tasks=("classification", "regression"),
+            num_features=num_features,
+            takes_groups=True,
+            gates=True,
+        ),
         init=init,
         loss=loss,
         optimizer=body.tx,
         predict=predict,
-        score=lambda state: state.params["mu"],
+        select=lambda state: Selection(state.params["mu"], gates=gates(state)),
         after_step=after_step,
+        keep="last",
         monitor=monitor,
-        gates=gates,
-        search_from=strength if search else None,
-        num_features=num_features,
-        best_by="last",
-        takes_groups=True,
-        tasks=("classification", "regression"),
+        search=Search("strength", close) if search else None,
     )
 
 

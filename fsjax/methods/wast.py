@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from fsjax import tasks
+from fsjax.arguments import STATIC, Fraction, Layers, NonNegative, Positive, Rate, Share
 from fsjax.errors import ConfigError
-from fsjax.method import Array, Batch, Method, PyTree, Spec, TrainState, create_state
-from fsjax.methods.cached import cached_method
-from fsjax.methods.sparse_network import (
-    check_at_least_0,
-    check_choice,
-    check_hidden,
-    check_share,
-    input_connections,
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
 )
 from fsjax.nets import Feedforward
-from fsjax.optimizers import sgd
-from fsjax.sparsity import Layer, apply_masks, init_masks, rewire, uniform_counts
+from fsjax.registry import register
+from fsjax.sparsity import Layer, apply_masks, init_masks, needs, uniform_counts
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
+from fsjax.sparsity.topology import change, layers_of
 
 #: Drop rules by name; ``magnitude`` is the ablation "w/o I_i" of Table 4.
 DROPS = {
@@ -34,24 +39,38 @@ DROPS = {
 #: What the sensitivity of a neuron is, and its factor on the mean absolute residual.
 SENSITIVITIES = {"residual": 1.0, "gradient": 2.0}
 
-#: When the topology changes (appendix E).
-UPDATES = ("step", "epoch")
+
+@needs("importance")
+def important_neurons(layer: Layer, dropped: Array, key: Array) -> Array:
+    """Grows at the important input neurons of the encoder, output neurons of the decoder."""
+    encoder = layer.number == 0
+    rule = grow_rules.important_inputs if encoder else grow_rules.important_outputs
+    return rule(layer, dropped, key)
 
 
-@cached_method
+# The authors' scaling, without which WAST loses much; columns of different units want another.
+@register(
+    estimator="WAST",
+    paper="Sokar et al., NeurIPS 2022",
+    optimises="the reconstruction in a sparse denoising autoencoder with important neurons",
+    num_epochs=10,
+    batch_size=128,
+    scaling="scalar",
+    small={"hidden": (6,), "density": 0.4},
+)
 def wast(
     *,
-    hidden: Sequence[int] = (200,),
-    density: float = 0.2,
-    drop_fraction: float = 0.3,
-    sensitivity_weight: float = 0.9,
-    sensitivity: str = "residual",
+    hidden: Layers = (200,),
+    density: Annotated[Fraction, STATIC] = 0.2,
+    drop_fraction: Share = 0.3,
+    sensitivity_weight: Share = 0.9,
+    sensitivity: Literal["residual", "gradient"] = "residual",
     accumulate: bool = True,
-    drop: str = "importance",
-    update: str = "step",
-    input_noise: float = 0.2,
-    learning_rate: float = 0.1,
-    momentum: float = 0.9,
+    drop: Literal["importance", "magnitude", "per_sign"] = "importance",
+    update: Literal["step", "epoch"] = "step",
+    input_noise: NonNegative = 0.2,
+    learning_rate: Positive = 0.1,
+    momentum: Rate = 0.9,
 ) -> Method:
     """A sparse denoising autoencoder that moves its connections to the important features.
 
@@ -84,40 +103,20 @@ def wast(
     Raises:
       ConfigError: for a value outside its range.
     """
-    hidden = check_hidden(hidden)
     if len(hidden) != 1:
         raise ConfigError(f"hidden={hidden}; wast has one hidden layer, such as (200,)")
-    uniform_counts([], density)
-    check_choice("drop", drop, DROPS)
-    check_choice("sensitivity", sensitivity, SENSITIVITIES)
-    check_choice("update", update, UPDATES)
-    check_share("drop_fraction", drop_fraction)
-    check_share("sensitivity_weight", sensitivity_weight)
-    check_at_least_0("input_noise", input_noise)
-    optimizer = sgd(learning_rate, momentum)
-    hyper = {
-        "drop_fraction": drop_fraction,
-        "sensitivity_weight": sensitivity_weight,
-        "input_noise": input_noise,
-    }
 
     def network(spec: Spec) -> Feedforward:
         return Feedforward(spec.num_outputs, hidden, "sigmoid", "fan_in")
 
-    def init(key: Array, spec: Spec) -> TrainState:
-        key_train, key_network, key_masks = jax.random.split(key, 3)
-        params = network(spec).init(key_network, jnp.zeros((1, spec.num_features)))["params"]
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        key_network, key_masks = jax.random.split(key)
+        params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
         masks = init_masks(key_masks, params, lambda shapes: uniform_counts(shapes, density))
-        nothing = jnp.zeros(spec.num_features)
-        return create_state(
-            key_train,
-            spec,
-            apply_masks(params, masks),
-            optimizer,
-            hyper=hyper,
-            masks=masks,
-            extra={"input_importance": nothing, "output_importance": nothing},
-        )
+        nothing = jnp.zeros(spec.num_columns)
+        importance = {"input_importance": nothing, "output_importance": nothing}
+        return create_state(spec, apply_masks(params, masks), masks=masks, extra=importance)
 
     def predict(state: TrainState, x: Array) -> Array:
         return network(state.spec).apply({"params": state.params}, x)
@@ -126,7 +125,7 @@ def wast(
         params: PyTree, state: TrainState, batch: Batch, key: Array
     ) -> tuple[Array, dict[str, Array]]:
         # Inactive weights are 0, so the gradient is that of the dense network, as momentum needs.
-        noise = state.hyper["input_noise"] * jax.random.normal(key, batch.x.shape)
+        noise = input_noise * jax.random.normal(key, batch.x.shape)
         outputs = network(state.spec).apply({"params": params}, batch.x + noise)
         share = batch.weight / jnp.sum(batch.weight)
         residual = share @ jnp.abs(outputs - batch.y)
@@ -137,12 +136,11 @@ def wast(
     ) -> TrainState:
         del grads, batch
         state = attend(state.replace(params=apply_masks(state.params, state.masks)), aux)
-        return change(state, key) if update == "step" else state
+        return rewired(state, key) if update == "step" else state
 
     def attend(state: TrainState, aux: dict[str, Array]) -> TrainState:
-        """Equation 3."""
-        weight = state.hyper["sensitivity_weight"]
-        felt = weight * SENSITIVITIES[sensitivity] * aux["residual"]
+        # I_i <- I_i + lambda |dL/dx_i| + (1 - lambda) sum_j |w_ij| (eq. 3).
+        felt = sensitivity_weight * SENSITIVITIES[sensitivity] * aux["residual"]
         kernel_in, kernel_out = (state.params[layer]["kernel"] for layer in ("layer_0", "layer_1"))
         ones = jnp.ones(hidden[0])
         importance = {}
@@ -150,37 +148,36 @@ def wast(
             ("input_importance", jnp.abs(kernel_in) @ ones),
             ("output_importance", ones @ jnp.abs(kernel_out)),
         ):
-            now = felt + (1.0 - weight) * strength
+            now = felt + (1.0 - sensitivity_weight) * strength
             importance[name] = state.extra[name] + now if accumulate else now
         return state.replace(extra=importance)
 
-    def change(state: TrainState, key: Array) -> TrainState:
-        params, masks = dict(state.params), dict(state.masks)
-        for name, importance, grow, layer_key in zip(
-            ("layer_0", "layer_1"),
-            (state.extra["input_importance"][:, None], state.extra["output_importance"][None]),
-            (grow_rules.important_inputs, grow_rules.important_outputs),
-            jax.random.split(key),
-            strict=True,
-        ):
-            kernel, mask = params[name]["kernel"], masks[name]["kernel"]
-            layer = Layer(kernel, mask, importance=importance)
-            changed = rewire(layer, DROPS[drop], grow, state.hyper["drop_fraction"], layer_key)
-            params[name] = {**params[name], "kernel": jnp.where(changed.mask, kernel, 0.0)}
-            masks[name] = {**masks[name], "kernel": changed.mask}
-        return state.replace(params=params, masks=masks)
+    def rewired(state: TrainState, key: Array) -> TrainState:
+        importance = {
+            "layer_0": {"kernel": state.extra["input_importance"][:, None]},
+            "layer_1": {"kernel": state.extra["output_importance"][None]},
+        }
+        changed = change(
+            state.params,
+            state.masks,
+            layers_of(state.params, state.masks, importance=importance),
+            DROPS[drop],
+            important_neurons,
+            drop_fraction,
+            jax.nn.initializers.zeros,
+            key,
+        )
+        return state.replace(params=changed.params, masks=changed.masks)
 
     method = Method(
-        name="wast",
+        About(tasks=("reconstruction",)),
         init=init,
         loss=loss,
-        optimizer=optimizer,
+        optimizer=optax.sgd(learning_rate, momentum, nesterov=True),
         predict=predict,
-        score=lambda state: state.extra["input_importance"],
+        select=lambda state: Selection(state.extra["input_importance"]),
         after_step=after_step,
-        input_connections=input_connections,
-        tasks=("reconstruction",),
     )
     if update == "epoch":
-        method = method._replace(after_epoch=lambda state, data, key: change(state, key))
+        method = method._replace(after_epoch=lambda state, data, key: rewired(state, key))
     return method

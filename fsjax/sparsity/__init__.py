@@ -33,7 +33,7 @@ from fsjax.sparsity.optimizer import (
 from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
 from fsjax.sparsity.snip import snip_masks
 from fsjax.sparsity.ste import quantize
-from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, rewire
+from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, needs, rewire
 
 __all__ = [
     "DropRule",
@@ -64,6 +64,7 @@ __all__ = [
     "mask_sparsity",
     "masked_weights",
     "masks_of",
+    "needs",
     "quantize",
     "random_mask",
     "random_subset",

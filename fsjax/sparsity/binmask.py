@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from fsjax.errors import ConfigError
+from fsjax.arguments import NonNegative, Positive, Rate, check
 from fsjax.optimizers import active_between, clip_params, cosine_by_epoch
-from fsjax.sparsity.masks import Where, is_kernel
+from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
 from fsjax.sparsity.ste import quantize
 
 Array = jax.Array
@@ -56,16 +56,11 @@ def init_binmask(weights: PyTree, where: Where = is_kernel, initial: float = 0.3
     Raises:
       ConfigError: if no parameter is chosen, or ``initial`` is below 0.
     """
-    if not initial >= 0:
-        raise ConfigError(f"initial={initial}; masks start open, so choose at least 0")
+    check(NonNegative, initial=initial)
     latents = {
-        "/".join(path): jnp.full(leaf.shape, initial, jnp.float32)
-        for path, leaf in _leaves(weights)
-        if where(path, leaf)
+        name: jnp.full(leaf.shape, initial, jnp.float32)
+        for name, leaf in named_leaves(weights, where).items()
     }
-    if not latents:
-        known = ", ".join("/".join(path) for path, _ in _leaves(weights)[:6])
-        raise ConfigError(f"where() chooses none of the parameters {known}; change it")
     return Masked(weights, latents)
 
 
@@ -73,7 +68,7 @@ def masked_weights(params: Masked) -> PyTree:
     """The parameters times their masks; gradients reach both, straight through the latter."""
 
     def mask(path: Any, leaf: Array) -> Array:
-        latents = params.latents.get("/".join(_names(path)))
+        latents = params.latents.get(name_of(path))
         return leaf if latents is None else leaf * quantize(latents).astype(leaf.dtype)
 
     return jax.tree_util.tree_map_with_path(mask, params.weights)
@@ -116,10 +111,8 @@ def binmask_optimizer(
     Raises:
       ConfigError: for a value outside its range.
     """
-    if not 0 <= warmup < 1:
-        raise ConfigError(f"warmup={warmup}; choose a share from 0 to below 1")
-    if not clip > 0:
-        raise ConfigError(f"clip={clip}; choose a value above 0")
+    check(Rate, warmup=warmup)
+    check(Positive, clip=clip)
     resting = int(warmup * num_epochs)
     schedule = cosine_by_epoch(
         learning_rate, final_learning_rate, num_epochs - resting, steps_per_epoch
@@ -142,12 +135,3 @@ def mask_sparsity(latents: Mapping[str, Array]) -> Array:
     """The share of closed entries of all masks together, a scalar in [0, 1]."""
     size = sum(values.size for values in latents.values())
     return sum(jnp.sum((values < 0).astype(jnp.float32)) for values in latents.values()) / size
-
-
-def _leaves(weights: PyTree) -> list[tuple[tuple[str, ...], Array]]:
-    leaves, _ = jax.tree_util.tree_flatten_with_path(weights)
-    return [(_names(path), leaf) for path, leaf in leaves]
-
-
-def _names(path: Any) -> tuple[str, ...]:
-    return tuple(str(getattr(part, "key", getattr(part, "idx", part))) for part in path)

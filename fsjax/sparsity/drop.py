@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from fsjax.sparsity.kth import random_subset, smallest
-from fsjax.sparsity.topology import Layer, number_to_drop
+from fsjax.sparsity.topology import Layer, needs, number_to_drop
 
 Array = jax.Array
 
@@ -21,6 +21,7 @@ def magnitude(layer: Layer, fraction: Array, key: Array) -> Array:
     return _lowest(jnp.abs(layer.weight), layer, fraction)
 
 
+@needs("importance")
 def magnitude_times_importance(layer: Layer, fraction: Array, key: Array) -> Array:
     """The smallest absolute weight times importance of its neuron (WAST, eq. 4)."""
     del key
@@ -45,6 +46,7 @@ def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
     return dropped
 
 
+@needs("similarity")
 def lowest_similarity(layer: Layer, fraction: Array, key: Array) -> Array:
     """The connections whose neurons are least similar (CTRE, section 5.2)."""
     del key

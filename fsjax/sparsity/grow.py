@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from fsjax.sparsity.kth import largest, random_subset
-from fsjax.sparsity.topology import GrowRule, Layer
+from fsjax.sparsity.topology import GrowRule, Layer, needs, needs_of
 
 Array = jax.Array
 
@@ -29,18 +29,21 @@ def random(layer: Layer, dropped: Array, key: Array) -> Array:
     return random_subset(key, _count(dropped), _free(layer, dropped))
 
 
+@needs("gradient")
 def gradient(layer: Layer, dropped: Array, key: Array) -> Array:
     """The largest absolute gradients of the loss (RigL)."""
     del key
     return largest(jnp.abs(layer.gradient), _count(dropped), _free(layer, dropped))
 
 
+@needs("similarity")
 def similar(layer: Layer, dropped: Array, key: Array) -> Array:
     """The most similar neurons (CTRE, algorithm 1, line 11)."""
     del key
     return largest(layer.similarity, _count(dropped), _free(layer, dropped))
 
 
+@needs("similarity")
 def similar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
     """The most similar neurons; random ones where these were just dropped (CTRE, algorithm 2)."""
     wanted = _count(dropped)
@@ -50,6 +53,7 @@ def similar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
     return grown | rest
 
 
+@needs("similarity")
 def dissimilar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
     """The least similar neurons first: CTRE's ablation "LTH" (section 5.1.2)."""
     return similar_or_random(layer._replace(similarity=-layer.similarity), dropped, key)
@@ -58,6 +62,7 @@ def dissimilar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
 def switched(first: GrowRule, then: GrowRule) -> GrowRule:
     """The rule ``first`` until ``layer.search`` is true, and ``then`` from there on."""
 
+    @needs(*needs_of(first, then))
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:
         # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
         words, impl = jax.random.key_data(key), jax.random.key_impl(key)
@@ -70,6 +75,7 @@ def switched(first: GrowRule, then: GrowRule) -> GrowRule:
     return rule
 
 
+@needs("importance")
 def important_inputs(layer: Layer, dropped: Array, key: Array) -> Array:
     """Free connections of the most important input neurons (WAST, section 3).
 
@@ -81,6 +87,7 @@ def important_inputs(layer: Layer, dropped: Array, key: Array) -> Array:
     return _by_neuron(_free(layer, dropped), layer.importance[:, 0], _count(dropped), axis=0)
 
 
+@needs("importance")
 def important_outputs(layer: Layer, dropped: Array, key: Array) -> Array:
     """As :func:`important_inputs`, for the importance ``(1, O)`` of the output neurons."""
     del key

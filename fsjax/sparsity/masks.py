@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
 from fsjax.sparsity.kth import random_subset
 
@@ -41,7 +42,7 @@ def uniform_counts(shapes: Sequence[Sequence[int]], density: float) -> list[int]
     Raises:
       ConfigError: for a density outside its range.
     """
-    _check_density(density)
+    check(Fraction, density=density)
     return [_whole(density * math.prod(shape), shape) for shape in shapes]
 
 
@@ -58,8 +59,7 @@ def erdos_renyi_counts(shapes: Sequence[Sequence[int]], epsilon: float) -> list[
     Raises:
       ConfigError: for an epsilon that is not above 0.
     """
-    if not epsilon > 0:
-        raise ConfigError(f"epsilon={epsilon}; choose a value above 0")
+    check(Positive, epsilon=epsilon)
     return [_whole(epsilon * (_fan_in(shape) + shape[-1]), shape) for shape in shapes]
 
 
@@ -82,7 +82,7 @@ def erdos_renyi_density_counts(
     Raises:
       ConfigError: for a density outside its range.
     """
-    _check_density(density)
+    check(Fraction, density=density)
     sizes = [math.prod(shape) for shape in shapes]
     raw = [
         (sum(shape) if kernel else sum(shape[-2:])) / math.prod(shape if kernel else shape[-2:])
@@ -181,8 +181,23 @@ def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
     return 1.0 - active / sum(mask.size for mask in chosen)
 
 
+def name_of(path: tuple) -> str:
+    """``Dense_0/kernel`` for the path of a leaf."""
+    return jax.tree_util.keystr(path, simple=True, separator="/")
+
+
+def named_leaves(tree: PyTree, where: Where = is_kernel) -> dict[str, Array]:
+    """The chosen leaves by the name of their path.
+
+    Raises:
+      ConfigError: if none is chosen.
+    """
+    flat = jax.tree.leaves_with_path(tree)
+    return {name_of(flat[i][0]): flat[i][1] for i in masked_leaves(tree, where)}
+
+
 def _names(path: tuple) -> tuple[str, ...]:
-    return tuple(str(getattr(p, "key", getattr(p, "name", getattr(p, "idx", p)))) for p in path)
+    return tuple(name_of((part,)) for part in path)
 
 
 def _fan_in(shape: Sequence[int]) -> int:
@@ -191,8 +206,3 @@ def _fan_in(shape: Sequence[int]) -> int:
 
 def _whole(count: float, shape: Sequence[int]) -> int:
     return min(max(round(count), 1), math.prod(shape))
-
-
-def _check_density(density: float) -> None:
-    if not 0 < density <= 1:
-        raise ConfigError(f"density={density}; choose a value above 0 and at most 1")

@@ -18,24 +18,13 @@ import jax.numpy as jnp
 import optax
 
 from fsjax.errors import ConfigError
-from fsjax.sparsity import drop, grow
-from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, masked_leaves
+from fsjax.sparsity import grow
+from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, name_of
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Layer, rewire
+from fsjax.sparsity.topology import Layer, change, keep_moments, layers_of, needs_of
 
 Array = jax.Array
 PyTree = Any
-
-#: Rules that need more than weights and gradients: the argument of ``update`` with it.
-NEEDS = {
-    drop.lowest_similarity: "similarity",
-    drop.magnitude_times_importance: "importance",
-    grow.similar: "similarity",
-    grow.similar_or_random: "similarity",
-    grow.dissimilar_or_random: "similarity",
-    grow.important_inputs: "importance",
-    grow.important_outputs: "importance",
-}
 
 
 class SparseState(NamedTuple):
@@ -127,29 +116,41 @@ def sparse(
             moves, after = train()
             return moves, SparseState(step, state.key, state.masks, after)
 
-        layers = _layers(recipe, params, state.masks, gradients, similarity, importance, where)
+        given = {"gradient": gradients, "similarity": similarity, "importance": importance}
+        layers = layers_of(params, state.masks, where, **given)
+        for name, layer in layers.items():
+            _check_layer(recipe, layer, name)
 
         # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
         words = jax.random.key_data(jax.random.fold_in(state.key, step))
         impl = jax.random.key_impl(state.key)
 
-        def change(moves: PyTree, after: optax.OptState) -> tuple[PyTree, optax.OptState, PyTree]:
+        def rewired(moves: PyTree, after: optax.OptState) -> tuple[PyTree, optax.OptState, PyTree]:
             weights = apply_masks(optax.apply_updates(params, moves), state.masks)
-            p, q, u, masks = (jax.tree.leaves(t) for t in (params, weights, moves, state.masks))
-            kept = [jnp.ones(mask.shape, bool) for mask in masks]
-            keys = jax.random.split(jax.random.wrap_key_data(words, impl=impl), (len(layers), 2))
-            for (i, layer), (key_rewire, key_init) in zip(layers.items(), keys, strict=True):
-                layer = layer._replace(weight=q[i], search=search)
-                fraction = recipe.fraction_at(step)
-                masks[i], new = rewire(layer, recipe.drop, recipe.grow, fraction, key_rewire)
-                kept[i] = masks[i] & ~new
-                initial = recipe.grow_init(key_init, q[i].shape, q[i].dtype)
-                q[i] = jnp.where(new, initial, jnp.where(kept[i], q[i], 0))
-                # p + (q - p) is exactly q where p or q is 0.
-                u[i] = jnp.where(kept[i], u[i], q[i] - p[i]).astype(u[i].dtype)
-            unflatten = jax.tree.structure(params).unflatten
-            after = _keep_moments(inner, after, inner.init(unflatten(q)), unflatten(kept))
-            return unflatten(u), after, unflatten(masks)
+            moved = layers_of(weights, state.masks, where)
+            changed = change(
+                weights,
+                state.masks,
+                {
+                    name: layer._replace(weight=moved[name].weight, search=search)
+                    for name, layer in layers.items()
+                },
+                recipe.drop,
+                recipe.grow,
+                recipe.fraction_at(step),
+                recipe.grow_init,
+                jax.random.wrap_key_data(words, impl=impl),
+            )
+            # p + (q - p) is exactly q where p or q is 0.
+            moves = jax.tree.map(
+                lambda kept, u, q, p: jnp.where(kept, u, q - p).astype(u.dtype),
+                changed.kept,
+                moves,
+                changed.params,
+                params,
+            )
+            after = keep_moments(inner, after, inner.init(changed.params), changed.kept)
+            return moves, after, changed.masks
 
         due = step % recipe.every == 0
         if recipe.end_step is not None:
@@ -164,12 +165,12 @@ def sparse(
                 stepped,
             )
             moves, after, masks = jax.lax.cond(
-                due, lambda: change(still, before), lambda: (*train(), state.masks)
+                due, lambda: rewired(still, before), lambda: (*train(), state.masks)
             )
         else:
             moves, after = train()
             moves, after, masks = jax.lax.cond(
-                due, lambda: change(moves, after), lambda: (moves, after, state.masks)
+                due, lambda: rewired(moves, after), lambda: (moves, after, state.masks)
             )
         return moves, SparseState(step, state.key, masks, after)
 
@@ -217,7 +218,7 @@ def with_masks(opt_state: PyTree, masks: PyTree) -> PyTree:
     ):
         if jnp.shape(new) != old.shape:
             raise ConfigError(
-                f"the mask of {_name(path)} has shape {jnp.shape(new)}; it must be {old.shape}"
+                f"the mask of {name_of(path)} has shape {jnp.shape(new)}; it must be {old.shape}"
             )
     masks = jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
     return jax.tree.map(
@@ -231,49 +232,16 @@ def _is_sparse(node: Any) -> bool:
     return isinstance(node, SparseState)
 
 
-def _name(path: tuple) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
-
-
-def _layers(
-    recipe: Recipe,
-    params: PyTree,
-    masks: PyTree,
-    gradients: PyTree,
-    similarity: PyTree | None,
-    importance: PyTree | None,
-    where: Where,
-) -> dict[int, Layer]:
-    """What the rules see of every masked leaf, by its position among the leaves."""
-    given = {
-        what: {_name(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
-        for what, tree in (("similarity", similarity), ("importance", importance))
-    }
-    flat = jax.tree.leaves_with_path(params)
-    mask, gradient = jax.tree.leaves(masks), jax.tree.leaves(gradients)
-    layers = {}
-    for i in masked_leaves(params, where):
-        name, weight = _name(flat[i][0]), flat[i][1]
-        layers[i] = Layer(
-            weight,
-            mask[i],
-            gradient[i],
-            **{what: leaves.get(name) for what, leaves in given.items()},
-        )
-        _check_layer(recipe, layers[i], name)
-    return layers
-
-
 def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     shape = layer.weight.shape
     for rule in (recipe.drop, recipe.grow):
-        what = NEEDS.get(rule)
-        if what is not None and getattr(layer, what) is None:
-            raise ConfigError(
-                f"the rule {rule.__name__} needs {what} of {name}; pass "
-                f"tx.update(grads, opt_state, params, {what}=tree) with an array at its path, or "
-                "leave this parameter out with the path filter `where`"
-            )
+        for what in needs_of(rule):
+            if getattr(layer, what) is None:
+                raise ConfigError(
+                    f"the rule {rule.__name__} needs {what} of {name}; pass "
+                    f"tx.update(grads, opt_state, params, {what}=tree) with an array at its path, "
+                    "or leave this parameter out with the path filter `where`"
+                )
         if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
             raise ConfigError(
                 f"the rule {rule.__name__} is for matrices, and {name} has shape {shape}; leave "
@@ -290,37 +258,3 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
         raise ConfigError(
             f"importance of {name} has shape {layer.importance.shape}; it must broadcast to {shape}"
         )
-
-
-def _keep_moments(
-    inner: optax.GradientTransformation, state: PyTree, fresh: PyTree, kept: PyTree
-) -> PyTree:
-    """The state where connections were kept, and its initial value elsewhere.
-
-    Args:
-      inner: the optimiser.
-      state: its state.
-      fresh: its initial state, of the same structure.
-      kept: bool arrays in the structure of the parameters.
-    """
-    # kept in place of every copy of the parameters, and True in place of everything else
-    selected = optax.tree.map_params(
-        inner,
-        lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
-        state,
-        kept,
-        transform_non_params=lambda _: True,
-        is_leaf=_is_masked_out,
-    )
-
-    def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
-        # Factored moments have no entry for each connection.
-        if keep is True or keep.shape != old.shape:
-            return old
-        return jnp.where(keep, old, initial)
-
-    return jax.tree.map(choose, selected, state, fresh)
-
-
-def _is_masked_out(node: Any) -> bool:
-    return isinstance(node, optax.MaskedNode)

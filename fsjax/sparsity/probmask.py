@@ -27,10 +27,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from fsjax.errors import ConfigError
+from fsjax.arguments import Fraction, Positive, check
 from fsjax.optimizers import active_between, cosine_by_epoch
 from fsjax.sparsity.kth import largest
-from fsjax.sparsity.masks import Where, is_kernel
+from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
 
 Array = jax.Array
 PyTree = Any
@@ -70,17 +70,12 @@ def init_probmask(weights: PyTree, where: Where = is_kernel, initial: float = 1.
     Raises:
       ConfigError: if no parameter is chosen, or ``initial`` is outside its range.
     """
-    if not 0 < initial <= 1:
-        raise ConfigError(f"initial={initial}; choose a value above 0 and at most 1")
-    leaves, _ = jax.tree_util.tree_flatten_with_path(weights)
-    chosen = {_name(path): leaf.shape for path, leaf in leaves if where(_names(path), leaf)}
+    check(Fraction, initial=initial)
     # In the order that JAX gives to a dict, so that samples are the same inside jit.
     probabilities = {
-        path: jnp.full(shape, initial, jnp.float32) for path, shape in sorted(chosen.items())
+        name: jnp.full(leaf.shape, initial, jnp.float32)
+        for name, leaf in sorted(named_leaves(weights, where).items())
     }
-    if not probabilities:
-        known = ", ".join(_name(path) for path, _ in leaves[:6])
-        raise ConfigError(f"where() chooses none of the parameters {known}; change it")
     return Probable(weights, probabilities)
 
 
@@ -142,7 +137,7 @@ def times_masks(weights: PyTree, masks: ByPath) -> PyTree:
     """The parameters times their masks; those without a mask stay as they are."""
 
     def mask(path: Any, leaf: Array) -> Array:
-        found = masks.get(_name(path))
+        found = masks.get(name_of(path))
         return leaf if found is None else leaf * found.astype(leaf.dtype)
 
     return jax.tree_util.tree_map_with_path(mask, weights)
@@ -216,9 +211,7 @@ def probmask_optimizer(
     Raises:
       ConfigError: for a value outside its range.
     """
-    for name, value in (("learning_rate", learning_rate), ("max_norm", max_norm)):
-        if value is not None and not value > 0:
-            raise ConfigError(f"{name}={value}; choose a value above 0")
+    check(Positive | None, learning_rate=learning_rate, max_norm=max_norm)
     schedule = cosine_by_epoch(learning_rate, 0.0, num_epochs + 1, steps_per_epoch)
     end = None if end_epoch is None else end_epoch * steps_per_epoch
     both = optax.partition(
@@ -252,11 +245,3 @@ def _unflat(flat: Array, like: ByPath) -> dict[str, Array]:
         path: part.reshape(leaf.shape)
         for part, (path, leaf) in zip(parts, like.items(), strict=True)
     }
-
-
-def _name(path: Any) -> str:
-    return "/".join(_names(path))
-
-
-def _names(path: Any) -> tuple[str, ...]:
-    return tuple(str(getattr(part, "key", getattr(part, "idx", part))) for part in path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import optax
@@ -41,8 +42,8 @@ class Recipe:
       epsilon: above 0; a layer gets ``epsilon (n_in + n_out)`` connections.
       distribution: of the density over the layers: ``"uniform"``, ``"er"`` or ``"erk"``
         (Erdos-Renyi without and with the spatial dimensions of convolutions).
-      drop: drop rule; ``None``, with ``grow=None``, keeps the initial connections.
-      grow: grow rule.
+      drop: drop rule; ``None`` keeps the initial connections.
+      grow: grow rule; ``None`` only drops, so that the connections become fewer.
       fraction: share of the active connections that is replaced, in [0, 1]: a number, which may
         be traced, or an Optax schedule of the step.
       every: steps between two changes; the first is at step ``every``, counted from 1.
@@ -74,8 +75,8 @@ class Recipe:
         if self.distribution not in _DISTRIBUTIONS:
             help_ = nearest(self.distribution, _DISTRIBUTIONS)
             raise ConfigError(f"distribution={self.distribution!r}; {help_}")
-        if (self.drop is None) != (self.grow is None):
-            raise ConfigError("a drop rule needs a grow rule; give both or none")
+        if self.drop is None and self.grow is not None:
+            raise ConfigError("a grow rule needs a drop rule, which tells how many to grow")
         if isinstance(self.fraction, numbers.Real) and not 0 <= self.fraction <= 1:
             raise ConfigError(f"fraction={self.fraction}; choose a value from 0 to 1")
         check_whole("every", self.every)
@@ -94,49 +95,27 @@ class Recipe:
         return self.fraction(step) if callable(self.fraction) else self.fraction
 
 
-def static(
-    density: float | None = None, *, epsilon: float | None = None, distribution: str = "erk"
-) -> Recipe:
-    """Random connections that never change."""
-    return Recipe(density=density, epsilon=epsilon, distribution=distribution)
+def static(density: float | None = None, **options: Any) -> Recipe:
+    """Random connections that never change. Arguments as in :class:`Recipe`."""
+    return Recipe(density=density, **options)
 
 
-def evolutionary(
-    density: float | None = None,
-    *,
-    epsilon: float | None = None,
-    distribution: str = "erk",
-    every: int = 100,
-    end_step: int | None = None,
-    fraction: float = 0.3,
-    grow_init: Initializer = jax.nn.initializers.zeros,
-) -> Recipe:
+def evolutionary(density: float | None = None, **options: Any) -> Recipe:
     """SET, sparse evolutionary training (Mocanu et al. 2018).
 
     The positive and the negative weights nearest 0 go, random connections come. Arguments as in
     :class:`Recipe`.
     """
-    return Recipe(
-        density=density,
-        epsilon=epsilon,
-        distribution=distribution,
-        drop=drop_rules.per_sign,
-        grow=grow_rules.random,
-        fraction=fraction,
-        every=every,
-        end_step=end_step,
-        grow_init=grow_init,
-    )
+    rules = {"drop": drop_rules.per_sign, "grow": grow_rules.random}
+    return Recipe(density=density, **{**rules, **options})
 
 
 def rigl(
     density: float | None = None,
     *,
-    epsilon: float | None = None,
-    distribution: str = "erk",
-    every: int = 100,
-    end_step: int | None = None,
     fraction: float = 0.3,
+    end_step: int | None = None,
+    **options: Any,
 ) -> Recipe:
     """RigL (Evci et al. 2020): the smallest weights go, the largest gradients come.
 
@@ -145,41 +124,19 @@ def rigl(
     """
     # f/2 (1 + cos(pi t / T_end))
     decayed = fraction if end_step is None else optax.cosine_decay_schedule(fraction, end_step)
-    return Recipe(
-        density=density,
-        epsilon=epsilon,
-        distribution=distribution,
-        drop=drop_rules.magnitude,
-        grow=grow_rules.gradient,
-        fraction=decayed,
-        every=every,
-        end_step=end_step,
-        replaces_step=True,
-    )
+    rules = {"drop": drop_rules.magnitude, "grow": grow_rules.gradient, "replaces_step": True}
+    return Recipe(density=density, fraction=decayed, end_step=end_step, **{**rules, **options})
 
 
-def ctre_sim(
-    density: float | None = None,
-    *,
-    epsilon: float | None = None,
-    distribution: str = "erk",
-    every: int = 100,
-    end_step: int | None = None,
-    fraction: float = 0.2,
-) -> Recipe:
+def ctre_sim(density: float | None = None, *, fraction: float = 0.2, **options: Any) -> Recipe:
     """CTRE-sim (CTRE, algorithm 2): the smallest weights go, connections of similar neurons come.
 
     New weights start uniform within ``sqrt(6 / n_in)``, as in the authors' code. The paper sets
     ``epsilon`` and makes one change in each epoch. Arguments as in :class:`Recipe`.
     """
-    return Recipe(
-        density=density,
-        epsilon=epsilon,
-        distribution=distribution,
-        drop=drop_rules.magnitude,
-        grow=grow_rules.similar_or_random,
-        fraction=fraction,
-        every=every,
-        end_step=end_step,
-        grow_init=jax.nn.initializers.he_uniform(),
-    )
+    rules = {
+        "drop": drop_rules.magnitude,
+        "grow": grow_rules.similar_or_random,
+        "grow_init": jax.nn.initializers.he_uniform(),
+    }
+    return Recipe(density=density, fraction=fraction, **{**rules, **options})

@@ -15,21 +15,21 @@ class PhaseState(NamedTuple):
     """State of :func:`adam_then_sgd`.
 
     Attributes:
-      hyperparams: ``learning_rate`` of the current phase.
       adaptive: bool, whether the phase is Adam's.
       count: int32, steps in the current phase.
       moment: Adam's first moment, or the momentum buffer.
       square: Adam's second moment; at rest in the second phase.
     """
 
-    hyperparams: dict[str, Array]
     adaptive: Array
     count: Array
     moment: PyTree
     square: PyTree
 
 
-def adam_then_sgd(learning_rate: float, momentum: float) -> optax.GradientTransformation:
+def adam_then_sgd(
+    learning_rate: float, second_learning_rate: float, momentum: float
+) -> optax.GradientTransformation:
     """Adam (0.9, 0.999, 1e-8), and after :func:`to_sgd` gradient descent with momentum.
 
     Both are one formula with traced coefficients: a step is a single pass over the parameters,
@@ -37,13 +37,13 @@ def adam_then_sgd(learning_rate: float, momentum: float) -> optax.GradientTransf
 
     Args:
       learning_rate: of Adam.
+      second_learning_rate: of gradient descent.
       momentum: of gradient descent; not Nesterov's.
     """
 
     def init(params: PyTree) -> PhaseState:
         zeros = jax.tree.map(jnp.zeros_like, params)
-        rate = {"learning_rate": jnp.asarray(learning_rate, jnp.float32)}
-        return PhaseState(rate, jnp.ones((), bool), jnp.zeros((), jnp.int32), zeros, zeros)
+        return PhaseState(jnp.ones((), bool), jnp.zeros((), jnp.int32), zeros, zeros)
 
     def update(
         grads: PyTree, state: PhaseState, params: PyTree | None = None
@@ -58,8 +58,7 @@ def adam_then_sgd(learning_rate: float, momentum: float) -> optax.GradientTransf
         square = jax.tree.map(
             lambda s, g: decay_square * s + gain_square * jnp.square(g), state.square, grads
         )
-        rate = state.hyperparams["learning_rate"]
-        rate = jnp.where(adaptive, rate / (1 - 0.9**count), rate)
+        rate = jnp.where(adaptive, learning_rate / (1 - 0.9**count), second_learning_rate)
         unbias = 1 / (1 - 0.999**count)
 
         def move(m: Array, s: Array) -> Array:
@@ -71,11 +70,6 @@ def adam_then_sgd(learning_rate: float, momentum: float) -> optax.GradientTransf
     return optax.GradientTransformation(init, update)
 
 
-def to_sgd(state: PhaseState, learning_rate: Array, when: Array) -> PhaseState:
+def to_sgd(state: PhaseState, when: Array) -> PhaseState:
     """Enters the second phase of :func:`adam_then_sgd` where ``when`` (bool) is true."""
-    rate = jnp.where(when, learning_rate, state.hyperparams["learning_rate"])
-    return state._replace(
-        hyperparams={"learning_rate": rate},
-        adaptive=state.adaptive & ~when,
-        count=jnp.where(when, 0, state.count),
-    )
+    return state._replace(adaptive=state.adaptive & ~when, count=jnp.where(when, 0, state.count))

@@ -16,62 +16,59 @@ from fsjax.sparsity.hier_prox import hier_prox
 FIRST_TRIAL, TRIAL_TOLERANCE, TRIAL_STEPS, START_DIVISOR = 1e-6, 1e-5, 10_000, 10.0
 
 
+class Pace(NamedTuple):
+    """When the dense phase, and a lambda, are over: pairs of both.
+
+    Attributes:
+      patience: epochs without improvement.
+      limit: most epochs.
+      tolerance: an improvement is below this share of the best value.
+    """
+
+    patience: tuple[int, int]
+    limit: tuple[int, int]
+    tolerance: Array | float
+
+
 class Path(NamedTuple):
-    """Where a run is on its path, and what it has seen (``TrainState.extra``).
+    """Where a run is on its path, and what it has seen (``TrainState.log``).
 
     Attributes:
       penalty: float32, the current lambda; 0 in the dense phase.
       started: bool, whether the dense phase is over.
-      finished: bool, whether the path has reached its end.
       epochs: int32, epochs at the current lambda (or in the dense phase).
       waited: int32, the last ones of them without improvement.
       best: float32, the objective that has to be improved on.
       vanished: ``(D,)`` lambda at which each feature left; infinite for those that are in.
       last_seen: ``(D,)`` float32, the last epoch after which each feature was in.
-      chosen: parameters when no more than K features were in for the first time, for paths that
-        go on from there; else ``()``.
-      has_chosen: bool, whether ``chosen`` is set.
     """
 
     penalty: Array
     started: Array
-    finished: Array
     epochs: Array
     waited: Array
     best: Array
     vanished: Array
     last_seen: Array
-    chosen: PyTree
-    has_chosen: Array
 
 
-def first_path(params: PyTree, keeps: bool, spec: Spec) -> Path:
-    """The dense phase, before its first epoch.
-
-    Args:
-      params: of the network, with ``skip`` ``(D, C)``.
-      keeps: whether the path goes on from K features and has to keep the network that had them.
-      spec: tells the number of features, or groups.
-    """
-    features = spec.num_units
-    none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+def first_path(spec: Spec) -> Path:
+    """The dense phase, before its first epoch."""
+    none = jnp.zeros((), jnp.int32)
     return Path(
         penalty=jnp.zeros((), jnp.float32),
-        started=no,
-        finished=no,
+        started=jnp.zeros((), bool),
         epochs=none,
         waited=none,
         best=jnp.full((), jnp.inf, jnp.float32),
-        vanished=jnp.full((features,), jnp.inf, jnp.float32),
-        last_seen=jnp.zeros((features,), jnp.float32),
-        chosen=params if keeps else (),
-        has_chosen=no,
+        vanished=jnp.full((spec.num_units,), jnp.inf, jnp.float32),
+        last_seen=jnp.zeros((spec.num_units,), jnp.float32),
     )
 
 
 def record(state: TrainState) -> Path:
     """The path with what this epoch tells: which features are in."""
-    path, inside = state.extra, _selected(state.params, state.spec.groups)
+    path, inside = state.log, _selected(state.params, state.spec.groups)
     left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
     return path._replace(
         vanished=jnp.where(inside, jnp.inf, left),
@@ -79,51 +76,34 @@ def record(state: TrainState) -> Path:
     )
 
 
-def judge(
-    path: Path, state: TrainState, patience: tuple[int, int], limit: tuple[int, int]
-) -> tuple[Path, Array]:
+def judge(path: Path, state: TrainState, pace: Pace) -> tuple[Path, Array]:
     """Counts an epoch.
 
     Args:
       path: where the run is.
       state: after the epoch.
-      patience: epochs without improvement that end the dense phase, and a lambda.
-      limit: most epochs of the dense phase, and of a lambda.
+      pace: when a phase is over.
 
     Returns:
       The path, and whether (bool) the epoch is the last one at this lambda or of the dense phase.
     """
     norms = skip_norms(state.params, state.spec.groups)
     objective = state.value + path.penalty * jnp.sum(norms)
-    improved = objective < state.hyper["tolerance"] * path.best
+    improved = objective < pace.tolerance * path.best
     path = path._replace(
         epochs=path.epochs + 1,
         waited=jnp.where(improved, 0, path.waited + 1),
         best=jnp.where(improved, objective, path.best),
     )
     most_waited, most_epochs = (
-        jnp.where(path.started, on_path, dense) for dense, on_path in (patience, limit)
+        jnp.where(path.started, on_path, dense) for dense, on_path in (pace.patience, pace.limit)
     )
     return path, (path.waited >= most_waited) | (path.epochs >= most_epochs)
 
 
-def choose(path: Path, state: TrainState, over: Array, most: int) -> Path:
-    """Copies the parameters when at most so many features are in at the end of a lambda.
-
-    The first such parameters stay.
-
-    Args:
-      path: of a run that keeps them, see :func:`first_path`.
-      state: after the epoch.
-      over: bool, whether the lambda is over.
-      most: K.
-    """
-    now = over & path.started & ~path.has_chosen & (count_selected(state) <= most)
-    chosen = jax.tree.map(lambda new, old: jnp.where(now, new, old), state.params, path.chosen)
-    return path._replace(chosen=chosen, has_chosen=path.has_chosen | now)
-
-
-def next_lambda(path: Path, state: TrainState, over: Array, first: Array, until: int) -> Path:
+def next_lambda(
+    path: Path, state: TrainState, over: Array, first: Array, until: int, multiplier: Array
+) -> tuple[Path, Array]:
     """Goes to the next lambda, or ends the path.
 
     Args:
@@ -132,39 +112,35 @@ def next_lambda(path: Path, state: TrainState, over: Array, first: Array, until:
       over: bool, whether the lambda is over, or the dense phase; where false nothing changes.
       first: the lambda that follows the dense phase.
       until: the path ends when at most so many features are in.
+      multiplier: from one lambda to the next.
+
+    Returns:
+      The path, and whether (bool) it has ended.
     """
     finished = over & path.started & (count_selected(state) <= until)
     growing = over & ~finished
-    following = jnp.where(path.started, path.penalty * state.hyper["path_multiplier"], first)
+    following = jnp.where(path.started, path.penalty * multiplier, first)
     penalty = jnp.where(growing, following, path.penalty)
     # The same weights under the new lambda are what has to be improved on.
     objective = state.value + penalty * jnp.sum(skip_norms(state.params, state.spec.groups))
-    return path._replace(
+    path = path._replace(
         penalty=penalty,
         started=path.started | over,
-        finished=finished,
         epochs=jnp.where(growing, 0, path.epochs),
         waited=jnp.where(growing, 0, path.waited),
         best=jnp.where(growing, objective, path.best),
     )
+    return path, finished
 
 
-def put_back(state: TrainState) -> TrainState:
-    """The chosen parameters, once nothing more will be trained."""
-    path = state.extra
-    now = path.has_chosen & (path.finished | (state.epoch >= state.spec.num_epochs))
-    params = jax.tree.map(lambda new, old: jnp.where(now, new, old), path.chosen, state.params)
-    return state.replace(params=params)
-
-
-def first_lambda(state: TrainState, wanted: Array) -> Array:
+def first_lambda(state: TrainState, wanted: Array, hierarchy: Array, rate: Array) -> Array:
     """The lambda after the dense phase: :func:`automatic_start` by the step size, and a tenth.
 
     It means nothing where ``wanted`` (bool) is false.
     """
     skip, kernel = (by_group(state.params[name], state.spec.groups) for name in ("skip", "kernel"))
-    strength = automatic_start(skip, kernel, state.hyper["hierarchy"], state.feature_mask, wanted)
-    return strength / state.hyper["path_learning_rate"] / START_DIVISOR
+    strength = automatic_start(skip, kernel, hierarchy, state.feature_mask, wanted)
+    return strength / rate / START_DIVISOR
 
 
 def automatic_start(

@@ -1,13 +1,13 @@
 """What the methods around an ordinary network share: the network, its optimiser, its options.
 
 The options are those of :class:`NetworkOptions`; BinMask, STG, ProbMask and the plain network take
-them all as further keyword arguments.
+them all as further keyword arguments, checked by their annotations.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +15,27 @@ import optax
 from flax import linen as nn
 
 from fsjax import tasks
-from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.arguments import (
+    STATIC,
+    TERM,
+    NonNegative,
+    Positive,
+    Rate,
+    Whole,
+    Widths,
+    takes_part,
+)
+from fsjax.errors import ConfigError
 from fsjax.method import Array, Batch, PyTree, Spec
-from fsjax.methods.arguments import checked_arguments
-from fsjax.nets import NETWORKS, build_network
+from fsjax.nets import build_network
 from fsjax.optimizers import cosine_by_epoch
-
-OPTIMIZERS = ("sgd", "adam", "adamw")
 
 #: The first dense layer of the multilayer perceptrons, which sees the inputs.
 FIRST_LAYER = "FanInDense_0"
+
+
+#: How they are trained by default (BinMask, section 4.1).
+TRAINING = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
 
 
 @dataclass(frozen=True)
@@ -49,58 +60,20 @@ class NetworkOptions:
       finetune_learning_rate: in the first of them.
     """
 
-    network: str = "mlp"
-    hidden: tuple[int, ...] = (64, 20)
-    activation: str = "tanh"
+    network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp"
+    hidden: Widths = (64, 20)
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "tanh"
     batch_norm: bool = False
     layer_norm: bool = False
-    dropout: float = 0.0
-    optimizer: str = "sgd"
-    learning_rate: float = 0.1
-    final_learning_rate: float | None = 1e-5
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    l1: float = 0.0
-    finetune_epochs: int = 0
-    finetune_learning_rate: float = 0.01
-
-    def __post_init__(self) -> None:
-        annotations = {field.name: str(field.type) for field in fields(self)}
-        for name, value in checked_arguments(annotations, vars(self)).items():
-            object.__setattr__(self, name, value)
-        if self.network not in NETWORKS:
-            raise ConfigError(f"network={self.network!r}: {nearest(self.network, NETWORKS)}")
-        check_whole("finetune_epochs", self.finetune_epochs, least=0)
-        if self.optimizer not in OPTIMIZERS:
-            raise ConfigError(
-                f"optimizer={self.optimizer!r}: {nearest(self.optimizer, OPTIMIZERS)}"
-            )
-        for name in ("learning_rate", "finetune_learning_rate"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name}={getattr(self, name)}; choose a value above 0")
-        for name in ("weight_decay", "l1", "final_learning_rate"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise ConfigError(f"{name}={value}; choose a value from 0")
-        for name in ("momentum", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)}; choose a value from 0 to below 1")
-        # Finds what the modules refuse, such as an unknown activation.
-        if self.network == "mlp":
-            self._module(2, None, "C")
-
-    def _module(self, num_outputs: int, image_shape: Any, image_order: str) -> nn.Module:
-        return build_network(
-            self.network,
-            num_outputs,
-            hidden=self.hidden,
-            activation=self.activation,
-            batch_norm=self.batch_norm,
-            layer_norm=self.layer_norm,
-            dropout=self.dropout,
-            image_shape=image_shape,
-            image_order=image_order,
-        )
+    dropout: Annotated[Rate, STATIC] = 0.0
+    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
+    learning_rate: Positive = 0.1
+    final_learning_rate: NonNegative | None = 1e-5
+    momentum: Rate = 0.9
+    weight_decay: NonNegative = 5e-4
+    l1: Annotated[NonNegative, TERM] = 0.0
+    finetune_epochs: Whole = 0
+    finetune_learning_rate: Positive = 0.01
 
     def module(self, spec: Spec) -> nn.Module:
         """The Flax module for a run.
@@ -108,7 +81,17 @@ class NetworkOptions:
         Raises:
           ConfigError: if a convolutional network meets data without images.
         """
-        return self._module(spec.num_outputs, spec.image_shape, spec.image_order)
+        return build_network(
+            self.network,
+            spec.num_outputs,
+            hidden=self.hidden,
+            activation=self.activation,
+            batch_norm=self.batch_norm,
+            layer_norm=self.layer_norm,
+            dropout=self.dropout,
+            image_shape=spec.image_shape,
+            image_order=spec.image_order,
+        )
 
     def mask_epochs(self, spec: Spec) -> int:
         """Epochs before fine-tuning.
@@ -132,7 +115,7 @@ class NetworkOptions:
             last = self.final_learning_rate
             if last is None:
                 return optax.constant_schedule(first)
-            return cosine_by_epoch(first, min(last, first), num_epochs, steps)
+            return cosine_by_epoch(first, jnp.minimum(last, first), num_epochs, steps)
 
         rate = schedule(self.learning_rate, epochs)
         if self.finetune_epochs:
@@ -145,7 +128,7 @@ class NetworkOptions:
 
     def init(self, key: Array, spec: Spec) -> tuple[PyTree, PyTree]:
         """Weights and batch statistics (``{}`` where there are none)."""
-        variables = self.module(spec).init(key, jnp.zeros((1, spec.num_features)))
+        variables = self.module(spec).init(key, jnp.zeros((1, spec.num_columns)))
         return variables["params"], variables.get("batch_stats", {})
 
     def train(
@@ -165,7 +148,7 @@ class NetworkOptions:
             mutable=["batch_stats"],
         )
         loss = tasks.loss(spec.task, outputs, batch.y, batch.weight)
-        if self.l1:
+        if takes_part(self.l1):
             loss += self.l1 * sum(jnp.sum(jnp.abs(w)) for w in kernels(weights))
         return loss, outputs, changed.get("batch_stats", stats)
 
@@ -194,19 +177,6 @@ class NetworkOptions:
         if self.network != "mlp":
             return jnp.zeros((num_features,))
         return jnp.sum(jnp.abs(weights[FIRST_LAYER]["Dense_0"]["kernel"]), axis=1)
-
-
-def network_options(**options: Any) -> NetworkOptions:
-    """The options by name.
-
-    Raises:
-      ConfigError: for an unknown name or a value outside its range.
-    """
-    known = [field.name for field in fields(NetworkOptions)]
-    for name in options:
-        if name not in known:
-            raise ConfigError(f"unknown option {name!r}: {nearest(name, known)}")
-    return replace(NetworkOptions(), **options)
 
 
 def kernels(weights: PyTree) -> list[Array]:

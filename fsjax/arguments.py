@@ -1,0 +1,208 @@
+"""Arguments of methods: what their annotations mean, and how values are checked by them.
+
+An annotation says all there is to know about an argument: its type, its range, and whether it
+shapes the program. Floats are traced unless they are marked :data:`STATIC`, so that another
+learning rate or penalty compiles nothing; everything else is structure.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import jax
+import numpy as np
+
+from fsjax.errors import ConfigError, check_flag, check_whole, is_number, nearest
+
+
+@dataclass(frozen=True)
+class Within:
+    """A range of numbers.
+
+    Attributes:
+      least, above: the lower end, included or not; at most one of them.
+      most, below: the upper end, included or not; at most one of them.
+    """
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+
+    def contains(self, value: float) -> bool:
+        """Whether a number is in the range; NaN never is."""
+        return (
+            (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+            and not math.isnan(value)
+        )
+
+    def __str__(self) -> str:
+        low = f"from {self.least:g}" if self.above is None else f"above {self.above:g}"
+        if self.most is not None:
+            return f"{low} to {self.most:g}"
+        return low if self.below is None else f"{low} to below {self.below:g}"
+
+
+#: Marks a float that shapes the program, such as a density.
+STATIC = "static"
+
+#: Marks the weight of a term that a weight of 0 leaves out of the program; see :func:`takes_part`.
+TERM = "term"
+
+#: Marks a sequence that may not be empty.
+FILLED = "filled"
+
+Positive = Annotated[float, Within(above=0)]
+NonNegative = Annotated[float, Within(least=0)]
+Share = Annotated[float, Within(least=0, most=1)]
+Rate = Annotated[float, Within(least=0, below=1)]
+Fraction = Annotated[float, Within(above=0, most=1)]
+Count = Annotated[int, Within(least=1)]
+Whole = Annotated[int, Within(least=0)]
+Widths = Sequence[int]
+Layers = Annotated[Sequence[int], FILLED]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an annotation says.
+
+    Attributes:
+      base: ``bool``, ``int``, ``float``, ``str``, ``Literal``, ``Sequence``, or ``None`` for what
+        is not checked.
+      optional: whether ``None`` is allowed.
+      choices: the values of a ``Literal``.
+      marks: ranges and marks of ``Annotated``.
+    """
+
+    base: Any
+    optional: bool = False
+    choices: tuple[Any, ...] = ()
+    marks: tuple[Any, ...] = ()
+
+    @property
+    def traced(self) -> bool:
+        """Whether values are data of the program and not part of its structure."""
+        return self.base is float and STATIC not in self.marks
+
+
+def kind_of(annotation: Any) -> Kind:
+    """What an annotation says, as a type."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        members = [one for one in get_args(annotation) if one is not type(None)]
+        if len(members) != 1:
+            return Kind(None)
+        inner = kind_of(members[0])
+        return Kind(inner.base, True, inner.choices, inner.marks)
+    if get_origin(annotation) is Annotated:
+        inner = kind_of(annotation.__origin__)
+        return Kind(
+            inner.base, inner.optional, inner.choices, inner.marks + annotation.__metadata__
+        )
+    if get_origin(annotation) is Literal:
+        return Kind(Literal, choices=get_args(annotation))
+    if get_origin(annotation) in (Sequence, tuple) and int in get_args(annotation):
+        return Kind(Sequence)
+    return Kind(annotation if annotation in (bool, int, float, str) else None)
+
+
+def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
+    """What the annotations of a function, or of a dataclass, say, by argument."""
+    hints = get_type_hints(function, include_extras=True)
+    return {name: kind_of(hint) for name, hint in hints.items() if name != "return"}
+
+
+def checked(name: str, value: Any, kind: Kind) -> Any:
+    """The value in plain Python types; tracers, which were checked before, pass.
+
+    Args:
+      name: what the argument is called.
+      value: what was given. Lists become tuples.
+      kind: what its annotation says.
+
+    Raises:
+      ConfigError: for another type, or a value out of its range.
+    """
+    if isinstance(value, jax.core.Tracer):
+        return value
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    if value is None and kind.optional:
+        return None
+    if kind.base is bool:
+        return check_flag(name, value)
+    if kind.base is Literal:
+        return _choice(name, value, kind)
+    if kind.base is Sequence:
+        return _widths(name, value, filled=FILLED in kind.marks)
+    if kind.base in (int, float):
+        return _number(name, value, kind)
+    if kind.base is str and not isinstance(value, str):
+        raise ConfigError(f"{name}={value!r}; give text")
+    return _frozen(value)
+
+
+def check(annotation: Any, **values: Any) -> None:
+    """Checks values by an annotation.
+
+    Raises:
+      ConfigError: for the first one of another type or out of the range; tracers pass.
+    """
+    for name, value in values.items():
+        checked(name, value, kind_of(annotation))
+
+
+def _choice(name: str, value: Any, kind: Kind) -> Any:
+    if not isinstance(value, str) or value not in kind.choices:
+        raise ConfigError(f"{name}={value!r}: {nearest(str(value), kind.choices)}")
+    return value
+
+
+def _number(name: str, value: Any, kind: Kind) -> Any:
+    within = next((mark for mark in kind.marks if isinstance(mark, Within)), Within())
+    none = ", or None" if kind.optional else ""
+    if kind.base is int:
+        if within == Within(least=within.least) and within.least is not None and not none:
+            return check_whole(name, value, int(within.least))
+        if not is_number(value) or value != value // 1 or not within.contains(value):
+            raise ConfigError(f"{name}={value!r}; choose a whole number {within}{none}")
+        return int(value)
+    if not is_number(value) or not math.isfinite(value):
+        raise ConfigError(f"{name}={value!r}; choose a finite number{none}")
+    if not within.contains(value):
+        raise ConfigError(f"{name}={value}; choose a value {within}{none}")
+    return float(value)
+
+
+def _widths(name: str, value: Any, filled: bool) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise ConfigError(f"{name}={value!r}; give a tuple of widths, such as (64, 20)")
+    if filled and not len(value):
+        raise ConfigError(f"{name} is empty; give the width of at least one layer")
+    return tuple(check_whole(f"a width of {name}", width) for width in value)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def takes_part(weight: Any) -> bool:
+    """Whether a term of the loss takes part: not where its :data:`TERM` is exactly 0."""
+    return isinstance(weight, jax.core.Tracer) or weight != 0
+
+
+def is_traced(value: Any, kind: Kind) -> bool:
+    """Whether a checked value is data of the program."""
+    return kind.traced and value is not None and not (TERM in kind.marks and value == 0)
+
+
+def known(*values: Any) -> bool:
+    """Whether all values are numbers, and none a tracer: builders compare arguments only then."""
+    return not any(isinstance(value, jax.core.Tracer) for value in values)

@@ -1,0 +1,109 @@
+"""Compiled programs: found again by what they were compiled for, a bounded number of them kept.
+
+JAX keeps every program that it compiles. A process that fits tables of many shapes would run out
+of the memory mappings that Linux allows it, so the engine compiles ahead of time and lets go of
+the programs that were not used for longest.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+#: Programs that are kept, of some 350 mappings each.
+CAPACITY = 32
+
+#: Of programs that run once: LLVM's optimisation takes longer than it gains there.
+ONCE = {"xla_backend_optimization_level": 0}
+
+
+class Program(NamedTuple):
+    """A compiled function.
+
+    Attributes:
+      call: the function of the arguments that it was compiled for.
+      out: shapes and types of what it returns.
+    """
+
+    call: Callable[..., Any]
+    out: Any
+
+
+_kept: OrderedDict[Hashable, Program] = OrderedDict()
+_lock = threading.RLock()
+
+
+def program(
+    function: Callable[..., Any],
+    static: Sequence[Hashable],
+    args: Sequence[Any],
+    *,
+    donate: Sequence[int] = (),
+    once: bool = False,
+) -> Program:
+    """The compiled form of ``function(*static, *args)`` for arguments like these.
+
+    Args:
+      function: pure, of the static values and then of arrays.
+      static: hashable values that the program depends on.
+      args: trees of arrays; another call may have others of the same shapes, types and devices.
+      donate: which of them may be overwritten.
+      once: whether it will hardly be called more than once, so that fast compilation counts.
+    """
+    leaves, structure = jax.tree.flatten(args)
+    key = (function, *static, structure, tuple(map(_like, leaves)), tuple(donate), once)
+    with _lock:
+        if key in _kept:
+            _kept.move_to_end(key)
+            return _kept[key]
+
+        # A function of its own, so that JAX forgets the program when it is dropped here.
+        def compiled(*arrays: Any) -> Any:
+            return function(*static, *arrays)
+
+        compiled.__name__ = function.__name__
+        traced = jax.jit(compiled, donate_argnums=tuple(donate)).trace(*args)
+        options = ONCE if once and jax.default_backend() == "cpu" else None
+        found = Program(traced.lower().compile(compiler_options=options), traced.out_info)
+        _kept[key] = found
+        if len(_kept) > CAPACITY:
+            _kept.popitem(last=False)
+            # What a program holds refers to itself.
+            gc.collect()
+        return found
+
+
+def run(
+    function: Callable[..., Any],
+    static: Sequence[Hashable],
+    args: Sequence[Any],
+    *,
+    once: bool = False,
+) -> Any:
+    """Calls :func:`program` at once."""
+    return program(function, static, args, once=once).call(*args)
+
+
+def num_programs() -> int:
+    """How many programs are kept."""
+    return len(_kept)
+
+
+def free() -> None:
+    """Lets go of all programs."""
+    with _lock:
+        _kept.clear()
+        gc.collect()
+
+
+def _like(leaf: Any) -> Hashable:
+    if isinstance(leaf, jax.Array):
+        return leaf.shape, leaf.dtype, leaf.weak_type, leaf.sharding
+    leaf = np.asarray(leaf)
+    return leaf.shape, leaf.dtype

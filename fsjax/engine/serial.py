@@ -1,0 +1,69 @@
+"""Trees as named arrays, for checkpoints and saved results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from fsjax.errors import DataError
+
+PyTree = Any
+
+
+def by_path(tree: PyTree, prefix: str = "") -> dict[str, np.ndarray]:
+    """The leaves on the host, by their paths; PRNG keys as their words."""
+    return {name: _to_host(leaf) for name, leaf in _named(tree, prefix).items()}
+
+
+def from_paths(like: PyTree, arrays: Mapping[str, np.ndarray], prefix: str = "") -> PyTree:
+    """The inverse of :func:`by_path`.
+
+    Args:
+      like: a tree of arrays, or of their shapes and types.
+      arrays: by name; others than those of the tree may be among them, but not under ``prefix``.
+      prefix: of the names.
+
+    Raises:
+      DataError: for arrays that are missing, unknown, or of another shape or type.
+    """
+    wanted = _named(like, prefix)
+    unknown = [name for name in arrays if name.startswith(prefix) and name not in wanted]
+    if prefix and unknown:
+        raise DataError(f"the method has no {unknown[0]!r}")
+    leaves = [_filled(name, leaf, arrays) for name, leaf in wanted.items()]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+
+def _named(tree: PyTree, prefix: str) -> dict[str, Any]:
+    return {
+        prefix + jax.tree_util.keystr(path, simple=True, separator="/"): leaf
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    }
+
+
+def _is_key(leaf: Any) -> bool:
+    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _to_host(leaf: Any) -> np.ndarray:
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if name not in arrays:
+        raise DataError(f"the array {name!r} is missing")
+    words = jax.eval_shape(jax.random.key_data, like) if _is_key(like) else like
+    found = arrays[name]
+    if found.shape != tuple(words.shape):
+        raise DataError(
+            f"the array {name!r} has the shape {found.shape}; expected {tuple(words.shape)}"
+        )
+    if found.dtype != words.dtype:
+        raise DataError(f"the array {name!r} has the type {found.dtype}; expected {words.dtype}")
+    if _is_key(like):
+        impl = jax.random.key_impl(like) if isinstance(like, jax.Array) else None
+        return jax.random.wrap_key_data(found, impl=impl)
+    return found

@@ -1,0 +1,163 @@
+"""CTRE: sparse networks that grow connections between similar neurons (Atashgahi et al. 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from fsjax.arguments import STATIC, Count, Fraction, NonNegative, Share
+from fsjax.method import Array, Method, TrainState
+from fsjax.methods.shared.sparse_network import (
+    GROW_INITS,
+    GrowInit,
+    SparseOptions,
+    recipe_of,
+    sparse_network,
+)
+from fsjax.registry import register
+from fsjax.sparsity import drop as drop_rules
+from fsjax.sparsity import grow as grow_rules
+
+#: Drop rules by name; the paper compares them in section 5.2.
+DROPS = {
+    "magnitude": drop_rules.magnitude,
+    "lowest_similarity": drop_rules.lowest_similarity,
+    "random": drop_rules.random,
+}
+
+#: Grow rules by name: the method, and the ablations "w/o random" and "LTH" of section 5.1.
+GROWS = {
+    "similar_or_random": grow_rules.similar_or_random,
+    "similar": grow_rules.similar,
+    "dissimilar_or_random": grow_rules.dissimilar_or_random,
+}
+
+Similarity = Literal["cosine", "hebb", "euclidean"]
+
+
+@register(
+    estimator="CTRESim",
+    paper="Atashgahi et al., Machine Learning 2022",
+    optimises="the task in a sparse network: similarity and random search at once",
+    num_epochs=500,
+    batch_size=100,
+    small={"hidden": (6, 5), "epsilon": 1.5},
+    options=SparseOptions,
+)
+def ctre_sim(
+    *,
+    drop_fraction: Share = 0.2,
+    drop: Literal["magnitude", "lowest_similarity", "random"] = "magnitude",
+    grow: Literal["similar_or_random", "similar", "dissimilar_or_random"] = "similar_or_random",
+    similarity: Similarity = "cosine",
+    similarity_fraction: Annotated[Fraction, STATIC] = 1.0,
+    grow_init: GrowInit = "uniform",
+    epsilon: Annotated[NonNegative, STATIC] | None = 1.0,
+    density: Annotated[NonNegative, STATIC] | None = None,
+    **options: Any,
+) -> Method:
+    """A sparse ReLU network that grows connections between similar neurons (Algorithm 2).
+
+    Where such a connection was dropped a moment before, a random one is grown in its place.
+
+    Args:
+      drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
+      drop: ``magnitude``, ``lowest_similarity`` or ``random`` (section 5.2).
+      grow: ``similar_or_random``, ``similar`` ("w/o random") or ``dissimilar_or_random`` ("LTH";
+        section 5.1).
+      similarity: ``cosine`` (eq. 2), ``hebb`` (section 5.3) or ``euclidean`` (eq. 4).
+      similarity_fraction: share of the training rows it is computed from, in (0, 1] (Table 7).
+      grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
+      epsilon, density: how many connections there are.
+      **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
+
+    Returns:
+      The method; its score of a column is the sum of its absolute outgoing weights.
+
+    Raises:
+      ConfigError: for a value outside its range.
+    """
+    recipe = recipe_of(
+        epsilon,
+        density,
+        drop=DROPS[drop],
+        grow=GROWS[grow],
+        fraction=drop_fraction,
+        grow_init=GROW_INITS[grow_init],
+    )
+    return sparse_network(
+        recipe, similarity=similarity, similarity_fraction=similarity_fraction, **options
+    )
+
+
+@register(
+    estimator="CTRESeq",
+    paper="Atashgahi et al., Machine Learning 2022",
+    optimises="the task in a sparse network: similarity first, random search once it stalls",
+    num_epochs=500,
+    batch_size=100,
+    small={"hidden": (6, 5), "epsilon": 1.5, "patience": 1},
+    options=SparseOptions,
+)
+def ctre_seq(
+    *,
+    drop_fraction: Share = 0.2,
+    order: Literal["similar_first", "random_first", "half"] = "similar_first",
+    patience: Count = 40,
+    similarity: Similarity = "cosine",
+    similarity_fraction: Annotated[Fraction, STATIC] = 1.0,
+    grow_init: GrowInit = "uniform",
+    epsilon: Annotated[NonNegative, STATIC] | None = 1.0,
+    density: Annotated[NonNegative, STATIC] | None = None,
+    **options: Any,
+) -> Method:
+    """A sparse ReLU network that grows between similar neurons until validation stalls.
+
+    From then on it grows at random (Algorithm 1). What stalls is the value by which ``fit`` keeps
+    the best epoch; without validation rows the first rule stays for ever.
+
+    Args:
+      drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
+      order: ``similar_first``; ``random_first`` until validation stalls (appendix E, ablation 1);
+        ``half``: random in the first half of the epochs, similar in the second (ablation 2).
+      patience: epochs without improvement after which validation counts as stalled, at least 1.
+      similarity: ``cosine`` (eq. 2), ``hebb`` (section 5.3) or ``euclidean`` (eq. 4).
+      similarity_fraction: share of the training rows it is computed from, in (0, 1].
+      grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
+      epsilon, density: how many connections there are.
+      **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
+
+    Returns:
+      The method; its score of a column is the sum of its absolute outgoing weights.
+
+    Raises:
+      ConfigError: for a value outside its range.
+    """
+    rules = (grow_rules.similar, grow_rules.random)
+    recipe = recipe_of(
+        epsilon,
+        density,
+        drop=drop_rules.magnitude,
+        grow=grow_rules.switched(*(rules if order == "similar_first" else rules[::-1])),
+        fraction=drop_fraction,
+        grow_init=GROW_INITS[grow_init],
+    )
+    return sparse_network(
+        recipe,
+        similarity=similarity,
+        similarity_fraction=similarity_fraction,
+        search=_half_way if order == "half" else _stalled(patience),
+        **options,
+    )
+
+
+def _half_way(state: TrainState) -> Array:
+    return 2 * state.epoch >= state.spec.num_epochs
+
+
+def _stalled(patience: int) -> Callable[[TrainState], Array]:
+    def stalled(state: TrainState) -> Array:
+        best = state.best.epoch
+        return (best > 0) & (state.epoch - best >= patience)
+
+    return stalled

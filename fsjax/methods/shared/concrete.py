@@ -1,0 +1,195 @@
+"""The shared body of the concrete selectors: CAE, IP-CAE and GJSD differ in its arguments only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fsjax import tasks
+from fsjax.arguments import (
+    STATIC,
+    TERM,
+    Count,
+    NonNegative,
+    Positive,
+    Rate,
+    Widths,
+    known,
+    takes_part,
+)
+from fsjax.concrete import (
+    Parametrisation,
+    exponential_temperature,
+    gjsd,
+    select,
+    select_discrete,
+)
+from fsjax.errors import ConfigError
+from fsjax.groups import gather
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.nets import MLP
+from fsjax.selection import unique_percentage
+
+#: Stands for minus infinity in the logits of columns that may not be selected.
+RULED_OUT = -1e9
+
+
+@dataclass(frozen=True)
+class ConcreteOptions:
+    """Arguments of every concrete selector; the defaults are those behind the published CAE rows.
+
+    Attributes:
+      hidden: widths of the decoder's hidden layers, as a tuple; ``()`` is a linear decoder.
+      layer_norm: LayerNorm before each activation of the decoder: in the authors' code, not in the
+        paper.
+      dropout: rate in [0, 1) after each activation of the decoder.
+      noise: ``row`` or ``batch``: one noise matrix for each row (published tables) or each batch
+        (the original CAE), which is several times cheaper, but costs CAE accuracy.
+      anneal: lower the temperature once an ``epoch`` or at every ``step``.
+      temperature_start: T_0 of eq. 3, above 0.
+      temperature_end: T_B of eq. 3, above 0 and at most T_0.
+      gjsd_weight: lambda of eq. 11, at least 0; 0 leaves the term out.
+      learning_rate: of Adam, above 0.
+    """
+
+    hidden: Widths = (200,)
+    layer_norm: bool = True
+    dropout: Annotated[Rate, STATIC] = 0.0
+    noise: Literal["row", "batch"] = "row"
+    anneal: Literal["epoch", "step"] = "epoch"
+    temperature_start: Positive = 10.0
+    temperature_end: Positive = 0.01
+    gjsd_weight: Annotated[NonNegative, TERM] = 0.0
+    learning_rate: Positive = 1e-3
+
+
+def concrete_selector(logits: Parametrisation, num_features: Count, **options: Any) -> Method:
+    """A concrete selector layer with an MLP behind it (Balin et al. 2019; IP-CAE, section 2).
+
+    Args:
+      logits: how the (K, D) logits are held.
+      num_features: K, number of selectors.
+      **options: those of :class:`ConcreteOptions`.
+
+    Returns:
+      The method. Its score of a column is the largest probability that any selector gives it.
+
+    Raises:
+      ConfigError: if the temperature would rise.
+    """
+    o = ConcreteOptions(**options)
+    start, end = o.temperature_start, o.temperature_end
+    if known(start, end) and end > start:
+        raise ConfigError(
+            f"temperature_end={end} is above temperature_start={start}; "
+            "selectors become sharp as the temperature falls"
+        )
+
+    def decoder(spec: Spec) -> MLP:
+        return MLP(spec.num_outputs, o.hidden, layer_norm=o.layer_norm, dropout=o.dropout)
+
+    def logits_of(params: PyTree, state: TrainState) -> Array:
+        return jnp.where(state.feature_mask, logits.apply(params["selector"]), RULED_OUT)
+
+    def temperature(state: TrainState) -> Array:
+        spec = state.spec
+        if o.anneal == "epoch":
+            progress = state.epoch / spec.num_epochs
+        else:
+            progress = state.step / (spec.num_epochs * spec.steps_per_epoch)
+        return exponential_temperature(progress, start, end)
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        key_selector, key_decoder = jax.random.split(key)
+        inputs = jnp.zeros((1, num_features * largest_group(spec)))
+        params = {
+            "selector": logits.init(key_selector, num_features, spec.num_units),
+            "decoder": decoder(spec).init(key_decoder, inputs)["params"],
+        }
+        return create_state(spec, params)
+
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, Array]]:
+        key_noise, key_dropout = jax.random.split(key)
+        selector_logits = logits_of(params, state)
+        selected = by_group(
+            lambda x: select(key_noise, selector_logits, x, temperature(state), o.noise),
+            batch.x,
+            state.spec,
+        )
+        outputs = decoder(state.spec).apply(
+            {"params": params["decoder"]}, selected, train=True, rngs={"dropout": key_dropout}
+        )
+        value = tasks.loss(state.spec.task, outputs, batch.y, batch.weight)
+        if takes_part(o.gjsd_weight):
+            # L_lambda = L - lambda D_GJS (eq. 11).
+            value = value - o.gjsd_weight * gjsd(selector_logits)
+        return value, {}
+
+    def predict(state: TrainState, x: Array) -> Array:
+        chosen = logits_of(state.params, state)
+        selected = by_group(lambda one: select_discrete(chosen, one), x, state.spec)
+        return decoder(state.spec).apply({"params": state.params["decoder"]}, selected)
+
+    def select_columns(state: TrainState) -> Selection:
+        chosen = logits_of(state.params, state)
+        scores = jnp.max(jax.nn.softmax(chosen, axis=-1), axis=0)
+        return Selection(scores, picks=jnp.argmax(chosen, axis=-1))
+
+    def monitor(state: TrainState) -> dict[str, Array]:
+        picks = jnp.argmax(logits_of(state.params, state), axis=-1)
+        return {
+            "unique_percentage": unique_percentage(picks, state.spec.num_units),
+            "temperature": temperature(state),
+        }
+
+    return Method(
+        About(num_features=num_features, takes_groups=True),
+        init=init,
+        loss=loss,
+        optimizer=optax.adam(o.learning_rate),
+        predict=predict,
+        select=select_columns,
+        monitor=monitor,
+    )
+
+
+def largest_group(spec: Spec) -> int:
+    """Columns of the largest group; 1 without groups."""
+    return 1 if spec.groups is None else max(Counter(spec.groups).values())
+
+
+def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:
+    """What a choice of K gives for the columns of every group.
+
+    Args:
+      choose: ``(B, G) -> (B, K)``, the same choice for each of the L columns of a group.
+      x: ``(B, D)``.
+      spec: with groups or without.
+
+    Returns:
+      ``(B, K L)``, with zeros for groups of fewer columns; ``(B, K)`` without groups.
+    """
+    if spec.groups is None:
+        return choose(x)
+    # (L, B, G): the first columns of all groups, the second ones, ...
+    parts = jnp.transpose(gather(x.T, spec.groups), (1, 2, 0))
+    return jnp.concatenate(list(jax.vmap(choose)(parts)), axis=1)

@@ -1,0 +1,94 @@
+"""Methods that choose their K columns before training: filters, and networks on their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fsjax import tasks
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.nets import MLP
+from fsjax.selection import distinct_top_k
+
+#: ``(key, spec, data) -> scores (D,)`` from all training rows.
+Filter = Callable[[Array, Spec, Batch], Array]
+
+
+def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS) -> Method:
+    """A method that scores columns and trains nothing: no network is compiled.
+
+    Args:
+      scores: the scores. Scores made by NumPy go through ``jax.pure_callback``.
+      only: the tasks that the method is for; the first is its default.
+    """
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        return create_state(spec, (), extra={"score": scores(key, spec, data)})
+
+    return Method(
+        About(tasks=only), init=init, select=lambda state: Selection(state.extra["score"])
+    )
+
+
+def network_on_columns(
+    scores: Filter,
+    num_features: int,
+    *,
+    hidden: tuple[int, ...],
+    layer_norm: bool,
+    learning_rate: float,
+    only: tuple[str, ...] = tasks.TASKS,
+) -> Method:
+    """The decoder of the concrete selectors on the K columns with the highest scores.
+
+    Args:
+      scores: the scores, which stay as they are during training.
+      num_features: K. Constant columns are not used while there are others.
+      hidden: widths of the network's hidden layers.
+      layer_norm: LayerNorm before each activation.
+      learning_rate: of Adam.
+      only: the tasks that the method is for; the first is its default.
+    """
+
+    def network(spec: Spec) -> MLP:
+        return MLP(spec.num_outputs, hidden, layer_norm=layer_norm)
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        key_score, key_network = jax.random.split(key)
+        params = network(spec).init(key_network, jnp.zeros((1, num_features)))["params"]
+        return create_state(spec, params, extra={"score": scores(key_score, spec, data)})
+
+    def picks(state: TrainState) -> Array:
+        return distinct_top_k(state.extra["score"], num_features, feature_mask=state.feature_mask)
+
+    def apply(params: PyTree, state: TrainState, x: Array) -> Array:
+        return network(state.spec).apply({"params": params}, x[:, picks(state)])
+
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, Array]]:
+        del key
+        outputs = apply(params, state, batch.x)
+        return tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {}
+
+    return Method(
+        About(tasks=only, num_features=num_features),
+        init=init,
+        loss=loss,
+        optimizer=optax.adam(learning_rate),
+        predict=lambda state, x: apply(state.params, state, x),
+        select=lambda state: Selection(state.extra["score"], picks(state)),
+    )

@@ -1,0 +1,339 @@
+"""The shared body of the methods that train a sparse network and rewire it once an epoch.
+
+SET, RigL, CTRE, SNIP, QuickSelection and their controls differ in its arguments only. While the
+topology rests, layers with few connections are held by their coordinates, which is faster; the
+masks stay as they are, and the kept state is dense again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fsjax import tasks
+from fsjax.arguments import (
+    STATIC,
+    TERM,
+    Layers,
+    NonNegative,
+    Positive,
+    Rate,
+    takes_part,
+)
+from fsjax.errors import ConfigError
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.nets import Feedforward
+from fsjax.nets.feedforward import sparse_activations
+from fsjax.sparsity import Recipe, apply_masks, init_masks, snip_masks
+from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
+from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
+from fsjax.sparsity.topology import change, keep_moments, layers_of, needs_of
+
+#: Rows whose activations are held at once.
+ROWS_AT_ONCE = 4096
+
+#: Starting weights of new connections; ``uniform`` within sqrt(6 / n_in).
+GROW_INITS = {"zeros": jax.nn.initializers.zeros, "uniform": jax.nn.initializers.he_uniform()}
+
+GrowInit = Literal["uniform", "zeros"]
+
+
+@dataclass(frozen=True)
+class DenseOptions:
+    """Arguments of the classifiers of the CTRE paper.
+
+    Attributes:
+      hidden: widths of the hidden layers, at least one, as a tuple.
+      learning_rate: of gradient descent with Nesterov's momentum, above 0.
+      momentum: in [0, 1).
+      l2: weight of half the sum of squared weights (not biases) in the loss.
+    """
+
+    hidden: Layers = (1000, 1000, 1000)
+    learning_rate: Positive = 0.01
+    momentum: Rate = 0.9
+    l2: Annotated[NonNegative, TERM] = 1e-4
+
+
+@dataclass(frozen=True)
+class SparseOptions(DenseOptions):
+    """Arguments of all sparse networks.
+
+    Attributes:
+      hidden: widths of the hidden layers, at least one, as a tuple.
+      epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
+      density: instead of epsilon (then 0), the share of connections in every layer.
+      learning_rate: of gradient descent with Nesterov's momentum, above 0.
+      momentum: in [0, 1).
+      l2: weight of half the sum of squared weights (not biases) in the loss.
+      form: of the layers while the topology rests: ``dense`` with masks, ``coordinates``, or
+        ``auto``: coordinates for layers of at most 2 % density on a CPU. The results are equal up
+        to floating-point reassociation.
+    """
+
+    epsilon: Annotated[NonNegative, STATIC] | None = 1.0
+    density: Annotated[NonNegative, STATIC] | None = None
+    form: Literal["auto", "dense", "coordinates"] = "auto"
+
+
+def recipe_of(epsilon: float | None, density: float | None, **rules: Any) -> Recipe:
+    """How many connections, and how they change; 0 counts as not given.
+
+    Raises:
+      ConfigError: where neither epsilon nor density is given, or both are.
+    """
+    if not epsilon and not density:
+        raise ConfigError("the network is sparse; give epsilon or density")
+    return Recipe(epsilon=epsilon or None, density=density or None, distribution="uniform", **rules)
+
+
+def sparse_network(
+    recipe: Recipe | None,
+    *,
+    hidden: tuple[int, ...],
+    learning_rate: float,
+    momentum: float,
+    l2: float,
+    form: str = "auto",
+    activation: str = "relu",
+    initialisation: str = "glorot",
+    input_noise: float = 0.0,
+    prune: bool = False,
+    similarity: str = "cosine",
+    similarity_fraction: float = 1.0,
+    search: Callable[[TrainState], Array] | None = None,
+    only: tuple[str, ...] = tasks.TASKS,
+) -> Method:
+    """A feedforward network with masks on its weights.
+
+    Gradients reach active connections only. New connections start at the recipe's ``grow_init``
+    without momentum; one that is dropped and grown again at once keeps its weight and momentum.
+
+    Args:
+      recipe: how many connections there are, and how they change after every epoch but the last;
+        ``None`` for a dense network.
+      hidden, learning_rate, momentum, l2, form: see :class:`SparseOptions`.
+      activation: of the hidden layers.
+      initialisation: of weights and biases.
+      input_noise: standard deviation of Gaussian noise on the inputs of each training batch.
+      prune: SNIP: start dense and keep the connections of largest sensitivity.
+      similarity: the similarity that a rule needs, a name in ``SIMILARITIES``.
+      similarity_fraction: share of the training rows for it, in (0, 1].
+      search: ``(state) -> bool``, what ``Layer.search`` is; once true it stays so.
+      only: the tasks that the method is for; the first is its default.
+
+    Returns:
+      The method. The score of a column is the sum of the absolute weights of its connections.
+    """
+    optimizer = optax.sgd(learning_rate, momentum, nesterov=True)
+    rewires = recipe is not None and recipe.drop is not None
+    needed = needs_of(recipe.drop, recipe.grow) if rewires else set()
+
+    def network(spec: Spec) -> Feedforward:
+        return Feedforward(spec.num_outputs, hidden, activation, initialisation)
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        key_network, key_masks = jax.random.split(key)
+        params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
+        log = () if search is None else {"search": jnp.zeros((), bool)}
+        state = create_state(spec, params, extra={}, log=log)
+        if recipe is None:
+            return state
+        if prune:
+            batch = random_batch(key_masks, data, spec.batch_size)
+            masks = snip_masks(params, jax.grad(task_loss)(params, state, batch), recipe.counts)
+        else:
+            masks = init_masks(key_masks, params, recipe.counts)
+        return compress(state.replace(params=apply_masks(params, masks), masks=masks))
+
+    def activations(params: PyTree, state: TrainState, x: Array) -> list[Array]:
+        if "positions" in state.extra:
+            return sparse_activations(params, state.extra["positions"], x, activation)
+        return network(state.spec).apply({"params": params}, x, method="activations")
+
+    def task_loss(params: PyTree, state: TrainState, batch: Batch) -> Array:
+        outputs = activations(params, state, batch.x)[-1]
+        return tasks.loss(state.spec.task, outputs, batch.y, batch.weight)
+
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, Array]]:
+        if state.masks != ():
+            # Layers in coordinates hold active weights only.
+            params = jax.tree.map(
+                lambda leaf, mask: jnp.where(mask, leaf, 0) if leaf.shape == mask.shape else leaf,
+                params,
+                state.masks,
+            )
+        if takes_part(input_noise):
+            noise = input_noise * jax.random.normal(key, batch.x.shape)
+            batch = batch._replace(x=batch.x + noise)
+        value = task_loss(params, state, batch)
+        if takes_part(l2):
+            squares = sum(jnp.sum(jnp.square(layer["kernel"])) for layer in params.values())
+            value = value + 0.5 * l2 * squares
+        return value, {}
+
+    def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
+        if search is not None:
+            state = state.replace(log={"search": state.log["search"] | search(state)})
+        # A change after the last epoch would never be trained.
+        return jax.lax.cond(
+            state.epoch < state.spec.num_epochs,
+            lambda: compress(rewired(state, data, key)),
+            lambda: state,
+        )
+
+    def rewired(state: TrainState, data: Batch, key: Array) -> TrainState:
+        key_rules, key_rows = jax.random.split(key)
+        given = {}
+        if "similarity" in needed:
+            x, real = some_rows(key_rows, data, similarity_fraction)
+            given["similarity"] = by_layer(
+                layer_similarities(lambda rows: firing(state, rows), x, real, similarity)
+            )
+        state = expand(state)
+        if "gradient" in needed:
+            batch = random_batch(key_rows, data, state.spec.batch_size)
+            given["gradient"] = jax.grad(task_loss)(state.params, state, batch)
+        layers = layers_of(state.params, state.masks, **given)
+        searches = None if search is None else state.log["search"]
+        changed = change(
+            state.params,
+            state.masks,
+            {name: layer._replace(search=searches, state=state) for name, layer in layers.items()},
+            recipe.drop,
+            recipe.grow,
+            recipe.fraction,
+            recipe.grow_init,
+            key_rules,
+        )
+        fresh = optimizer.init(changed.params)
+        opt_state = keep_moments(optimizer, state.opt_state, fresh, changed.kept)
+        return state.replace(params=changed.params, masks=changed.masks, opt_state=opt_state)
+
+    def firing(state: TrainState, x: Array) -> list[Array]:
+        """Activations with class probabilities as the last ones."""
+        values = activations(state.params, state, x)
+        if state.spec.task == "classification":
+            values[-1] = jax.nn.softmax(values[-1])
+        return values
+
+    def compress(state: TrainState) -> TrainState:
+        """Layers of few connections by their coordinates."""
+        shapes = [mask["kernel"].shape for mask in state.masks.values()]
+        positions = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), state.params)
+        for layer, count in zip(state.masks, recipe.counts(shapes), strict=True):
+            mask = state.masks[layer]["kernel"]
+            if by_coordinates(form, count / mask.size):
+                positions[layer]["kernel"] = positions_of(mask, count)
+        if not any(leaf.size for leaf in jax.tree.leaves(positions)):
+            return state
+        state = everywhere(gather, state, positions)
+        return state.replace(extra={**state.extra, "positions": positions})
+
+    def expand(state: TrainState) -> TrainState:
+        """The inverse of :func:`compress`."""
+        if "positions" not in state.extra:
+            return state
+        extra = dict(state.extra)
+        state = everywhere(scatter, state, extra.pop("positions"), state.masks)
+        return state.replace(extra=extra)
+
+    def everywhere(change: Callable[..., Array], state: TrainState, *trees: PyTree) -> TrainState:
+        """Changes all arrays of the parameters alike, those in the optimiser's state too."""
+        opt_state = optax.tree.map_params(optimizer, change, state.opt_state, *trees)
+        return state.replace(
+            params=jax.tree.map(change, state.params, *trees),
+            opt_state=opt_state if state.opt_state != () else (),
+        )
+
+    def select(state: TrainState) -> Selection:
+        return Selection(jnp.sum(jnp.abs(expand(state).params["layer_0"]["kernel"]), axis=1))
+
+    method = Method(
+        About(tasks=only),
+        init=init,
+        loss=loss,
+        optimizer=optimizer,
+        predict=lambda state, x: activations(state.params, state, x)[-1],
+        select=select,
+        finish=lambda state, data, key: expand(state),
+    )
+    return method._replace(after_epoch=after_epoch) if rewires else method
+
+
+def by_coordinates(form: str, density: float) -> bool:
+    """Whether a layer of this density is trained by its coordinates."""
+    if form == "auto":
+        return jax.default_backend() == "cpu" and density <= MAX_DENSITY
+    return form == "coordinates"
+
+
+def by_layer(values: list[Array]) -> dict[str, dict[str, Array]]:
+    """Arrays from the input on, at the paths of the kernels."""
+    return {f"layer_{number}": {"kernel": value} for number, value in enumerate(values)}
+
+
+def random_batch(key: Array, data: Batch, size: int) -> Batch:
+    """``size`` random training rows, with replacement; rows that only fill up come last."""
+    real = jnp.sum(data.weight > 0, dtype=jnp.int32)
+    rows = jax.random.randint(key, (size,), 0, real)
+    return jax.tree.map(lambda leaf: leaf[rows], data)
+
+
+def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array, Array]:
+    """A random share of the rows, all of them in order for 1.
+
+    Returns:
+      ``(M, D)`` rows and ``(M,)`` bool, whether each counts.
+    """
+    real = data.weight > 0
+    if fraction == 1:
+        return data.x, real
+    size = max(1, round(fraction * real.size))
+    wanted = jnp.maximum(jnp.round(fraction * jnp.sum(real, dtype=jnp.float32)), 1)
+    order = jnp.argsort(jnp.where(real, jax.random.uniform(key, real.shape), 2.0))
+    return data.x[order[:size]], jnp.arange(size) < wanted
+
+
+def layer_similarities(
+    activations: Callable[[Array], list[Array]], x: Array, real: Array, name: str
+) -> list[Array]:
+    """Similarities ``(I, O)`` of every layer over the rows that count, taken in chunks.
+
+    Args:
+      activations: of every layer of neurons, ``(B, D) -> [(B, I), ...]``.
+      x: ``(N, D)``.
+      real: ``(N,)`` bool.
+      name: a key of ``SIMILARITIES``.
+    """
+    chunks = -(-x.shape[0] // ROWS_AT_ONCE)
+    size = -(-x.shape[0] // chunks)
+
+    def sums(number: Array) -> list[Moments]:
+        rows = number * size + jnp.arange(size)
+        inside = jnp.minimum(rows, x.shape[0] - 1)
+        counts = ((rows < x.shape[0]) & real[inside]).astype(x.dtype)[:, None]
+        values = [value * counts for value in activations(x[inside])]
+        return [moments(*pair) for pair in zip(values[:-1], values[1:], strict=True)]
+
+    total = jax.lax.fori_loop(
+        1, chunks, lambda i, total: jax.tree.map(jnp.add, total, sums(i)), sums(jnp.int32(0))
+    )
+    return [SIMILARITIES[name](layer) for layer in total]

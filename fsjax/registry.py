@@ -1,0 +1,351 @@
+"""The registry of methods: one registration, from which everything else about a method follows.
+
+    @fsjax.register(estimator="DeepLasso", paper="Cherepanova et al., NeurIPS 2023")
+    def deep_lasso(*, penalty: NonNegative = 0.01, hidden: Layers = (64,)) -> fsjax.Method:
+        ...
+
+makes ``fsjax.methods.METHODS["deep_lasso"]``, the estimator ``DeepLasso``, saving and loading, the
+launchers' ``--config.method.name``, and a row of the contract that every method keeps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import importlib.metadata
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from fsjax.arguments import Kind, checked, is_traced, kinds_of
+from fsjax.errors import ConfigError, nearest
+from fsjax.method import About, Method
+
+#: Every method by name; packages add theirs by the entry point group of :data:`GROUP`.
+METHODS: dict[str, Callable[..., Method]] = {}
+
+#: Entry points ``name = package.module:builder`` of this group are methods too.
+GROUP = "fsjax.methods"
+
+
+class Structure(NamedTuple):
+    """A method without the values of its traced arguments: what its programs are compiled for.
+
+    Attributes:
+      build: the builder as it was written.
+      name: of the method.
+      static: the arguments that are structure, by name.
+      traced: names of the others.
+    """
+
+    build: Callable[..., Method]
+    name: str
+    static: tuple[tuple[str, Any], ...]
+    traced: tuple[str, ...]
+
+    def bind(self, hyper: Mapping[str, Any]) -> Method:
+        """The method with values, which may be tracers, for its traced arguments."""
+        method = self.build(**dict(self.static), **{name: hyper[name] for name in self.traced})
+        return method._replace(about=method.about._replace(name=self.name))
+
+
+class Fixed(NamedTuple):
+    """The structure of a method that no registered builder made: all of it."""
+
+    method: Method
+
+    def bind(self, hyper: Mapping[str, Any]) -> Method:
+        """The method itself."""
+        del hyper
+        return self.method
+
+
+class Source(NamedTuple):
+    """How a method was built.
+
+    Attributes:
+      structure: its structure.
+      hyper: values of its traced arguments, by name.
+      made: the fields as they were made, of which none was replaced since.
+    """
+
+    structure: Structure
+    hyper: tuple[tuple[str, float], ...]
+    made: tuple[Any, ...]
+
+
+def is_as_built(method: Method) -> bool:
+    """Whether a registered builder made the method, and no field was replaced since."""
+    source = method.about.source
+    return source is not None and all(
+        one is other for one, other in zip(source.made, _parts(method), strict=True)
+    )
+
+
+def _parts(method: Method) -> tuple[Any, ...]:
+    return (*method.about[:-1], *method[1:])
+
+
+def structure_of(method: Method) -> tuple[Structure | Fixed, dict[str, float]]:
+    """The structure of a method, and the values of its traced arguments.
+
+    What was put together by hand, or changed after it was built, is structure as a whole.
+    """
+    if is_as_built(method):
+        return method.about.source.structure, dict(method.about.source.hyper)
+    return Fixed(method), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Registration:
+    """What is known of a method before it is built.
+
+    Attributes:
+      name: of the builder.
+      build: the builder as it was written.
+      estimator: name of the scikit-learn class.
+      paper: where it was published.
+      optimises: one line on what it does.
+      num_epochs, batch_size, scaling: defaults of the estimator and of default configurations;
+        a batch size of ``None`` takes all training rows.
+      training: fixed arguments of :func:`fsjax.fit`.
+      small: arguments for tables of a dozen columns, with which the method is tested.
+      options: where ``**options`` come from, a dataclass or another registered builder.
+      parameters: all arguments by name, those of ``options`` among them.
+      kinds: what their annotations say.
+    """
+
+    name: str
+    build: Callable[..., Method]
+    estimator: str
+    paper: str
+    optimises: str
+    num_epochs: int
+    batch_size: int | None
+    scaling: str
+    training: Mapping[str, Any]
+    small: Mapping[str, Any]
+    options: Any
+    parameters: Mapping[str, inspect.Parameter]
+    kinds: Mapping[str, Kind]
+
+    @property
+    def origin(self) -> str:
+        """``module:function``, by which the launchers find methods outside the library."""
+        return f"{self.build.__module__}:{self.build.__qualname__}"
+
+    @property
+    def takes_number(self) -> bool:
+        """Whether the method is made for a number of columns."""
+        return "num_features" in self.parameters
+
+    def defaults(self) -> dict[str, Any]:
+        """Default values of the arguments, without K."""
+        return {
+            name: one.default for name, one in self.parameters.items() if name != "num_features"
+        }
+
+    def values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of all arguments, checked.
+
+        Raises:
+          TypeError: for arguments that the method does not have.
+          ConfigError: for a value of another type or out of its range.
+        """
+        for name in kwargs:
+            if name not in self.parameters:
+                raise TypeError(
+                    f"fsjax.methods.{self.name} has no argument {name!r}: "
+                    f"{nearest(name, self.parameters)}"
+                )
+        try:
+            bound = inspect.Signature(list(self.parameters.values())).bind(*args, **kwargs)
+        except TypeError as error:
+            last = list(self.parameters)[-1]
+            raise TypeError(
+                f"fsjax.methods.{self.name}: {error}; give arguments by name, as in "
+                f"{self.name}({last}=...)"
+            ) from None
+        bound.apply_defaults()
+        return {
+            name: checked(name, value, self.kinds[name]) for name, value in bound.arguments.items()
+        }
+
+
+def register(
+    *,
+    estimator: str,
+    paper: str = "",
+    optimises: str = "",
+    num_epochs: int = 100,
+    batch_size: int | None = 64,
+    scaling: str = "standard",
+    training: Mapping[str, Any] = {},
+    small: Mapping[str, Any] = {},
+    options: Any = None,
+    without: Sequence[str] = (),
+) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+    """Registers the builder of a method: ours, or one in a file of your own.
+
+    The builder is a function of keyword arguments whose annotations say type and range
+    (:mod:`fsjax.arguments`); ``num_features`` may come first. Float arguments are traced: in
+    compiled code the builder is called with tracers for them, so that other values compile
+    nothing. Mark floats that decide on shapes or branches with ``fsjax.arguments.STATIC``.
+
+    Args:
+      estimator: name of the scikit-learn class, made in the module of the builder.
+      paper: where the method was published.
+      optimises: one line on what it does, for tables.
+      num_epochs: default of the estimator and of default configurations.
+      batch_size: likewise; ``None`` takes all training rows.
+      scaling: likewise, a kind of :func:`fsjax.data.fit_scaler`.
+      training: fixed arguments of :func:`fsjax.fit` beside them.
+      small: arguments for tables of a dozen columns, with which the method is tested.
+      options: where the builder's ``**options`` come from: a dataclass, or another registered
+        builder.
+      without: options that the method does not have.
+
+    Returns:
+      A decorator. Its function checks the arguments, and returns the same object for equal ones.
+
+    Raises:
+      ConfigError: if another method has the name.
+    """
+
+    def decorate(build: Callable[..., Method]) -> Callable[..., Method]:
+        parameters, kinds = _parameters(build, options, without)
+        one = Registration(
+            name=build.__name__,
+            build=build,
+            estimator=estimator,
+            paper=paper,
+            optimises=optimises,
+            num_epochs=num_epochs,
+            batch_size=batch_size,
+            scaling=scaling,
+            training=training,
+            small=small,
+            options=options,
+            parameters=parameters,
+            kinds=kinds,
+        )
+        other = METHODS.get(one.name)
+        if other is not None and other.registration.origin != one.origin:
+            raise ConfigError(
+                f"the method name {one.name!r} is taken by {other.registration.origin}; "
+                "choose another one"
+            )
+
+        @functools.wraps(build)
+        def builder(*args: Any, **kwargs: Any) -> Method:
+            values = one.values(args, kwargs)
+            if any(isinstance(value, jax.core.Tracer) for value in values.values()):
+                return build(**values)  # as a part of another method, in compiled code
+            return _built(build, one.name, tuple(sorted(values.items())))
+
+        builder.registration = one
+        builder.__signature__ = inspect.Signature(list(parameters.values()))
+        METHODS[one.name] = builder
+        if not build.__module__.startswith("fsjax.methods"):
+            _publish(builder)
+        return builder
+
+    return decorate
+
+
+def _parameters(
+    build: Callable[..., Method], options: Any, without: Sequence[str]
+) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
+    """All arguments of a builder, with the options in place of ``**options``."""
+    own = inspect.signature(build).parameters
+    kinds = {name: Kind(None) for name in own} | kinds_of(build)
+    parameters = {name: one for name, one in own.items() if one.kind is not one.VAR_KEYWORD}
+    if options is not None:
+        source = getattr(options, "registration", None)
+        further = source.parameters if source else inspect.signature(options).parameters
+        kinds = {**(source.kinds if source else kinds_of(options)), **kinds}
+        for name, one in further.items():
+            if name not in parameters and name not in without:
+                parameters[name] = one.replace(kind=one.KEYWORD_ONLY)
+    return parameters, {name: kinds[name] for name in parameters}
+
+
+@functools.lru_cache(maxsize=512)
+def _built(
+    build: Callable[..., Method], name: str, settings: tuple[tuple[str, Any], ...]
+) -> Method:
+    kinds = METHODS[name].registration.kinds
+    traced = {key: value for key, value in settings if is_traced(value, kinds[key])}
+    static = tuple((key, value) for key, value in settings if key not in traced)
+    structure = Structure(build, name, static, tuple(traced))
+    method = structure.bind(traced)
+    method = method._replace(about=method.about._replace(settings=settings, source=None))
+    source = Source(structure, tuple(traced.items()), _parts(method))
+    return method._replace(about=method.about._replace(source=source))
+
+
+def _publish(builder: Callable[..., Method]) -> None:
+    """Makes the estimator of a method in its own module, where pickle finds it."""
+    from fsjax.estimators.factory import estimator_of  # above this module, and heavy
+
+    made = estimator_of(builder.registration)
+    names = builder.registration.build.__globals__
+    if not isinstance(names.get(made.__name__, type(made)), type):
+        raise ConfigError(f"{builder.registration.origin}: the name {made.__name__!r} is taken")
+    names[made.__name__] = made
+
+
+def get_method(name: str) -> Callable[..., Method]:
+    """The builder of this name.
+
+    Args:
+      name: of a registered method, or ``module:function`` of a registered builder, which is then
+        imported; modules are looked for in the working directory as well.
+
+    Raises:
+      ConfigError: for an unknown name, with the nearest known one.
+    """
+    if ":" in name:
+        return _imported(name)
+    if name not in METHODS:
+        _load_entry_points()
+    if name not in METHODS:
+        raise ConfigError(
+            f"unknown method {name!r}: {nearest(name, METHODS)}; one of your own is given as "
+            "module:function"
+        )
+    return METHODS[name]
+
+
+def _imported(name: str) -> Callable[..., Method]:
+    module, _, function = name.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise ConfigError(f"method {name!r}: there is no module {error.name!r}") from None
+    except AttributeError:
+        raise ConfigError(f"method {name!r}: {module} has no function {function!r}") from None
+    if not hasattr(found, "registration"):
+        raise ConfigError(f"method {name!r} is not registered; put @fsjax.register(...) on it")
+    return found
+
+
+@functools.cache
+def _load_entry_points() -> None:
+    for point in importlib.metadata.entry_points(group=GROUP):
+        point.load()
+
+
+def about_of(builder: Callable[..., Method]) -> About:
+    """The facts about a method with its default arguments."""
+    return builder().about
