@@ -52,6 +52,11 @@ class Entry:
     impute: str | None = None
     hint: str = ""
 
+    @property
+    def source(self) -> str:
+        """Where its files are published, for messages."""
+        return ", ".join(remote.urls[0] for remote in self.remotes)
+
 
 def _npz(name: str) -> Form:
     return Form("NumPy archive", parsers.read_npz, ((f"{name}.npz",),))

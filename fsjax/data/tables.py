@@ -15,7 +15,7 @@ from fsjax.data.checks import check_features, name_some
 from fsjax.data.dataset import Dataset
 from fsjax.data.impute import impute as fill
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
-from fsjax.data.sniff import sniff
+from fsjax.data.sniff import first_line, sniff
 from fsjax.data.targets import encode_target
 from fsjax.errors import ConfigError, DataError, nearest
 
@@ -140,9 +140,8 @@ def _read(path: Path, target: str | int | None) -> Table:
         prefix = "" if str(path) in str(error) else f"{path}: "
         raise DataError(f"{prefix}{error}") from None
     except Exception as error:  # whatever a reader trips over, the file is at fault
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         raise DataError(
-            f"{path} cannot be read as {kind.title}: {reason[0]}; it may be cut short or "
+            f"{path} cannot be read as {kind.title}: {first_line(error)}; it may be cut short or "
             "damaged, save or download it again"
         ) from None
 
