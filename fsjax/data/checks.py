@@ -7,10 +7,8 @@ from numbers import Integral
 import numpy as np
 
 from fsjax.data.dataset import Dataset
-from fsjax.errors import ConfigError, DataError, nearest
-
-TASKS = ("classification", "reconstruction", "regression")
-"""What a network can be trained for."""
+from fsjax.errors import ConfigError, DataError, check_choice
+from fsjax.tasks import TASKS
 
 _NAMED = 5
 """How many columns a message names."""
@@ -33,9 +31,7 @@ def check_features(X: np.ndarray, feature_names: Sequence[str] | None, where: st
         raise DataError(f"{where} is empty: {X.shape[0]} rows and {X.shape[1]} feature columns")
     if X.dtype.kind not in "fiub":
         raise DataError(f"{where}: X has type {X.dtype}; give real numbers")
-    if X.dtype.kind != "f":
-        return
-    if np.isfinite(X).all():
+    if X.dtype.kind != "f" or np.isfinite(X).all():
         return
     missing, infinite = np.isnan(X).sum(axis=0), np.isinf(X).sum(axis=0)
     raise DataError(_not_finite(missing, infinite, feature_names, where))
@@ -57,8 +53,7 @@ def check_task(dataset: Dataset, task: str) -> Dataset:
         ConfigError: for an unknown task.
         DataError: if the target does not fit the task.
     """
-    if task not in TASKS:
-        raise ConfigError(f"task={task!r} is unknown; {nearest(task, TASKS)}")
+    check_choice("task", task, TASKS)
     if task == "reconstruction":
         return dataset
     if dataset.y is None:
@@ -82,12 +77,9 @@ def check_num_features(num_features: int, D: int) -> None:
     Raises:
         ConfigError: if it is no whole number, below 1, or above ``D``.
     """
-    if isinstance(num_features, bool) or not isinstance(num_features, Integral):
-        raise ConfigError(
-            f"num_features={num_features!r} is not a whole number; choose one from 1 to {D}"
-        )
-    if num_features < 1:
-        raise ConfigError(f"num_features={num_features} is below 1; choose from 1 to {D}")
+    whole = isinstance(num_features, Integral) and not isinstance(num_features, bool)
+    if not whole or num_features < 1:
+        raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
     if num_features > D:
         raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")
 

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from fsjax.data.catalog import ENTRIES
-from fsjax.data.checks import TASKS
 from fsjax.data.dataset import Dataset
 from fsjax.data.torch_random import torch_random_split, torch_randperm
-from fsjax.errors import ConfigError, DataError, is_number, nearest
+from fsjax.errors import ConfigError, DataError, check_choice, is_number
+from fsjax.tasks import TASKS
 
 __all__ = ["DEFAULT_SEED", "PROTOCOLS", "Split", "make_split", "torch_randperm"]
 
@@ -76,12 +76,8 @@ def make_split(
         ConfigError: for an unknown protocol or task, or fractions that do not fit.
         DataError: if the data set has too few rows, or lacks an official split.
     """
-    if protocol not in PROTOCOLS:
-        raise ConfigError(
-            f"unknown split protocol {protocol!r}; {nearest(str(protocol), PROTOCOLS)}"
-        )
-    if task not in TASKS:
-        raise ConfigError(f"task={task!r} is unknown; {nearest(task, TASKS)}")
+    check_choice("split protocol", protocol, PROTOCOLS)
+    check_choice("task", task, TASKS)
     if valid_fraction is not None:
         if not is_number(valid_fraction) or not 0 <= valid_fraction < 1:
             raise ConfigError(
