@@ -1,6 +1,7 @@
 """Turn a column of labels or numbers into the target of a data set."""
 
 import numpy as np
+import pandas as pd
 
 from fsjax.errors import DataError
 
@@ -24,8 +25,7 @@ def encode_target(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
     Raises:
         DataError: if a value is missing or infinite, or all are the same.
     """
-    values = _as_plain(np.asarray(values).ravel())
-    missing = _missing(values)
+    values, missing = _plain(np.asarray(values).ravel())
     if missing.any():
         raise DataError(
             f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
@@ -51,25 +51,10 @@ def number_classes(values: np.ndarray) -> np.ndarray:
     return np.unique(values, return_inverse=True)[1].ravel().astype(np.int32)
 
 
-def _as_plain(values: np.ndarray) -> np.ndarray:
-    """Numbers as float64, everything else as text or None where missing."""
+def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) numbers as float64, or everything else as text; and (N,) bool, what is missing."""
     if values.dtype.kind in "iuf":
-        return values.astype(np.float64)
-    if values.dtype.kind == "b":
-        return values.astype(str)
-    if values.dtype.kind == "O":
-        import pandas as pd
-
-        gone = pd.isna(values)
-        text = np.array([str(value) for value in values], dtype=object)
-        text[gone] = None
-        return text
-    return values.astype(str)
-
-
-def _missing(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind == "f":
-        return ~np.isfinite(values)
-    if values.dtype == object:
-        return np.array([value is None for value in values], dtype=bool)
-    return np.char.str_len(values) == 0
+        numbers = values.astype(np.float64)
+        return numbers, ~np.isfinite(numbers)
+    text = values.astype(str)
+    return text, pd.isna(values) if values.dtype == object else text == ""
