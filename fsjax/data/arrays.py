@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from fsjax.data.checks import name_some
+from fsjax.data.checks import numeric_columns
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, DataError
 
@@ -27,7 +27,7 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
     """
     if issparse(x):
         raise ConfigError("X is a sparse matrix; give X.toarray(), a table of (rows, columns)")
-    names = _column_names(x) if isinstance(x, pd.DataFrame) else None
+    names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
     x = np.asarray(x)
     if x.ndim != 2:
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
@@ -38,16 +38,6 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
         raise ConfigError(f"X has {len(x)} rows but y has {len(y)}; give one target for each row")
     y, classes = _target(y, task)
     return Dataset(name="table", X=x, y=y, feature_names=names, class_names=classes)
-
-
-def _column_names(x: pd.DataFrame) -> tuple[str, ...]:
-    text = [str(name) for name in x.columns if not pd.api.types.is_numeric_dtype(x[name])]
-    if text:
-        raise DataError(
-            f"X has {len(text)} columns that hold no numbers ({name_some(text)}); encode "
-            "them, for example with pandas.get_dummies, or drop them"
-        )
-    return tuple(map(str, x.columns))
 
 
 def _target(y: np.ndarray, task: str) -> tuple[np.ndarray, tuple[str, ...] | None]:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, DataError, check_choice
@@ -84,6 +86,35 @@ def check_num_features(num_features: int, D: int) -> None:
         raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")
 
 
+def numeric_columns(frame: pd.DataFrame, where: str) -> tuple[str, ...]:
+    """The names of the columns of a frame that holds nothing but numbers and truth values.
+
+    Args:
+        frame: N rows and D columns.
+        where: the name of the table, for the message.
+
+    Raises:
+        DataError: naming the columns at fault, at most five of them, and what they hold.
+    """
+    bad = [
+        index
+        for index, kind in enumerate(frame.dtypes)
+        if not is_numeric_dtype(kind) or is_complex_dtype(kind)
+    ]
+    if bad:
+        shown = ", ".join(
+            f"{str(frame.columns[index])!r} (such as {_first_text(frame.iloc[:, index])!r})"
+            for index in bad[:_NAMED]
+        )
+        more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+        raise DataError(
+            f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: {shown}"
+            f"{more}; turn them into numbers (pandas.get_dummies does), drop them, or make one the "
+            "target (y, or data.target in a config)"
+        )
+    return tuple(str(name) for name in frame.columns)
+
+
 def constant_columns(X_train: np.ndarray) -> np.ndarray:
     """Which columns of (N, D) rows hold one value only; returns (D,) bool."""
     return X_train.min(axis=0) == X_train.max(axis=0)
@@ -112,6 +143,12 @@ def _not_finite(
         f"{where} has {' and '.join(found)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
+
+
+def _first_text(column: pd.Series) -> str:
+    numbers = pd.to_numeric(column, errors="coerce")
+    text = column[numbers.isna() & column.notna()]
+    return str((text if len(text) else column).iloc[0])
 
 
 def _check_classes(dataset: Dataset) -> None:

@@ -7,20 +7,19 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.checks import check_features, name_some
+from fsjax.data.checks import check_features, name_some, numeric_columns
 from fsjax.data.dataset import Dataset
 from fsjax.data.impute import impute as fill
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
 from fsjax.data.sniff import first_line, sniff
 from fsjax.data.targets import encode_target
-from fsjax.errors import ConfigError, DataError, nearest
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fsjax.errors import DataError, check_choice, nearest
 
 RULES = ("mean", "median")
 """What ``impute`` may be for a user's table."""
@@ -66,26 +65,20 @@ def load_table(
             used: text, missing or infinite values, duplicate names, no rows, one class.
         ConfigError: for an unknown ``impute``.
     """
-    if impute is not None and impute not in RULES:
-        raise ConfigError(f"impute={impute!r} is unknown for a table; {nearest(impute, RULES)}")
+    if impute is not None:
+        check_choice("impute of a table", impute, RULES)
     path = _locate(name, folders)
-    table = _read(path, target)
-    where = str(path)
+    where, table = str(path), _read(path, target)
     X = compact(table.X)
     if impute is not None and X.ndim == 2 and X.size:
         X = fill(X, None, impute, where)
     check_features(X, table.feature_names, where)
     y, class_names = None, None
     if table.y is not None:
-        if table.y.shape[0] != X.shape[0]:
-            raise DataError(
-                f"{where}: X has {X.shape[0]} rows and the target {table.y.shape[0]}; "
-                "give one target per row"
-            )
         label = f"the target {target!r} of {where}" if target is not None else f"y of {where}"
         y, class_names = encode_target(table.y, label)
-        if table.class_names is not None and len(table.class_names) == len(class_names or ()):
-            class_names = table.class_names
+    if class_names and table.class_names and len(table.class_names) == len(class_names):
+        class_names = table.class_names
     return Dataset(
         name=path.name,
         X=X,
@@ -147,8 +140,6 @@ def _read(path: Path, target: str | int | None) -> Table:
 
 
 def _read_text(data: bytes, target: str | int | None, where: str, separator: str | None) -> Table:
-    import pandas as pd
-
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -182,16 +173,12 @@ def _read_text(data: bytes, target: str | int | None, where: str, separator: str
 
 
 def _read_parquet(data: bytes, target: str | int | None, where: str) -> Table:
-    import pandas as pd
-
     frame = pd.read_parquet(io.BytesIO(data))
     frame.columns = [str(name) for name in frame.columns]
     return _from_frame(frame, target, where)
 
 
 def _read_libsvm(data: bytes, target: str | int | None, where: str) -> Table:
-    from sklearn.datasets import load_svmlight_file
-
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
@@ -269,7 +256,7 @@ def _all_numbers(header: list[str]) -> bool:
     return True
 
 
-def _drop_row_numbers(frame: "pd.DataFrame") -> "pd.DataFrame":
+def _drop_row_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out a nameless first column that only counts the rows, as pandas saves it."""
     first = frame.columns[0]
     if first == "" and len(frame) and np.array_equal(frame.iloc[:, 0], np.arange(len(frame))):
@@ -277,7 +264,7 @@ def _drop_row_numbers(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame
 
 
-def _from_frame(frame: "pd.DataFrame", target: str | int | None, where: str) -> Table:
+def _from_frame(frame: pd.DataFrame, target: str | int | None, where: str) -> Table:
     if len(frame) == 0:
         raise DataError(f"{where} is empty: it has column names but no rows")
     y = None
@@ -287,10 +274,10 @@ def _from_frame(frame: "pd.DataFrame", target: str | int | None, where: str) -> 
         frame = frame.drop(columns=frame.columns[index])
     if frame.shape[1] == 0:
         raise DataError(f"{where} has no columns besides the target; give at least one feature")
-    _check_numeric(frame, where)
+    names = numeric_columns(frame, where)
     with np.errstate(over="ignore"):
         X = frame.to_numpy(dtype=np.float32, na_value=np.nan)
-    return Table(X, y, feature_names=tuple(str(name) for name in frame.columns))
+    return Table(X, y, feature_names=names)
 
 
 def _target_index(columns: list[str], target: str | int, where: str) -> int:
@@ -311,32 +298,3 @@ def _target_index(columns: list[str], target: str | int, where: str) -> int:
             f"name, or a number from 0 to {len(columns) - 1} (or -1 for the last)"
         )
     return number % len(columns)
-
-
-def _check_numeric(frame: "pd.DataFrame", where: str) -> None:
-    from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
-
-    bad = [
-        index
-        for index, kind in enumerate(frame.dtypes)
-        if not (is_numeric_dtype(kind) or is_bool_dtype(kind)) or is_complex_dtype(kind)
-    ]
-    if not bad:
-        return
-    shown = ", ".join(
-        f"{str(frame.columns[i])!r} (such as {_first_text(frame.iloc[:, i])!r})" for i in bad[:5]
-    )
-    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-    raise DataError(
-        f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: {shown}{more}; "
-        "turn them into numbers (pandas.get_dummies does), drop them, or name the one to predict "
-        "with data.target"
-    )
-
-
-def _first_text(column: "pd.Series") -> str:
-    import pandas as pd
-
-    numbers = pd.to_numeric(column, errors="coerce")
-    text = column[numbers.isna() & column.notna()]
-    return str((text if len(text) else column).iloc[0])
