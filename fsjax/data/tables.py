@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ class _Kind(NamedTuple):
     """How a suffix is read, and what such a file may look like inside (see ``sniff``)."""
 
     title: str
-    read: Callable[[bytes, str | int | None, str], Table]
+    read: Callable[[bytes, str | int | None], Table]
     looks: tuple[str, ...]
 
 
@@ -128,10 +128,9 @@ def _read(path: Path, target: str | int | None) -> Table:
             "give the file its right suffix, or save or download it again"
         )
     try:
-        return kind.read(data, target, str(path))
+        return kind.read(data, target)
     except DataError as error:
-        prefix = "" if str(path) in str(error) else f"{path}: "
-        raise DataError(f"{prefix}{error}") from None
+        raise DataError(f"{path}: {error}") from None
     except Exception as error:  # whatever a reader trips over, the file is at fault
         raise DataError(
             f"{path} cannot be read as {kind.title}: {first_line(error)}; it may be cut short or "
@@ -139,19 +138,19 @@ def _read(path: Path, target: str | int | None) -> Table:
         ) from None
 
 
-def _read_text(data: bytes, target: str | int | None, where: str, separator: str | None) -> Table:
+def _read_text(data: bytes, target: str | int | None, separator: str | None) -> Table:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{where} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
+            f"it is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
         ) from None
     if not text.strip():
-        raise DataError(f"{where} is empty: it has no line of column names")
+        raise DataError("it is empty: there is no line of column names")
     if separator is None:
         separator = _guess_separator(text)
     header = _header(text, separator)
-    _check_header(header, where)
+    _check_header(header)
     try:
         with warnings.catch_warnings():
             # pandas only warns when it leaves out values that have no column name.
@@ -165,38 +164,33 @@ def _read_text(data: bytes, target: str | int | None, where: str, separator: str
             )
     except pd.errors.ParserWarning:
         raise DataError(
-            f"{where} has more values in a line than column names ({len(header)}); give every "
-            "column a name, and remove separators at line ends"
+            f"it has more values in a line than column names ({len(header)}); give every column a "
+            "name, and remove separators at line ends"
         ) from None
     frame.columns = header
-    return _from_frame(_drop_row_numbers(frame), target, where)
+    return _from_frame(_drop_row_numbers(frame), target)
 
 
-def _read_parquet(data: bytes, target: str | int | None, where: str) -> Table:
-    frame = pd.read_parquet(io.BytesIO(data))
-    frame.columns = [str(name) for name in frame.columns]
-    return _from_frame(frame, target, where)
+def _read_parquet(data: bytes, target: str | int | None) -> Table:
+    return _from_frame(pd.read_parquet(io.BytesIO(data)).rename(columns=str), target)
 
 
-def _read_libsvm(data: bytes, target: str | int | None, where: str) -> Table:
+def _read_libsvm(data: bytes, target: str | int | None) -> Table:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
     return Table(X.toarray(), y)
 
 
-def _read_plain_text(data: bytes, target: str | int | None, where: str) -> Table:
-    second = (data.lstrip().split(b"\n", 1)[0].split() + [b"", b""])[1]
-    if b":" in second:
-        return _read_libsvm(data, target, where)
-    return _read_text(data, target, where, None)
+def _read_plain_text(data: bytes, target: str | int | None) -> Table:
+    cells = data.lstrip().split(b"\n", 1)[0].split()
+    if len(cells) > 1 and b":" in cells[1]:
+        return _read_libsvm(data, target)
+    return _read_text(data, target, None)
 
 
-def _read_arrays(reader: Callable[..., Table]) -> Callable[[bytes, Any, str], Table]:
-    def read(data: bytes, target: str | int | None, where: str) -> Table:
-        return reader([data], None if target is None else str(target))
-
-    return read
+def _array_name(target: str | int | None) -> str | None:
+    return None if target is None else str(target)
 
 
 _TEXT = ("text",)
@@ -205,10 +199,14 @@ KINDS: dict[str, _Kind] = {
     ".tsv": _Kind("a table separated by tabs", lambda *args: _read_text(*args, "\t"), _TEXT),
     ".txt": _Kind("a text table", _read_plain_text, _TEXT),
     ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",)),
-    ".npz": _Kind("a NumPy archive (np.savez)", _read_arrays(read_npz), ("a zip archive",)),
+    ".npz": _Kind(
+        "a NumPy archive (np.savez)",
+        lambda data, target: read_npz([data], _array_name(target)),
+        ("a zip archive",),
+    ),
     ".mat": _Kind(
         "a MATLAB file of version 7 or older (save with -v7)",
-        _read_arrays(read_mat),
+        lambda data, target: read_mat([data], _array_name(target)),
         ("a MATLAB file", "of an unknown kind"),
     ),
     ".libsvm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
@@ -233,18 +231,17 @@ def _header(text: str, separator: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _check_header(header: list[str], where: str) -> None:
-    counts = Counter(header)
-    repeated = [name for name, count in counts.items() if count > 1]
-    if _all_numbers(header) and (repeated or any(not name.isdigit() for name in header)):
+def _check_header(header: list[str]) -> None:
+    repeated = [name for name, count in Counter(header).items() if count > 1]
+    if _all_numbers(header) and (repeated or not all(name.isdigit() for name in header)):
         raise DataError(
-            f"the first line of {where} holds numbers ({name_some(header)}); add a first line "
-            "with column names"
+            f"the first line holds numbers ({name_some(header)}); add a first line with column "
+            "names"
         )
     if repeated:
         raise DataError(
-            f"{where} has {len(repeated)} column names more than once: {name_some(repeated)}; "
-            "give every column its own name"
+            f"it has {len(repeated)} column names more than once: {name_some(repeated)}; give "
+            "every column its own name"
         )
 
 
@@ -264,37 +261,33 @@ def _drop_row_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _from_frame(frame: pd.DataFrame, target: str | int | None, where: str) -> Table:
+def _from_frame(frame: pd.DataFrame, target: str | int | None) -> Table:
     if len(frame) == 0:
-        raise DataError(f"{where} is empty: it has column names but no rows")
+        raise DataError("it is empty: there are column names but no rows")
     y = None
     if target is not None:
-        index = _target_index([str(name) for name in frame.columns], target, where)
-        y = frame.iloc[:, index].to_numpy()
-        frame = frame.drop(columns=frame.columns[index])
+        y = frame.pop(_target_column(list(frame.columns), target)).to_numpy()
     if frame.shape[1] == 0:
-        raise DataError(f"{where} has no columns besides the target; give at least one feature")
-    names = numeric_columns(frame, where)
+        raise DataError("it has no columns besides the target; give at least one feature")
+    names = numeric_columns(frame, "it")
     with np.errstate(over="ignore"):
         X = frame.to_numpy(dtype=np.float32, na_value=np.nan)
     return Table(X, y, feature_names=names)
 
 
-def _target_index(columns: list[str], target: str | int, where: str) -> int:
-    if isinstance(target, str) and target in columns:
-        return columns.index(target)
+def _target_column(columns: list[str], target: str | int) -> str:
+    if target in columns:
+        return target
     try:
-        number = int(target)
+        return columns[int(target)]
     except ValueError:
-        shown = name_some(columns)
         close = nearest(target, columns)
         advice = f"{close} " if close.startswith("did you mean") else ""
         raise DataError(
-            f"target={target!r} is no column of {where}; {advice}the columns are {shown}"
+            f"target={target!r} is no column; {advice}the columns are {name_some(columns)}"
         ) from None
-    if not -len(columns) <= number < len(columns):
+    except IndexError:
         raise DataError(
-            f"target={target} is no column of {where}, which has {len(columns)} columns; give a "
-            f"name, or a number from 0 to {len(columns) - 1} (or -1 for the last)"
-        )
-    return number % len(columns)
+            f"target={target} is no column of {len(columns)}; give a name, or a number from 0 to "
+            f"{len(columns) - 1} (or -1 for the last)"
+        ) from None
