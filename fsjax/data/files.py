@@ -56,20 +56,14 @@ class Found(NamedTuple):
         return f"{self.paths[0]} and {more} more" if more else str(self.paths[0])
 
 
-def cache_dir() -> Path:
-    """Where downloads go without a data directory: ``~/.cache/fsjax``."""
-    return Path.home() / ".cache" / "fsjax"
-
-
 def places(data_dir: str | Path | None) -> dict[str, Path]:
     """The folders that are searched, in order, each under the name a user knows it by."""
-    found: dict[str, Path] = {}
-    if data_dir:
-        found["data.dir"] = Path(data_dir).expanduser()
-    if os.environ.get("FSJAX_DATA"):
-        found["FSJAX_DATA"] = Path(os.environ["FSJAX_DATA"]).expanduser()
-    found["cache"] = cache_dir()
-    return found
+    folders = {
+        "data.dir": data_dir,
+        "FSJAX_DATA": os.environ.get("FSJAX_DATA"),
+        "cache": "~/.cache/fsjax",
+    }
+    return {label: Path(folder).expanduser() for label, folder in folders.items() if folder}
 
 
 def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -> Found | None:

@@ -7,13 +7,14 @@ may fail with any exception on a broken file; the caller turns that into a messa
 import gzip
 import io
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.io
 import scipy.sparse
+from sklearn.datasets import load_svmlight_file
 
 from fsjax.data.unlzw import unlzw
 from fsjax.errors import DataError
@@ -60,8 +61,8 @@ def read_npz(files: Sequence[bytes], target: str | None = None) -> Table:
     with loaded as archive:
         if {"x_train", "x_test"} <= set(archive.files):
             return _joined(*(archive[name] for name in _KERAS))
-        X = _pick(archive, archive.files, ("X", "x"))
-        y = _pick(archive, archive.files, (target,) if target else ("y", "Y"), needed=bool(target))
+        X = _pick(archive, ("X", "x"))
+        y = _pick(archive, (target,) if target else ("y", "Y"), needed=bool(target))
         return Table(
             X.reshape(len(X), -1) if X.ndim > 2 else X,
             None if y is None else y.ravel(),
@@ -74,9 +75,9 @@ def read_npz(files: Sequence[bytes], target: str | None = None) -> Table:
 def read_mat(files: Sequence[bytes], target: str | None = None) -> Table:
     """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``."""
     content = scipy.io.loadmat(io.BytesIO(files[0]))
-    keys = [key for key in content if not key.startswith("__")]
-    X = _pick(content, keys, ("X", "x", "fea"))
-    y = _pick(content, keys, (target,) if target else ("Y", "y", "gnd"), needed=bool(target))
+    arrays = {key: value for key, value in content.items() if not key.startswith("__")}
+    X = _pick(arrays, ("X", "x", "fea"))
+    y = _pick(arrays, (target,) if target else ("Y", "y", "gnd"), needed=bool(target))
     if scipy.sparse.issparse(X):
         X = X.toarray()
     return Table(X, None if y is None else _mat_labels(y))
@@ -149,13 +150,13 @@ def plain(data: bytes) -> bytes:
     return data
 
 
-def _pick(content: Any, keys: Sequence[str], wanted: Sequence[str], needed: bool = True) -> Any:
+def _pick(arrays: Mapping[str, np.ndarray], wanted: Sequence[str], needed: bool = True) -> Any:
     for key in wanted:
-        if key in keys:
-            return content[key]
+        if key in arrays:
+            return arrays[key]
     if not needed:
         return None
-    raise DataError(f"it has no array named {wanted[0]!r}; it holds {', '.join(keys) or 'none'}")
+    raise DataError(f"it has no array named {wanted[0]!r}; it holds {', '.join(arrays) or 'none'}")
 
 
 def _names(archive: Any, key: str) -> tuple[str, ...] | None:
@@ -203,13 +204,10 @@ def _numbers(data: bytes, separator: str) -> np.ndarray:
 
 
 def _sparse_rows(data: bytes, columns: int) -> np.ndarray:
-    lines = plain(data).decode("ascii").splitlines()
-    rows = np.zeros((len(lines), columns), np.uint16)
-    for row, line in enumerate(lines):
-        for pair in line.split():
-            column, value = pair.split(":")
-            rows[row, int(column) - 1] = int(value)
-    return rows
+    """Rows of ``column:value`` pairs, columns from 1, as (N, columns) uint16."""
+    labelled = b"\n".join(b"0 " + line for line in plain(data).splitlines())
+    X, _ = load_svmlight_file(io.BytesIO(labelled), n_features=columns, zero_based=False)
+    return X.toarray().astype(np.uint16)
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
