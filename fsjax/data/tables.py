@@ -76,9 +76,7 @@ def load_table(
     y, class_names = None, None
     if table.y is not None:
         label = f"the target {target!r} of {where}" if target is not None else f"y of {where}"
-        y, class_names = encode_target(table.y, label)
-    if class_names and table.class_names and len(table.class_names) == len(class_names):
-        class_names = table.class_names
+        y, class_names = encode_target(table.y, label, table.class_names)
     return Dataset(
         name=path.name,
         X=X,

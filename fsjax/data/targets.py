@@ -8,7 +8,9 @@ from fsjax.errors import DataError
 _MANY_CLASSES = 50
 
 
-def encode_target(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+def encode_target(
+    values: np.ndarray, where: str, names: tuple[str, ...] | None = None
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Number the classes from 0, or keep numbers that are not class labels.
 
     Text, true/false and whole numbers are class labels, numbered in sorted order. Numbers with
@@ -18,9 +20,10 @@ def encode_target(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
     Args:
         values: (N,) labels or numbers of any type.
         where: what to call them in messages.
+        names: of the classes, in sorted order of the labels; used when there is one for each.
 
     Returns:
-        (N,) int32 classes with the original labels as names, or (N,) float32 and None.
+        (N,) int32 classes with ``names`` or the original labels, or (N,) float32 and None.
 
     Raises:
         DataError: if a value is missing or infinite, or all are the same.
@@ -43,7 +46,9 @@ def encode_target(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
         if not whole or len(labels) > max(_MANY_CLASSES, len(values) / 2):
             return values.astype(np.float32), None
         labels = labels.astype(np.int64)
-    return classes.ravel().astype(np.int32), tuple(str(label) for label in labels)
+    if names is None or len(names) != len(labels):
+        names = tuple(str(label) for label in labels)
+    return classes.astype(np.int32), names
 
 
 def number_classes(values: np.ndarray) -> np.ndarray:
@@ -56,5 +61,7 @@ def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if values.dtype.kind in "iuf":
         numbers = values.astype(np.float64)
         return numbers, ~np.isfinite(numbers)
+    if values.dtype == object:
+        return np.array([str(value) for value in values], dtype=str), pd.isna(values)
     text = values.astype(str)
-    return text, pd.isna(values) if values.dtype == object else text == ""
+    return text, text == ""
