@@ -4,8 +4,9 @@ PYTHON ?= $(shell command -v python3.12 >/dev/null 2>&1 && python3.12 -c '' 2>/d
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow lint format docs benchmark clean
+.PHONY: demo test test-slow test-oldest lint format docs benchmark clean
 
 $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -29,6 +30,15 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
+# By hand, not in CI: the tests with the oldest versions that pyproject.toml allows. Such versions
+# warn of one another, so that a warning is no error here.
+test-oldest:
+	test -x $(OLDEST)/bin/python || python3.11 -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-oldest.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	XLA_FLAGS="--xla_backend_optimization_level=0 $$XLA_FLAGS" \
+	  $(OLDEST)/bin/python -m pytest -W default -m "not slow" -n 2 --dist worksteal
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,4 +54,4 @@ benchmark: $(STAMP)
 	$(BIN)/python -m experiments.benchmark
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(OLDEST) build dist *.egg-info

@@ -2,7 +2,7 @@
 
 import difflib
 import numbers
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -47,6 +47,16 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
 def is_number(value: object) -> bool:
     """Whether this is a real number; truth values are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def check_choice(label: str, value: object, allowed: Collection[str]) -> None:
+    """Check that a value is one of the names that exist.
+
+    Raises:
+        ConfigError: with the nearest name, or all of them.
+    """
+    if value not in allowed:
+        raise ConfigError(f"{label}={value!r} is unknown; {nearest(str(value), allowed)}")
 
 
 def check_flag(label: str, value: object) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from fsjax.data.checks import name_some
+from fsjax.data.checks import numeric_columns
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, DataError
 
@@ -27,15 +27,7 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
     """
     if issparse(x):
         raise ConfigError("X is a sparse matrix; give X.toarray(), a table of (rows, columns)")
-    names = None
-    if isinstance(x, pd.DataFrame):
-        names = tuple(map(str, x.columns))
-        text = [str(name) for name in x.columns if not pd.api.types.is_numeric_dtype(x[name])]
-        if text:
-            raise DataError(
-                f"X has {len(text)} columns that hold no numbers ({name_some(text)}); encode "
-                "them, for example with pandas.get_dummies, or drop them"
-            )
+    names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
     x = np.asarray(x)
     if x.ndim != 2:
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
@@ -44,18 +36,17 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
     y = np.asarray(y)
     if len(y) != len(x):
         raise ConfigError(f"X has {len(x)} rows but y has {len(y)}; give one target for each row")
-    if y.dtype.kind == "f" and np.isnan(y).any():
+    y, classes = _target(y, task)
+    return Dataset(name="table", X=x, y=y, feature_names=names, class_names=classes)
+
+
+def _target(y: np.ndarray, task: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    real = y.dtype.kind == "f"
+    if real and np.isnan(y).any():
         raise DataError(f"y has {int(np.isnan(y).sum())} missing values; leave these rows out")
-    whole = y.dtype.kind != "f" or np.array_equal(y, np.floor(y))
     if task != "classification" and y.dtype.kind in "fiub":
-        return Dataset(name="table", X=x, y=y.astype(np.float32), feature_names=names)
-    if not whole:
-        return Dataset(name="table", X=x, y=y, feature_names=names)
+        return y.astype(np.float32), None
+    if real and not np.array_equal(y, np.floor(y)):
+        return y, None
     classes, labels = np.unique(y, return_inverse=True)
-    return Dataset(
-        name="table",
-        X=x,
-        y=labels.astype(np.int32),
-        feature_names=names,
-        class_names=tuple(map(str, classes)),
-    )
+    return labels.astype(np.int32), tuple(map(str, classes))

@@ -1,6 +1,8 @@
 """The public data sets that are known by name: one declarative entry each, nothing else."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fsjax.data import parsers
 from fsjax.data.download import Remote
@@ -52,6 +54,11 @@ class Entry:
     impute: str | None = None
     hint: str = ""
 
+    @property
+    def source(self) -> str:
+        """Where its files are published, for messages."""
+        return ", ".join(remote.urls[0] for remote in self.remotes)
+
 
 def _npz(name: str) -> Form:
     return Form("NumPy archive", parsers.read_npz, ((f"{name}.npz",),))
@@ -61,8 +68,38 @@ def _mat(*names: str) -> Form:
     return Form("MATLAB file", parsers.read_mat, (tuple(f"{name}.mat" for name in names),))
 
 
-def _mat_remote(name: str) -> tuple[Remote, ...]:
-    return (Remote(f"{name}.mat", tuple(f"{base}/{name}.mat" for base in _MAT)),)
+def _mat_remote(file: str) -> tuple[Remote, ...]:
+    return (Remote(f"{file}.mat", tuple(f"{base}/{file}.mat" for base in _MAT)),)
+
+
+def _scikit_feature(
+    name: str, title: str, shape: tuple[int, int], num_classes: int, *files: str, **more: Any
+) -> Entry:
+    """A set of scikit-feature, by its name there and the names its file may have."""
+    forms = (_npz(name), _mat(*files))
+    return Entry(title, shape, num_classes, forms, _mat_remote(files[0]), **more)
+
+
+def _cifar(
+    num_classes: int,
+    read: Callable[[Sequence[bytes]], parsers.Table],
+    members: Sequence[str],
+    folder: str,
+    sha256: str,
+    *fallbacks: Form,
+) -> Entry:
+    archive = f"cifar-{num_classes}-python.tar.gz"
+    batches = Form("Python batch", read, tuple((name,) for name in members), (folder, archive))
+    return Entry(
+        f"colour photos of {num_classes} kinds of things, 32x32",
+        (60000, 3072),
+        num_classes,
+        (_npz(f"cifar{num_classes}"), batches, *fallbacks),
+        (Remote(archive, (f"https://www.cs.toronto.edu/~kriz/{archive}",), sha256),),
+        protocol="official",
+        wast_official=True,
+        image_shape=(32, 32, 3),
+    )
 
 
 def _uci(number: int, file: str) -> tuple[Remote, ...]:
@@ -101,10 +138,6 @@ def _nips(name: str, sparse: bool = False) -> Form:
     )
 
 
-def _text_counts(name: str, shape: tuple[int, int], title: str) -> Entry:
-    return Entry(title, shape, 2, (_npz(name), _mat(name.upper())), _mat_remote(name.upper()))
-
-
 _HAR_FILES = (
     ("train/X_train.txt", "X_train.txt"),
     ("train/y_train.txt", "y_train.txt"),
@@ -115,13 +148,6 @@ _HAR_FILES = (
 )
 _HAR_ZIP = "human+activity+recognition+using+smartphones.zip"
 _MICE_ZIP = "mice+protein+expression.zip"
-_CIFAR10_FILES = tuple((f"data_batch_{i}",) for i in range(1, 6)) + (
-    ("test_batch",),
-    ("batches.meta",),
-)
-_CIFAR_URL = "https://www.cs.toronto.edu/~kriz"
-_CIFAR10_TAR = "cifar-10-python.tar.gz"
-_CIFAR100_TAR = "cifar-100-python.tar.gz"
 
 ENTRIES: dict[str, Entry] = {
     "digits": Entry(
@@ -213,12 +239,12 @@ ENTRIES: dict[str, Entry] = {
         class_names=tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
         hint="Isolet.mat of scikit-feature is not used: it has the first 1560 rows only",
     ),
-    "coil20": Entry(
+    "coil20": _scikit_feature(
+        "coil20",
         "20 objects, 72 views each, 32x32",
         (1440, 1024),
         20,
-        (_npz("coil20"), _mat("COIL20")),
-        _mat_remote("COIL20"),
+        "COIL20",
         protocol="ip_cae",
         scaling=("none", "train"),
         image_shape=(32, 32),
@@ -269,17 +295,18 @@ ENTRIES: dict[str, Entry] = {
         wast_official=True,
         train_rows=2000,
     ),
-    "usps": Entry(
-        "handwritten digits, 16x16",
-        (9298, 256),
-        10,
-        (_npz("usps"), _mat("USPS")),
-        _mat_remote("USPS"),
-        image_shape=(16, 16),
+    "usps": _scikit_feature(
+        "usps", "handwritten digits, 16x16", (9298, 256), 10, "USPS", image_shape=(16, 16)
     ),
-    "pcmac": _text_counts("pcmac", (1943, 3289), "words of posts on PC or Mac hardware"),
-    "basehock": _text_counts("basehock", (1993, 4862), "words of posts on baseball or hockey"),
-    "relathe": _text_counts("relathe", (1427, 4322), "words of posts on religion or atheism"),
+    "pcmac": _scikit_feature(
+        "pcmac", "words of posts on PC or Mac hardware", (1943, 3289), 2, "PCMAC"
+    ),
+    "basehock": _scikit_feature(
+        "basehock", "words of posts on baseball or hockey", (1993, 4862), 2, "BASEHOCK"
+    ),
+    "relathe": _scikit_feature(
+        "relathe", "words of posts on religion or atheism", (1427, 4322), 2, "RELATHE"
+    ),
     "dexter": Entry(
         "words of Reuters articles, with probes",
         (600, 20000),
@@ -309,12 +336,13 @@ ENTRIES: dict[str, Entry] = {
         wast_official=True,
         train_rows=6000,
     ),
-    "smk_can_187": Entry(
+    "smk_can_187": _scikit_feature(
+        "smk_can_187",
         "gene expression, smokers with or without lung cancer",
         (187, 19993),
         2,
-        (_npz("smk_can_187"), _mat("SMK_CAN_187", "SMK-CAN-187")),
-        _mat_remote("SMK_CAN_187"),
+        "SMK_CAN_187",
+        "SMK-CAN-187",
     ),
     "gla_bra_180": Entry(
         "gene expression, four kinds of glioma",
@@ -331,68 +359,30 @@ ENTRIES: dict[str, Entry] = {
             ),
         ),
     ),
-    "allaml": Entry(
-        "gene expression, two kinds of leukaemia",
-        (72, 7129),
-        2,
-        (_npz("allaml"), _mat("ALLAML")),
-        _mat_remote("ALLAML"),
+    "allaml": _scikit_feature(
+        "allaml", "gene expression, two kinds of leukaemia", (72, 7129), 2, "ALLAML"
     ),
-    "cifar10": Entry(
-        "colour photos of 10 kinds of things, 32x32",
-        (60000, 3072),
+    "cifar10": _cifar(
         10,
-        (
-            _npz("cifar10"),
-            Form(
-                "Python batch",
-                parsers.read_cifar10,
-                _CIFAR10_FILES,
-                ("cifar-10-batches-py", _CIFAR10_TAR),
-            ),
-            Form(
-                "NumPy archive",
-                parsers.read_npz,
-                (("cifar10_subset.npz",),),
-                shape=(5000, 3072),
-                note="a subset of 5000 of the 60000 rows",
-                fallback=True,
-            ),
+        parsers.read_cifar10,
+        (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta"),
+        "cifar-10-batches-py",
+        "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+        Form(
+            "NumPy archive",
+            parsers.read_npz,
+            (("cifar10_subset.npz",),),
+            shape=(5000, 3072),
+            note="a subset of 5000 of the 60000 rows",
+            fallback=True,
         ),
-        (
-            Remote(
-                _CIFAR10_TAR,
-                (f"{_CIFAR_URL}/{_CIFAR10_TAR}",),
-                "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
-            ),
-        ),
-        protocol="official",
-        wast_official=True,
-        image_shape=(32, 32, 3),
     ),
-    "cifar100": Entry(
-        "colour photos of 100 kinds of things, 32x32",
-        (60000, 3072),
+    "cifar100": _cifar(
         100,
-        (
-            _npz("cifar100"),
-            Form(
-                "Python batch",
-                parsers.read_cifar100,
-                (("train",), ("test",), ("meta",)),
-                ("cifar-100-python", _CIFAR100_TAR),
-            ),
-        ),
-        (
-            Remote(
-                _CIFAR100_TAR,
-                (f"{_CIFAR_URL}/{_CIFAR100_TAR}",),
-                "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
-            ),
-        ),
-        protocol="official",
-        wast_official=True,
-        image_shape=(32, 32, 3),
+        parsers.read_cifar100,
+        ("train", "test", "meta"),
+        "cifar-100-python",
+        "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
     ),
 }
 """Every registered data set by its name."""

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
 from fsjax.data.dataset import Dataset
-from fsjax.errors import ConfigError, DataError, nearest
-
-TASKS = ("classification", "reconstruction", "regression")
-"""What a network can be trained for."""
+from fsjax.errors import ConfigError, DataError, check_choice
+from fsjax.tasks import TASKS
 
 _NAMED = 5
 """How many columns a message names."""
@@ -33,9 +33,7 @@ def check_features(X: np.ndarray, feature_names: Sequence[str] | None, where: st
         raise DataError(f"{where} is empty: {X.shape[0]} rows and {X.shape[1]} feature columns")
     if X.dtype.kind not in "fiub":
         raise DataError(f"{where}: X has type {X.dtype}; give real numbers")
-    if X.dtype.kind != "f":
-        return
-    if np.isfinite(X).all():
+    if X.dtype.kind != "f" or np.isfinite(X).all():
         return
     missing, infinite = np.isnan(X).sum(axis=0), np.isinf(X).sum(axis=0)
     raise DataError(_not_finite(missing, infinite, feature_names, where))
@@ -57,8 +55,7 @@ def check_task(dataset: Dataset, task: str) -> Dataset:
         ConfigError: for an unknown task.
         DataError: if the target does not fit the task.
     """
-    if task not in TASKS:
-        raise ConfigError(f"task={task!r} is unknown; {nearest(task, TASKS)}")
+    check_choice("task", task, TASKS)
     if task == "reconstruction":
         return dataset
     if dataset.y is None:
@@ -82,14 +79,40 @@ def check_num_features(num_features: int, D: int) -> None:
     Raises:
         ConfigError: if it is no whole number, below 1, or above ``D``.
     """
-    if isinstance(num_features, bool) or not isinstance(num_features, Integral):
-        raise ConfigError(
-            f"num_features={num_features!r} is not a whole number; choose one from 1 to {D}"
-        )
-    if num_features < 1:
-        raise ConfigError(f"num_features={num_features} is below 1; choose from 1 to {D}")
+    whole = isinstance(num_features, Integral) and not isinstance(num_features, bool)
+    if not whole or num_features < 1:
+        raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
     if num_features > D:
         raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")
+
+
+def numeric_columns(frame: pd.DataFrame, where: str) -> tuple[str, ...]:
+    """The names of the columns of a frame that holds nothing but numbers and truth values.
+
+    Args:
+        frame: N rows and D columns.
+        where: the name of the table, for the message.
+
+    Raises:
+        DataError: naming the columns at fault, at most five of them, and what they hold.
+    """
+    bad = [
+        index
+        for index, kind in enumerate(frame.dtypes)
+        if not is_numeric_dtype(kind) or is_complex_dtype(kind)
+    ]
+    if bad:
+        shown = ", ".join(
+            f"{str(frame.columns[index])!r} (such as {_first_text(frame.iloc[:, index])!r})"
+            for index in bad[:_NAMED]
+        )
+        more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+        raise DataError(
+            f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: {shown}"
+            f"{more}; turn them into numbers (pandas.get_dummies does), drop them, or make one the "
+            "target (y, or data.target in a config)"
+        )
+    return tuple(str(name) for name in frame.columns)
 
 
 def constant_columns(X_train: np.ndarray) -> np.ndarray:
@@ -120,6 +143,12 @@ def _not_finite(
         f"{where} has {' and '.join(found)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
+
+
+def _first_text(column: pd.Series) -> str:
+    numbers = pd.to_numeric(column, errors="coerce")
+    text = column[numbers.isna() & column.notna()]
+    return str((text if len(text) else column).iloc[0])
 
 
 def _check_classes(dataset: Dataset) -> None:

@@ -1,9 +1,9 @@
 """Fetch a file from its public source: checked, and in place only when it is complete."""
 
 import hashlib
-import os
+import http.client
+import shutil
 import tempfile
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,6 @@ from fsjax.data.sniff import sniff
 from fsjax.errors import DataError
 
 _TIMEOUT_SECONDS = 30.0
-_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,8 @@ def fetch(remote: Remote, folder: Path) -> Path:
     for url in remote.urls:
         try:
             return _fetch_one(url, remote, target)
-        except (OSError, urllib.error.URLError, DataError, ValueError) as error:
-            reason = getattr(error, "reason", None) or error
-            reasons.append(f"{url} ({reason})")
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reasons.append(f"{url} ({getattr(error, 'reason', None) or error})")
     raise DataError("; ".join(reasons))
 
 
@@ -84,38 +82,32 @@ def check_recorded(path: Path) -> None:
 
 
 def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
+    # scikit-learn's fetch_file has no time limit: a source that hangs would hide its mirrors.
     request = urllib.request.Request(url, headers={"User-Agent": "fsjax"})
-    handle, temporary = tempfile.mkstemp(prefix=f".{remote.file}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            digest, start = _stream(request, file)
-        kind = sniff(start)
-        if kind == "empty" or kind.startswith(("a web page", "a Git LFS")):
-            raise DataError(f"what came is {kind}, not {remote.file}")
-        if remote.sha256 is not None and digest != remote.sha256:
+    with tempfile.TemporaryDirectory(prefix=f".{remote.file}.", dir=target.parent) as scratch:
+        arrived = Path(scratch, remote.file)
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+            announced = answer.headers.get("Content-Length")
+            with arrived.open("wb") as file:
+                shutil.copyfileobj(answer, file)
+        _check_arrived(arrived, announced, remote)
+        digest = _sha256(arrived)
+        if remote.sha256 not in (None, digest):
             raise DataError(f"sha256 {digest}, expected {remote.sha256}")
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        arrived.replace(target)
     record = target.with_name(target.name + ".sha256")
     record.write_text(f"{digest}  {target.name}\n", encoding="utf-8")
     return target
 
 
-def _stream(request: urllib.request.Request, file: object) -> tuple[str, bytes]:
-    """Copy the answer to the file; returns its sha256 and its first bytes."""
-    digest, start, received = hashlib.sha256(), b"", 0
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
-        announced = answer.headers.get("Content-Length")
-        while chunk := answer.read(_CHUNK_BYTES):
-            start = start or chunk[:512]
-            received += len(chunk)
-            digest.update(chunk)
-            file.write(chunk)
+def _check_arrived(arrived: Path, announced: str | None, remote: Remote) -> None:
+    received = arrived.stat().st_size
     if announced is not None and received != int(announced):
         raise DataError(f"the download stopped after {received} of {announced} bytes")
-    return digest.hexdigest(), start
+    with arrived.open("rb") as file:
+        kind = sniff(file.read(512))
+    if kind == "empty" or kind.startswith(("a web page", "a Git LFS")):
+        raise DataError(f"what came is {kind}, not {remote.file}")
 
 
 def _sha256(path: Path) -> str:

@@ -1,6 +1,7 @@
 """Find the files of a registered data set, loose or inside an archive, in a list of places."""
 
 import io
+import itertools
 import os
 import tarfile
 import zipfile
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from fsjax.data.download import check_recorded
 from fsjax.data.parsers import Table
+from fsjax.errors import DataError
 
 _PACKED = ("", ".gz", ".Z")
 
@@ -46,44 +49,44 @@ class Found(NamedTuple):
     paths: tuple[Path, ...]
     contents: tuple[bytes, ...]
 
-
-def cache_dir() -> Path:
-    """Where downloads go without a data directory: ``~/.cache/fsjax``."""
-    return Path.home() / ".cache" / "fsjax"
+    @property
+    def where(self) -> str:
+        """The files, for messages."""
+        more = len(self.paths) - 1
+        return f"{self.paths[0]} and {more} more" if more else str(self.paths[0])
 
 
 def places(data_dir: str | Path | None) -> dict[str, Path]:
     """The folders that are searched, in order, each under the name a user knows it by."""
-    found: dict[str, Path] = {}
-    if data_dir:
-        found["data.dir"] = Path(data_dir).expanduser()
-    if os.environ.get("FSJAX_DATA"):
-        found["FSJAX_DATA"] = Path(os.environ["FSJAX_DATA"]).expanduser()
-    found["cache"] = cache_dir()
-    return found
+    folders = {
+        "data.dir": data_dir,
+        "FSJAX_DATA": os.environ.get("FSJAX_DATA"),
+        "cache": "~/.cache/fsjax",
+    }
+    return {label: Path(folder).expanduser() for label, folder in folders.items() if folder}
 
 
-def find(name: str, forms: Sequence[Form], where: Sequence[Path]) -> Found | None:
+def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -> Found | None:
     """The first form of a data set that is complete in one of the places.
 
     Args:
         name: the registered name.
         forms: in the order of preference.
         where: the places, in order.
+        source: where the data set is published, for messages.
 
     Raises:
-        Exception: whatever an unreadable file or archive raises, with the path added to it as
-            ``found_in``.
+        DataError: if a file or archive cannot be read, or has changed since it was downloaded.
     """
-    for fallback in (False, True):
-        for place in where:
-            for form in forms:
-                if form.fallback != fallback:
-                    continue
-                for container in _containers(name, form, place):
-                    found = _gather(container, form)
-                    if found is not None:
-                        return found
+    for fallback, place, form in itertools.product((False, True), where, forms):
+        if form.fallback != fallback:
+            continue
+        for container in _containers(name, form, place):
+            found = _gather(container, form, source)
+            if found is not None:
+                for path in found.paths:
+                    check_recorded(path)
+                return found
     return None
 
 
@@ -99,46 +102,36 @@ def _containers(name: str, form: Form, place: Path) -> Iterator[Path]:
             yield base / folder
 
 
-def _gather(container: Path, form: Form) -> Found | None:
+def _gather(container: Path, form: Form, source: str) -> Found | None:
+    paths, contents = (container,), None
     try:
         if container.is_dir():
-            return _from_folder(container, form)
-        if container.is_file():
+            paths = tuple(_file_in(container, alternatives) for alternatives in form.members)
+            contents = None if None in paths else tuple(path.read_bytes() for path in paths)
+        elif container.is_file():
             open_archive = _from_zip if container.suffix == ".zip" else _from_tar
             contents = open_archive(container, form.members)
-            return Found(form, (container,), contents) if contents else None
-    except Exception as error:
-        error.found_in = container
-        raise
-    return None
-
-
-def _from_folder(folder: Path, form: Form) -> Found | None:
-    paths = [_file_in(folder, alternatives) for alternatives in form.members]
-    if any(path is None for path in paths):
-        return None
-    return Found(form, tuple(paths), tuple(path.read_bytes() for path in paths))
+    except Exception as error:  # whatever an archive's reader trips over, the file is at fault
+        raise DataError(
+            f"{container} cannot be read ({error}); it may be cut short or damaged: delete it and "
+            f"get it again from {source}"
+        ) from None
+    return Found(form, paths, contents) if contents else None
 
 
 def _file_in(folder: Path, alternatives: Sequence[str]) -> Path | None:
     for member in alternatives:
         parent = (folder / member).parent
-        if not parent.is_dir():
-            continue
-        wanted = {Path(member).name.lower() + ending.lower() for ending in _PACKED}
-        for path in sorted(parent.iterdir()):
+        wanted = {(Path(member).name + packed).lower() for packed in _PACKED}
+        for path in sorted(parent.iterdir()) if parent.is_dir() else ():
             if path.name.lower() in wanted and path.is_file():
                 return path
     return None
 
 
 def _matches(inside: str, alternatives: Sequence[str]) -> bool:
-    full = "/" + inside.lower()
-    return any(
-        full.endswith("/" + (member + ending).lower())
-        for member in alternatives
-        for ending in _PACKED
-    )
+    endings = [f"/{member}{packed}".lower() for member in alternatives for packed in _PACKED]
+    return f"/{inside}".lower().endswith(tuple(endings))
 
 
 def _from_zip(
@@ -152,21 +145,18 @@ def _from_zip(
         ]
         if all(chosen):
             return tuple(archive.read(name) for name in chosen)
-        for name in names:
-            if name.lower().endswith(".zip"):
-                contents = _from_zip(io.BytesIO(archive.read(name)), members)
-                if contents:
-                    return contents
-    return None
+        nested = (name for name in names if name.lower().endswith(".zip"))
+        inside = (_from_zip(io.BytesIO(archive.read(name)), members) for name in nested)
+        return next(filter(None, inside), None)
 
 
 def _from_tar(source: Path, members: Sequence[Sequence[str]]) -> tuple[bytes, ...] | None:
     contents: dict[int, bytes] = {}
     with tarfile.open(source) as archive:
-        for item in archive:
+        for item in filter(tarfile.TarInfo.isfile, archive):
             for index, alternatives in enumerate(members):
-                if item.isfile() and _matches(item.name, alternatives):
+                if _matches(item.name, alternatives):
                     contents[index] = archive.extractfile(item).read()
-    return (
-        tuple(contents[i] for i in range(len(members))) if len(contents) == len(members) else None
-    )
+    if len(contents) < len(members):
+        return None
+    return tuple(contents[index] for index in range(len(members)))

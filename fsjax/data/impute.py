@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fsjax.errors import ConfigError, DataError, nearest
+from fsjax.errors import ConfigError, DataError, check_choice
 
 RULES = ("mean", "median", "class_mean")
 """What :func:`impute` knows."""
@@ -27,8 +27,7 @@ def impute(X: np.ndarray, y: np.ndarray | None, rule: str, where: str) -> np.nda
         ConfigError: for an unknown rule, or ``'class_mean'`` without classes.
         DataError: if a column has no value to learn the fill from.
     """
-    if rule not in RULES:
-        raise ConfigError(f"impute={rule!r} is unknown; {nearest(rule, RULES)}")
+    check_choice("impute", rule, RULES)
     if not np.issubdtype(X.dtype, np.floating) or not np.isnan(X).any():
         return X
     if rule != "class_mean":

@@ -7,15 +7,19 @@ may fail with any exception on a broken file; the caller turns that into a messa
 import gzip
 import io
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.io
 import scipy.sparse
+from sklearn.datasets import load_svmlight_file
 
 from fsjax.data.unlzw import unlzw
 from fsjax.errors import DataError
+
+_KERAS = ("x_train", "y_train", "x_test", "y_test")
 
 
 class Table(NamedTuple):
@@ -56,9 +60,9 @@ def read_npz(files: Sequence[bytes], target: str | None = None) -> Table:
         raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
     with loaded as archive:
         if {"x_train", "x_test"} <= set(archive.files):
-            return _read_keras(archive)
-        X = _pick(archive, archive.files, ("X", "x"))
-        y = _pick(archive, archive.files, (target,) if target else ("y", "Y"), needed=bool(target))
+            return _joined(*(archive[name] for name in _KERAS))
+        X = _pick(archive, ("X", "x"))
+        y = _pick(archive, (target,) if target else ("y", "Y"), needed=bool(target))
         return Table(
             X.reshape(len(X), -1) if X.ndim > 2 else X,
             None if y is None else y.ravel(),
@@ -71,9 +75,9 @@ def read_npz(files: Sequence[bytes], target: str | None = None) -> Table:
 def read_mat(files: Sequence[bytes], target: str | None = None) -> Table:
     """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``."""
     content = scipy.io.loadmat(io.BytesIO(files[0]))
-    keys = [key for key in content if not key.startswith("__")]
-    X = _pick(content, keys, ("X", "x", "fea"))
-    y = _pick(content, keys, (target,) if target else ("Y", "y", "gnd"), needed=bool(target))
+    arrays = {key: value for key, value in content.items() if not key.startswith("__")}
+    X = _pick(arrays, ("X", "x", "fea"))
+    y = _pick(arrays, (target,) if target else ("Y", "y", "gnd"), needed=bool(target))
     if scipy.sparse.issparse(X):
         X = X.toarray()
     return Table(X, None if y is None else _mat_labels(y))
@@ -81,40 +85,25 @@ def read_mat(files: Sequence[bytes], target: str | None = None) -> Table:
 
 def read_idx(files: Sequence[bytes]) -> Table:
     """The four files of MNIST and Fashion-MNIST: train images, labels, test images, labels."""
-    arrays = [_idx_array(plain(data)) for data in files]
-    images = np.concatenate([arrays[0], arrays[2]])
-    return Table(
-        images.reshape(len(images), -1),
-        np.concatenate([arrays[1], arrays[3]]),
-        _marks(len(arrays[0]), len(arrays[2])),
-    )
+    return _joined(*(_idx_array(plain(data)) for data in files))
 
 
 def read_isolet(files: Sequence[bytes]) -> Table:
     """ISOLET of the UCI archive: ``isolet1+2+3+4.data`` for training, ``isolet5.data`` to test."""
     train, test = (_numbers(data, ",") for data in files)
-    rows = np.concatenate([train, test])
-    return Table(rows[:, :-1], rows[:, -1], _marks(len(train), len(test)))
+    return _joined(train[:, :-1], train[:, -1], test[:, :-1], test[:, -1])
 
 
 def read_har(files: Sequence[bytes]) -> Table:
     """The UCI HAR Dataset: X and y of train and test, ``features.txt``, ``activity_labels.txt``."""
-    X_train, y_train, X_test, y_test = (_numbers(data, r"\s+") for data in files[:4])
+    numbers = (_numbers(data, r"\s+") for data in files[:4])
     names = [line.split(maxsplit=1)[1] for line in plain(files[4]).decode().splitlines() if line]
     classes = [line.split()[1] for line in plain(files[5]).decode().splitlines() if line.strip()]
-    return Table(
-        np.concatenate([X_train, X_test]),
-        np.concatenate([y_train, y_test]).ravel(),
-        _marks(len(X_train), len(X_test)),
-        _unique(names),
-        tuple(classes),
-    )
+    return _joined(*numbers, feature_names=_unique(names), class_names=tuple(classes))
 
 
 def read_mice(files: Sequence[bytes]) -> Table:
     """Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
-    import pandas as pd
-
     data = files[0]
     if data.startswith((b"\xd0\xcf\x11\xe0", b"PK")):
         frame = pd.read_excel(io.BytesIO(data))
@@ -130,17 +119,14 @@ def read_mice(files: Sequence[bytes]) -> Table:
 
 def read_nips_dense(files: Sequence[bytes]) -> Table:
     """A dense set of the NIPS 2003 challenge: train and validation data with their labels."""
-    X_train, y_train, X_valid, y_valid = (_numbers(data, r"\s+") for data in files)
-    X = np.concatenate([X_train, X_valid])
-    y = np.concatenate([y_train, y_valid]).ravel()
-    return Table(X, y, _marks(len(X_train), len(X_valid)))
+    return _joined(*(_numbers(data, r"\s+") for data in files))
 
 
 def read_dexter(files: Sequence[bytes]) -> Table:
     """Dexter of the NIPS 2003 challenge: rows of ``column:value`` pairs, columns from 1."""
     X_train, X_valid = (_sparse_rows(data, 20000) for data in (files[0], files[2]))
-    y = np.concatenate([_numbers(files[1], r"\s+"), _numbers(files[3], r"\s+")]).ravel()
-    return Table(np.concatenate([X_train, X_valid]), y, _marks(len(X_train), len(X_valid)))
+    y_train, y_valid = (_numbers(data, r"\s+") for data in (files[1], files[3]))
+    return _joined(X_train, y_train, X_valid, y_valid)
 
 
 def read_cifar10(files: Sequence[bytes]) -> Table:
@@ -164,26 +150,31 @@ def plain(data: bytes) -> bytes:
     return data
 
 
-def _pick(content: Any, keys: Sequence[str], wanted: Sequence[str], needed: bool = True) -> Any:
+def _pick(arrays: Mapping[str, np.ndarray], wanted: Sequence[str], needed: bool = True) -> Any:
     for key in wanted:
-        if key in keys:
-            return content[key]
+        if key in arrays:
+            return arrays[key]
     if not needed:
         return None
-    raise DataError(f"it has no array named {wanted[0]!r}; it holds {', '.join(keys) or 'none'}")
+    raise DataError(f"it has no array named {wanted[0]!r}; it holds {', '.join(arrays) or 'none'}")
 
 
 def _names(archive: Any, key: str) -> tuple[str, ...] | None:
     return tuple(str(name) for name in archive[key]) if key in archive.files else None
 
 
-def _read_keras(archive: Any) -> Table:
-    X = np.concatenate([archive["x_train"], archive["x_test"]])
-    return Table(
-        X.reshape(len(X), -1),
-        np.concatenate([archive["y_train"].ravel(), archive["y_test"].ravel()]),
-        _marks(len(archive["x_train"]), len(archive["x_test"])),
-    )
+def _joined(
+    X_train: np.ndarray,
+    y_train: np.ndarray,
+    X_test: np.ndarray,
+    y_test: np.ndarray,
+    **names: tuple[str, ...],
+) -> Table:
+    """Training rows, then test rows, each flattened, with the official split between them."""
+    X = np.concatenate([X_train, X_test])
+    y = np.concatenate([y_train.ravel(), y_test.ravel()])
+    split = np.repeat(np.array([0, 1], np.uint8), [len(X_train), len(X_test)])
+    return Table(X.reshape(len(X), -1), y, split, **names)
 
 
 def _mat_labels(y: np.ndarray) -> np.ndarray:
@@ -206,8 +197,6 @@ def _idx_array(data: bytes) -> np.ndarray:
 
 def _numbers(data: bytes, separator: str) -> np.ndarray:
     """A text matrix as float32; ragged lines are an error."""
-    import pandas as pd
-
     frame = pd.read_csv(
         io.BytesIO(plain(data)), sep=separator, header=None, skipinitialspace=True, dtype="float32"
     )
@@ -215,17 +204,10 @@ def _numbers(data: bytes, separator: str) -> np.ndarray:
 
 
 def _sparse_rows(data: bytes, columns: int) -> np.ndarray:
-    lines = plain(data).decode("ascii").splitlines()
-    rows = np.zeros((len(lines), columns), np.uint16)
-    for row, line in enumerate(lines):
-        for pair in line.split():
-            column, value = pair.split(":")
-            rows[row, int(column) - 1] = int(value)
-    return rows
-
-
-def _marks(train: int, test: int) -> np.ndarray:
-    return np.repeat(np.array([0, 1], np.uint8), [train, test])
+    """Rows of ``column:value`` pairs, columns from 1, as (N, columns) uint16."""
+    labelled = b"\n".join(b"0 " + line for line in plain(data).splitlines())
+    X, _ = load_svmlight_file(io.BytesIO(labelled), n_features=columns, zero_based=False)
+    return X.toarray().astype(np.uint16)
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
@@ -242,11 +224,8 @@ class _ArraysOnly(pickle.Unpickler):
     """Unpickles NumPy arrays and plain values, and refuses everything that could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in {
-            ("numpy.core.multiarray", "_reconstruct"),
-            ("numpy._core.multiarray", "_reconstruct"),
-        }:
-            return np._core.multiarray._reconstruct
+        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
+            return lambda kind, shape, dtype: kind(shape, dtype)
         if module == "numpy" and name in ("ndarray", "dtype"):
             return getattr(np, name)
         if (module, name) == ("_codecs", "encode"):
@@ -261,12 +240,13 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
 def _cifar(
     train: Sequence[dict[bytes, Any]], test: dict[bytes, Any], key: bytes, names: Sequence[bytes]
 ) -> Table:
-    planes = np.concatenate([batch[b"data"] for batch in (*train, test)])
-    pixels = planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).reshape(len(planes), -1)
-    labels = np.concatenate([np.asarray(batch[key]) for batch in (*train, test)])
-    return Table(
-        np.ascontiguousarray(pixels),
-        labels,
-        _marks(len(planes) - len(test[b"data"]), len(test[b"data"])),
+    def pixels(planes: np.ndarray) -> np.ndarray:
+        return planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+
+    return _joined(
+        pixels(np.concatenate([batch[b"data"] for batch in train])),
+        np.concatenate([batch[key] for batch in train]),
+        pixels(test[b"data"]),
+        np.asarray(test[key]),
         class_names=tuple(name.decode() for name in names),
     )

@@ -1,29 +1,25 @@
 """Load a data set by its registered name or from the user's own file: the only entry point."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 from fsjax.data.catalog import ENTRIES, Entry
 from fsjax.data.checks import check_features
 from fsjax.data.dataset import Dataset
-from fsjax.data.download import check_recorded, fetch
-from fsjax.data.files import Found, cache_dir, describe, find, places
+from fsjax.data.download import fetch
+from fsjax.data.files import Found, describe, find, places
 from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.impute import impute
 from fsjax.data.parsers import Table, compact
-from fsjax.data.sniff import sniff
+from fsjax.data.sniff import first_line, sniff
 from fsjax.data.tables import KINDS, is_table, load_table
 from fsjax.data.targets import number_classes
 from fsjax.errors import ConfigError, DataError, nearest
-
-_GENERATED: dict[str, Callable[..., Dataset]] = {
-    "ehr_like": ehr_like,
-    "madelon_like": madelon_like,
-}
 
 
 def available() -> tuple[str, ...]:
@@ -67,38 +63,27 @@ def load(
         ConfigError: for an option that the data set does not have.
     """
     name, target = str(name), None if target == "" else target
+    if name not in ENTRIES and not is_table(name):
+        raise DataError(
+            f"unknown data set {name!r}; {nearest(name, available())}; or give the path of "
+            f"your own table ({', '.join(KINDS)})"
+        )
+    generate = _GENERATED.get(name)
+    allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute")
+    for option in options:
+        if option not in allowed:
+            raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
+    rule = options.pop("impute", None)
     if name not in ENTRIES:
-        if not is_table(name):
-            raise DataError(
-                f"unknown data set {name!r}; {nearest(name, available())}; or give the path of "
-                f"your own table ({', '.join(KINDS)})"
-            )
-        _check_options(options, ("impute",), name)
-        return load_table(name, tuple(places(data_dir).values()), target, options.get("impute"))
+        return load_table(name, tuple(places(data_dir).values()), target, rule)
     if target is not None:
         raise ConfigError(
             f"target={target!r} is for your own tables; {name!r} has its own target, leave it out"
         )
-    if name in _GENERATED:
-        generate = _GENERATED[name]
-        _check_options(options, (*inspect.signature(generate).parameters, "impute"), name)
-        options.pop("impute", None)
-        return generate(**options)
-    _check_options(options, ("impute",), name)
-    if name == "digits":
-        return _digits()
-    return _load_files(name, ENTRIES[name], data_dir, download, options.get("impute"))
-
-
-def _check_options(options: dict[str, Any], allowed: Sequence[str], name: str) -> None:
-    for option in options:
-        if option not in allowed:
-            raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
+    return generate(**options) if generate else _load_files(name, data_dir, download, rule)
 
 
 def _digits() -> Dataset:
-    from sklearn.datasets import load_digits
-
     bunch = load_digits()
     return Dataset(
         name="digits",
@@ -111,52 +96,44 @@ def _digits() -> Dataset:
     )
 
 
+_GENERATED: dict[str, Callable[..., Dataset]] = {
+    "digits": _digits,
+    "ehr_like": ehr_like,
+    "madelon_like": madelon_like,
+}
+
+
 def _load_files(
-    name: str, entry: Entry, data_dir: str | Path | None, download: bool, rule: str | None
+    name: str, data_dir: str | Path | None, download: bool, rule: str | None
 ) -> Dataset:
-    where = places(data_dir)
-    found = _find(name, entry, tuple(where.values()))
-    if found is None:
-        reason = "download=False"
-        if download:
-            folder = (where.get("data.dir") or cache_dir()) / name
-            try:
-                for remote in entry.remotes:
-                    fetch(remote, folder)
-            except DataError as error:
-                reason = str(error)
-            else:
-                found = _find(name, entry, tuple(where.values()))
-                reason = f"what came into {folder} does not hold the files"
+    entry, where = ENTRIES[name], places(data_dir)
+    found, reason = _find(name, where), "download=False"
+    if found is None and download:
+        folder = where.get("data.dir", where["cache"]) / name
+        try:
+            for remote in entry.remotes:
+                fetch(remote, folder)
+        except DataError as error:
+            reason = str(error)
+        else:
+            found, reason = _find(name, where), f"what came into {folder} does not hold the files"
     if found is None:
         raise DataError(_not_found(name, entry, where, reason))
     return _dataset(name, entry, found, rule)
 
 
-def _find(name: str, entry: Entry, where: Sequence[Path]) -> Found | None:
-    try:
-        found = find(name, entry.forms, where)
-    except Exception as error:
-        path = getattr(error, "found_in", None)
-        if path is None:
-            raise
-        raise DataError(
-            f"{path} cannot be read ({error}); it may be cut short or damaged: delete it and get "
-            f"it again from {_source(entry)}"
-        ) from None
-    if found is not None:
-        for path in found.paths:
-            check_recorded(path)
-    return found
+def _find(name: str, where: dict[str, Path]) -> Found | None:
+    entry = ENTRIES[name]
+    return find(name, entry.forms, tuple(where.values()), entry.source)
 
 
 def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset:
-    table, where = _parse(name, entry, found), _show(found.paths)
+    table = _parse(name, entry, found)
     X, y = compact(table.X), number_classes(table.y)
     _check_expected(name, entry, found, X, y)
     if entry.impute or rule:
-        X = impute(X, y, rule or entry.impute, where)
-    check_features(X, table.feature_names, where)
+        X = impute(X, y, rule or entry.impute, found.where)
+    check_features(X, table.feature_names, found.where)
     split = table.split
     if split is None and entry.train_rows and not found.paths[0].name.endswith(".npz"):
         split = (np.arange(len(X)) >= entry.train_rows).astype(np.uint8)
@@ -169,54 +146,51 @@ def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset
         official_split=split,
         image_shape=entry.image_shape,
         image_order=entry.image_order,
-        source=where + (f" ({found.form.note})" if found.form.note else ""),
+        source=found.where + (f" ({found.form.note})" if found.form.note else ""),
     )
 
 
 def _parse(name: str, entry: Entry, found: Found) -> Table:
-    where = _show(found.paths)
     try:
         table = found.form.read(found.contents)
     except ImportError as error:
         raise DataError(
-            f"{where} needs one more Python package to be read: {error} Or save it as .csv beside"
+            f"{found.where} needs one more Python package to be read: {error} Or save it as .csv "
+            "beside"
         ) from None
     except Exception as error:  # whatever a reader trips over, the file is at fault
         kinds = {sniff(content[:512]) for content in found.contents}
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         raise DataError(
-            f"{where} cannot be read as {found.form.kind} of {name!r}: {reason[0]} (the file is "
-            f"{' and '.join(sorted(kinds))}); delete it and get it again from {_source(entry)}"
+            f"{found.where} cannot be read as {found.form.kind} of {name!r}: {first_line(error)} "
+            f"(the file is {' and '.join(sorted(kinds))}); delete it and get it again from "
+            f"{entry.source}"
         ) from None
     if table.y is None:
-        raise DataError(f"{where} has no labels; {name!r} needs the array y beside X")
+        raise DataError(f"{found.where} has no labels; {name!r} needs the array y beside X")
     if len(table.y) != len(table.X):
         raise DataError(
-            f"{where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, get it "
-            f"again from {_source(entry)}"
+            f"{found.where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, get "
+            f"it again from {entry.source}"
         )
     return table
 
 
 def _check_expected(name: str, entry: Entry, found: Found, X: np.ndarray, y: np.ndarray) -> None:
-    where, expected = _show(found.paths), found.form.shape or entry.shape
-    advice = (
-        "is it another data set, or cut short? Rename it (your own tables are loaded by their "
-        f"path), or get {name!r} from {_source(entry)}"
+    shape, classes = found.form.shape or entry.shape, int(y.max()) + 1
+    wanted = entry.first_labels if found.form.kind == "IDX file" else None
+    first = y[: len(wanted or ())].tolist()
+    if X.shape != shape:
+        problem = f"X is {X.shape}, expected {shape}"
+    elif classes != entry.num_classes:
+        problem = f"y has {classes} classes, expected {entry.num_classes}"
+    elif first != list(wanted or ()):
+        problem = f"the first labels are {first}, expected {list(wanted)}"
+    else:
+        return
+    raise DataError(
+        f"{found.where}: {problem} for {name!r}; is it another data set, or cut short? Rename it "
+        f"(your own tables are loaded by their path), or get {name!r} from {entry.source}"
     )
-    if X.shape != expected:
-        raise DataError(f"{where}: X is {X.shape}, expected {expected} for {name!r}; {advice}")
-    classes = int(y.max()) + 1
-    if classes != entry.num_classes:
-        raise DataError(
-            f"{where}: y has {classes} classes, expected {entry.num_classes} for {name!r}; {advice}"
-        )
-    first = entry.first_labels
-    if first and found.form.kind == "IDX file" and tuple(y[: len(first)].tolist()) != first:
-        raise DataError(
-            f"{where}: the first labels are {y[: len(first)].tolist()}, expected {list(first)} "
-            f"for {name!r}; {advice}"
-        )
 
 
 def _not_found(name: str, entry: Entry, where: dict[str, Path], reason: str) -> str:
@@ -229,18 +203,8 @@ def _not_found(name: str, entry: Entry, where: dict[str, Path], reason: str) -> 
         f"the data set {name!r} was not found and not downloaded.\n"
         f"  looked for: {describe(entry.forms)}\n"
         f"  looked in: {looked} (and in a folder {name!r} inside each)\n"
-        f"  source: {_source(entry)}\n"
+        f"  source: {entry.source}\n"
         f"  reason: {reason}\n"
         "Put one of these files into one of these folders, or say where it is with data.dir or "
         f"the environment variable FSJAX_DATA.{hint}"
     )
-
-
-def _source(entry: Entry) -> str:
-    return ", ".join(remote.urls[0] for remote in entry.remotes)
-
-
-def _show(paths: Sequence[Path]) -> str:
-    if len(paths) == 1:
-        return str(paths[0])
-    return f"{paths[0]} and {len(paths) - 1} more"

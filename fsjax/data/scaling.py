@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.data.catalog import ENTRIES
-from fsjax.errors import ConfigError, DataError, nearest
+from fsjax.data.checks import constant_columns
+from fsjax.errors import DataError, check_choice
 
 _ROWS_AT_A_TIME = 4096
 _FIXED = {"mnist": (0.1306, 0.3080), "fashion_mnist": (0.2873, 0.3529), "unit255": (0.0, 1.0)}
@@ -59,20 +60,17 @@ def fit_scaler(kind: str, X: np.ndarray) -> Scaler:
         ConfigError: for an unknown kind.
         DataError: if ``X`` has no rows, or is already in [0, 1] where 0..255 is needed.
     """
-    if kind not in KINDS:
-        raise ConfigError(f"unknown scaling {kind!r}; {nearest(kind, KINDS)}")
+    check_choice("scaling", kind, KINDS)
     if X.shape[0] == 0:
         raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
     if kind == "none":
         return _scaler(0.0, 1.0)
     if kind == "minmax":
-        low, high = X.min(axis=0), X.max(axis=0)
-        low, high = low.astype(np.float64), high.astype(np.float64)
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         return _scaler(low, _inverse(high - low))
     if kind == "standard":
         mean, std = _moments(X)
-        constant = X.min(axis=0) == X.max(axis=0)
-        return _scaler(mean, np.where(constant, 0.0, _inverse(std)))
+        return _scaler(mean, np.where(constant_columns(X), 0.0, _inverse(std)))
     if kind == "scalar":
         mean, std = _moments(X.reshape(-1, 1))
         return _scaler(mean[0], 0.0 if X.min() == X.max() else _inverse(std)[0])

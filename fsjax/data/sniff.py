@@ -1,4 +1,4 @@
-"""Say what a file really is from its first bytes, for messages about renamed or broken files."""
+"""Say what a file really is, and why it is not read, for messages about broken files."""
 
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG", "a PNG image"),
@@ -40,3 +40,9 @@ def sniff(start: bytes) -> str:
     if b"\0" in start:
         return "of an unknown kind"
     return "text"
+
+
+def first_line(error: Exception) -> str:
+    """What a reader complains about, without the rest of a long message; never empty."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0]

@@ -7,12 +7,10 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from fsjax.data.catalog import ENTRIES
-from fsjax.data.checks import TASKS
 from fsjax.data.dataset import Dataset
-from fsjax.data.torch_random import torch_random_split, torch_randperm
-from fsjax.errors import ConfigError, DataError, is_number, nearest
-
-__all__ = ["DEFAULT_SEED", "PROTOCOLS", "Split", "make_split", "torch_randperm"]
+from fsjax.data.torch_random import torch_random_split
+from fsjax.errors import ConfigError, DataError, check_choice, is_number
+from fsjax.tasks import TASKS
 
 DEFAULT_SEED = 42
 """The seed of the papers' splits, shared by all training seeds."""
@@ -76,12 +74,8 @@ def make_split(
         ConfigError: for an unknown protocol or task, or fractions that do not fit.
         DataError: if the data set has too few rows, or lacks an official split.
     """
-    if protocol not in PROTOCOLS:
-        raise ConfigError(
-            f"unknown split protocol {protocol!r}; {nearest(str(protocol), PROTOCOLS)}"
-        )
-    if task not in TASKS:
-        raise ConfigError(f"task={task!r} is unknown; {nearest(task, TASKS)}")
+    check_choice("split protocol", protocol, PROTOCOLS)
+    check_choice("task", task, TASKS)
     if valid_fraction is not None:
         if not is_number(valid_fraction) or not 0 <= valid_fraction < 1:
             raise ConfigError(
@@ -108,10 +102,7 @@ def _paper(request: _Request) -> Split:
 
 
 def _stratified(request: _Request) -> Split:
-    if request.task != "classification":
-        return _random(request)
-    y = _classes(request)
-    return _by_fractions(request, y)
+    return _by_fractions(request, _classes(request) if request.task == "classification" else None)
 
 
 def _random(request: _Request) -> Split:
@@ -119,9 +110,7 @@ def _random(request: _Request) -> Split:
 
 
 def _official(request: _Request) -> Split:
-    rest, test = _official_rows(request)
-    train, valid = _carve(rest, _count(request.valid_fraction, len(rest)), request.seed)
-    return Split(train, valid, test)
+    return _with_valid(request, *_official_rows(request))
 
 
 def _wast(request: _Request) -> Split:
@@ -129,27 +118,23 @@ def _wast(request: _Request) -> Split:
     if entry is not None and entry.wast_official and request.dataset.official_split is not None:
         return _official(request)
     rows = np.arange(request.dataset.num_samples)
-    rest, test = train_test_split(rows, test_size=0.2, random_state=request.seed)
-    train, valid = _carve(rest, _count(request.valid_fraction, len(rest)), request.seed)
-    return Split(train, valid, test)
+    return _with_valid(request, *train_test_split(rows, test_size=0.2, random_state=request.seed))
 
 
 def _ip_cae(request: _Request) -> Split:
-    dataset = request.dataset
-    if dataset.name == "mice_protein":
-        rows = np.arange(dataset.num_samples)
-        train, rest = train_test_split(rows, train_size=0.6, random_state=request.seed)
-        valid, test = train_test_split(rest, train_size=0.5, random_state=request.seed)
-        return Split(train, valid, test)
-    if dataset.name in ("mnist", "fashion_mnist"):
-        rest, test = (_torch_subset(part, 0.15, request.seed) for part in _official_rows(request))
-        return Split(*_torch_two(rest, 1 - request.valid_fraction, request.seed), test)
-    if dataset.official_split is not None:
-        rest, test = _official_rows(request)
-        return Split(*_torch_two(rest, 1 - request.valid_fraction, request.seed), test)
+    dataset, seed = request.dataset, request.seed
     n = dataset.num_samples
+    if dataset.name == "mice_protein":
+        train, rest = train_test_split(np.arange(n), train_size=0.6, random_state=seed)
+        return Split(train, *train_test_split(rest, train_size=0.5, random_state=seed))
+    reduced = dataset.name in ("mnist", "fashion_mnist")
+    if reduced or dataset.official_split is not None:
+        rest, test = _official_rows(request)
+        if reduced:
+            rest, test = (_torch_two(part, 0.15, seed)[0] for part in (rest, test))
+        return Split(*_torch_two(rest, 1 - request.valid_fraction, seed), test)
     train, valid = int(0.6 * n), int(0.2 * n)
-    return Split(*torch_random_split(n, (train, valid, n - train - valid), request.seed))
+    return Split(*torch_random_split(n, (train, valid, n - train - valid), seed))
 
 
 PROTOCOLS: dict[str, Callable[[_Request], Split]] = {
@@ -169,8 +154,9 @@ def _torch_two(rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
     return [rows[part] for part in parts]
 
 
-def _torch_subset(rows: np.ndarray, share: float, seed: int) -> np.ndarray:
-    return _torch_two(rows, share, seed)[0]
+def _with_valid(request: _Request, rest: np.ndarray, test: np.ndarray) -> Split:
+    """Draw the validation rows from those that are not test rows."""
+    return Split(*_carve(rest, _count(request.valid_fraction, len(rest)), request.seed), test)
 
 
 def _by_fractions(request: _Request, y: np.ndarray | None) -> Split:
@@ -197,8 +183,7 @@ def _carve(
         return rows, rows[:0]
     if count >= len(rows):
         raise DataError(f"cannot draw {count} of {len(rows)} rows and keep some; give more rows")
-    rest, drawn = train_test_split(rows, test_size=count, random_state=seed, stratify=y)
-    return rest, drawn
+    return tuple(train_test_split(rows, test_size=count, random_state=seed, stratify=y))
 
 
 def _count(share: float, total: int) -> int:
@@ -238,10 +223,9 @@ def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> No
             f"split into {parts} parts needs at least {parts} of each class; drop or merge the "
             "class, or choose protocol=random"
         )
-    needed = len(labels)
-    if min(*counts, dataset.num_samples - sum(counts)) < needed:
+    if min(*counts, dataset.num_samples - sum(counts)) < len(labels):
         raise DataError(
-            f"{dataset.name} has {needed} classes, but a part of the split would have only "
+            f"{dataset.name} has {len(labels)} classes, but a part of the split would have only "
             f"{min(counts)} rows; choose larger fractions than {request.fractions}, or "
             "protocol=random"
         )

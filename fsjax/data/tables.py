@@ -7,20 +7,19 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.checks import check_features, name_some
+from fsjax.data.checks import check_features, name_some, numeric_columns
 from fsjax.data.dataset import Dataset
 from fsjax.data.impute import impute as fill
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
-from fsjax.data.sniff import sniff
+from fsjax.data.sniff import first_line, sniff
 from fsjax.data.targets import encode_target
-from fsjax.errors import ConfigError, DataError, nearest
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fsjax.errors import DataError, check_choice, nearest
 
 RULES = ("mean", "median")
 """What ``impute`` may be for a user's table."""
@@ -30,7 +29,7 @@ class _Kind(NamedTuple):
     """How a suffix is read, and what such a file may look like inside (see ``sniff``)."""
 
     title: str
-    read: Callable[[bytes, str | int | None, str], Table]
+    read: Callable[[bytes, str | int | None], Table]
     looks: tuple[str, ...]
 
 
@@ -66,26 +65,18 @@ def load_table(
             used: text, missing or infinite values, duplicate names, no rows, one class.
         ConfigError: for an unknown ``impute``.
     """
-    if impute is not None and impute not in RULES:
-        raise ConfigError(f"impute={impute!r} is unknown for a table; {nearest(impute, RULES)}")
+    if impute is not None:
+        check_choice("impute of a table", impute, RULES)
     path = _locate(name, folders)
-    table = _read(path, target)
-    where = str(path)
+    where, table = str(path), _read(path, target)
     X = compact(table.X)
     if impute is not None and X.ndim == 2 and X.size:
         X = fill(X, None, impute, where)
     check_features(X, table.feature_names, where)
     y, class_names = None, None
     if table.y is not None:
-        if table.y.shape[0] != X.shape[0]:
-            raise DataError(
-                f"{where}: X has {X.shape[0]} rows and the target {table.y.shape[0]}; "
-                "give one target per row"
-            )
         label = f"the target {target!r} of {where}" if target is not None else f"y of {where}"
-        y, class_names = encode_target(table.y, label)
-        if table.class_names is not None and len(table.class_names) == len(class_names or ()):
-            class_names = table.class_names
+        y, class_names = encode_target(table.y, label, table.class_names)
     return Dataset(
         name=path.name,
         X=X,
@@ -135,33 +126,29 @@ def _read(path: Path, target: str | int | None) -> Table:
             "give the file its right suffix, or save or download it again"
         )
     try:
-        return kind.read(data, target, str(path))
+        return kind.read(data, target)
     except DataError as error:
-        prefix = "" if str(path) in str(error) else f"{path}: "
-        raise DataError(f"{prefix}{error}") from None
+        raise DataError(f"{path}: {error}") from None
     except Exception as error:  # whatever a reader trips over, the file is at fault
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         raise DataError(
-            f"{path} cannot be read as {kind.title}: {reason[0]}; it may be cut short or "
+            f"{path} cannot be read as {kind.title}: {first_line(error)}; it may be cut short or "
             "damaged, save or download it again"
         ) from None
 
 
-def _read_text(data: bytes, target: str | int | None, where: str, separator: str | None) -> Table:
-    import pandas as pd
-
+def _read_text(data: bytes, target: str | int | None, separator: str | None) -> Table:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{where} is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
+            f"it is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
         ) from None
     if not text.strip():
-        raise DataError(f"{where} is empty: it has no line of column names")
+        raise DataError("it is empty: there is no line of column names")
     if separator is None:
         separator = _guess_separator(text)
     header = _header(text, separator)
-    _check_header(header, where)
+    _check_header(header)
     try:
         with warnings.catch_warnings():
             # pandas only warns when it leaves out values that have no column name.
@@ -175,42 +162,33 @@ def _read_text(data: bytes, target: str | int | None, where: str, separator: str
             )
     except pd.errors.ParserWarning:
         raise DataError(
-            f"{where} has more values in a line than column names ({len(header)}); give every "
-            "column a name, and remove separators at line ends"
+            f"it has more values in a line than column names ({len(header)}); give every column a "
+            "name, and remove separators at line ends"
         ) from None
     frame.columns = header
-    return _from_frame(_drop_row_numbers(frame), target, where)
+    return _from_frame(_drop_row_numbers(frame), target)
 
 
-def _read_parquet(data: bytes, target: str | int | None, where: str) -> Table:
-    import pandas as pd
-
-    frame = pd.read_parquet(io.BytesIO(data))
-    frame.columns = [str(name) for name in frame.columns]
-    return _from_frame(frame, target, where)
+def _read_parquet(data: bytes, target: str | int | None) -> Table:
+    return _from_frame(pd.read_parquet(io.BytesIO(data)).rename(columns=str), target)
 
 
-def _read_libsvm(data: bytes, target: str | int | None, where: str) -> Table:
-    from sklearn.datasets import load_svmlight_file
-
+def _read_libsvm(data: bytes, target: str | int | None) -> Table:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
     return Table(X.toarray(), y)
 
 
-def _read_plain_text(data: bytes, target: str | int | None, where: str) -> Table:
-    second = (data.lstrip().split(b"\n", 1)[0].split() + [b"", b""])[1]
-    if b":" in second:
-        return _read_libsvm(data, target, where)
-    return _read_text(data, target, where, None)
+def _read_plain_text(data: bytes, target: str | int | None) -> Table:
+    cells = data.lstrip().split(b"\n", 1)[0].split()
+    if len(cells) > 1 and b":" in cells[1]:
+        return _read_libsvm(data, target)
+    return _read_text(data, target, None)
 
 
-def _read_arrays(reader: Callable[..., Table]) -> Callable[[bytes, Any, str], Table]:
-    def read(data: bytes, target: str | int | None, where: str) -> Table:
-        return reader([data], None if target is None else str(target))
-
-    return read
+def _array_name(target: str | int | None) -> str | None:
+    return None if target is None else str(target)
 
 
 _TEXT = ("text",)
@@ -219,10 +197,14 @@ KINDS: dict[str, _Kind] = {
     ".tsv": _Kind("a table separated by tabs", lambda *args: _read_text(*args, "\t"), _TEXT),
     ".txt": _Kind("a text table", _read_plain_text, _TEXT),
     ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",)),
-    ".npz": _Kind("a NumPy archive (np.savez)", _read_arrays(read_npz), ("a zip archive",)),
+    ".npz": _Kind(
+        "a NumPy archive (np.savez)",
+        lambda data, target: read_npz([data], _array_name(target)),
+        ("a zip archive",),
+    ),
     ".mat": _Kind(
         "a MATLAB file of version 7 or older (save with -v7)",
-        _read_arrays(read_mat),
+        lambda data, target: read_mat([data], _array_name(target)),
         ("a MATLAB file", "of an unknown kind"),
     ),
     ".libsvm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
@@ -247,18 +229,17 @@ def _header(text: str, separator: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _check_header(header: list[str], where: str) -> None:
-    counts = Counter(header)
-    repeated = [name for name, count in counts.items() if count > 1]
-    if _all_numbers(header) and (repeated or any(not name.isdigit() for name in header)):
+def _check_header(header: list[str]) -> None:
+    repeated = [name for name, count in Counter(header).items() if count > 1]
+    if _all_numbers(header) and (repeated or not all(name.isdigit() for name in header)):
         raise DataError(
-            f"the first line of {where} holds numbers ({name_some(header)}); add a first line "
-            "with column names"
+            f"the first line holds numbers ({name_some(header)}); add a first line with column "
+            "names"
         )
     if repeated:
         raise DataError(
-            f"{where} has {len(repeated)} column names more than once: {name_some(repeated)}; "
-            "give every column its own name"
+            f"it has {len(repeated)} column names more than once: {name_some(repeated)}; give "
+            "every column its own name"
         )
 
 
@@ -270,7 +251,7 @@ def _all_numbers(header: list[str]) -> bool:
     return True
 
 
-def _drop_row_numbers(frame: "pd.DataFrame") -> "pd.DataFrame":
+def _drop_row_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out a nameless first column that only counts the rows, as pandas saves it."""
     first = frame.columns[0]
     if first == "" and len(frame) and np.array_equal(frame.iloc[:, 0], np.arange(len(frame))):
@@ -278,66 +259,33 @@ def _drop_row_numbers(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame
 
 
-def _from_frame(frame: "pd.DataFrame", target: str | int | None, where: str) -> Table:
+def _from_frame(frame: pd.DataFrame, target: str | int | None) -> Table:
     if len(frame) == 0:
-        raise DataError(f"{where} is empty: it has column names but no rows")
+        raise DataError("it is empty: there are column names but no rows")
     y = None
     if target is not None:
-        index = _target_index([str(name) for name in frame.columns], target, where)
-        y = frame.iloc[:, index].to_numpy()
-        frame = frame.drop(columns=frame.columns[index])
+        y = frame.pop(_target_column(list(frame.columns), target)).to_numpy()
     if frame.shape[1] == 0:
-        raise DataError(f"{where} has no columns besides the target; give at least one feature")
-    _check_numeric(frame, where)
+        raise DataError("it has no columns besides the target; give at least one feature")
+    names = numeric_columns(frame, "it")
     with np.errstate(over="ignore"):
         X = frame.to_numpy(dtype=np.float32, na_value=np.nan)
-    return Table(X, y, feature_names=tuple(str(name) for name in frame.columns))
+    return Table(X, y, feature_names=names)
 
 
-def _target_index(columns: list[str], target: str | int, where: str) -> int:
-    if isinstance(target, str) and target in columns:
-        return columns.index(target)
+def _target_column(columns: list[str], target: str | int) -> str:
+    if target in columns:
+        return target
     try:
-        number = int(target)
+        return columns[int(target)]
     except ValueError:
-        shown = name_some(columns)
         close = nearest(target, columns)
         advice = f"{close} " if close.startswith("did you mean") else ""
         raise DataError(
-            f"target={target!r} is no column of {where}; {advice}the columns are {shown}"
+            f"target={target!r} is no column; {advice}the columns are {name_some(columns)}"
         ) from None
-    if not -len(columns) <= number < len(columns):
+    except IndexError:
         raise DataError(
-            f"target={target} is no column of {where}, which has {len(columns)} columns; give a "
-            f"name, or a number from 0 to {len(columns) - 1} (or -1 for the last)"
-        )
-    return number % len(columns)
-
-
-def _check_numeric(frame: "pd.DataFrame", where: str) -> None:
-    from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
-
-    bad = [
-        index
-        for index, kind in enumerate(frame.dtypes)
-        if not (is_numeric_dtype(kind) or is_bool_dtype(kind)) or is_complex_dtype(kind)
-    ]
-    if not bad:
-        return
-    shown = ", ".join(
-        f"{str(frame.columns[i])!r} (such as {_first_text(frame.iloc[:, i])!r})" for i in bad[:5]
-    )
-    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-    raise DataError(
-        f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: {shown}{more}; "
-        "turn them into numbers (pandas.get_dummies does), drop them, or name the one to predict "
-        "with data.target"
-    )
-
-
-def _first_text(column: "pd.Series") -> str:
-    import pandas as pd
-
-    numbers = pd.to_numeric(column, errors="coerce")
-    text = column[numbers.isna() & column.notna()]
-    return str((text if len(text) else column).iloc[0])
+            f"target={target} is no column of {len(columns)}; give a name, or a number from 0 to "
+            f"{len(columns) - 1} (or -1 for the last)"
+        ) from None

@@ -1,13 +1,16 @@
 """Turn a column of labels or numbers into the target of a data set."""
 
 import numpy as np
+import pandas as pd
 
 from fsjax.errors import DataError
 
 _MANY_CLASSES = 50
 
 
-def encode_target(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+def encode_target(
+    values: np.ndarray, where: str, names: tuple[str, ...] | None = None
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Number the classes from 0, or keep numbers that are not class labels.
 
     Text, true/false and whole numbers are class labels, numbered in sorted order. Numbers with
@@ -17,15 +20,15 @@ def encode_target(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
     Args:
         values: (N,) labels or numbers of any type.
         where: what to call them in messages.
+        names: of the classes, in sorted order of the labels; used when there is one for each.
 
     Returns:
-        (N,) int32 classes with the original labels as names, or (N,) float32 and None.
+        (N,) int32 classes with ``names`` or the original labels, or (N,) float32 and None.
 
     Raises:
         DataError: if a value is missing or infinite, or all are the same.
     """
-    values = _as_plain(np.asarray(values).ravel())
-    missing = _missing(values)
+    values, missing = _plain(np.asarray(values).ravel())
     if missing.any():
         raise DataError(
             f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
@@ -43,7 +46,9 @@ def encode_target(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
         if not whole or len(labels) > max(_MANY_CLASSES, len(values) / 2):
             return values.astype(np.float32), None
         labels = labels.astype(np.int64)
-    return classes.ravel().astype(np.int32), tuple(str(label) for label in labels)
+    if names is None or len(names) != len(labels):
+        names = tuple(str(label) for label in labels)
+    return classes.astype(np.int32), names
 
 
 def number_classes(values: np.ndarray) -> np.ndarray:
@@ -51,25 +56,12 @@ def number_classes(values: np.ndarray) -> np.ndarray:
     return np.unique(values, return_inverse=True)[1].ravel().astype(np.int32)
 
 
-def _as_plain(values: np.ndarray) -> np.ndarray:
-    """Numbers as float64, everything else as text or None where missing."""
+def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) numbers as float64, or everything else as text; and (N,) bool, what is missing."""
     if values.dtype.kind in "iuf":
-        return values.astype(np.float64)
-    if values.dtype.kind == "b":
-        return values.astype(str)
-    if values.dtype.kind == "O":
-        import pandas as pd
-
-        gone = pd.isna(values)
-        text = np.array([str(value) for value in values], dtype=object)
-        text[gone] = None
-        return text
-    return values.astype(str)
-
-
-def _missing(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind == "f":
-        return ~np.isfinite(values)
+        numbers = values.astype(np.float64)
+        return numbers, ~np.isfinite(numbers)
     if values.dtype == object:
-        return np.array([value is None for value in values], dtype=bool)
-    return np.char.str_len(values) == 0
+        return np.array([str(value) for value in values], dtype=str), pd.isna(values)
+    text = values.astype(str)
+    return text, text == ""

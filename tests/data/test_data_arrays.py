@@ -25,8 +25,10 @@ def test_frames_keep_their_names_and_text_is_refused() -> None:
     dataset = as_dataset(frame, pd.Series([0, 1]))
     assert dataset.feature_names == ("a", "b")
     assert dataset.y.tolist() == [0, 1]
-    with pytest.raises(DataError, match="1 columns that hold no numbers .'c'.*get_dummies"):
+    with pytest.raises(DataError, match="X has 1 of 3 columns .* 'c' .such as 'x'.*get_dummies"):
         as_dataset(frame.assign(c=["x", "y"]), [0, 1])
+    with pytest.raises(DataError, match="X has 1 of 2 columns .* 'a' .such as 'x'"):
+        as_dataset(pd.DataFrame([[1, "x"], [2, "y"]], columns=["a", "a"]))
 
 
 def test_shapes() -> None:

@@ -28,10 +28,10 @@ def test_num_features_in_range(number) -> None:
     ("number", "message"),
     [
         (80, "num_features=80 but X has 64 columns; choose at most 64"),
-        (0, "below 1"),
-        (2.5, "not a whole number"),
-        ("5", "not a whole number"),
-        (True, "not a whole number"),
+        (0, "num_features=0; choose a whole number from 1 to 64"),
+        (2.5, "num_features=2.5; choose a whole number"),
+        ("5", "num_features='5'; choose a whole number"),
+        (True, "num_features=True; choose a whole number"),
     ],
 )
 def test_num_features_out_of_range(number, message) -> None:

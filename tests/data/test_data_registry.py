@@ -316,6 +316,14 @@ def server(tmp_path):
         def __init__(self, *args: object) -> None:
             super().__init__(*args, directory=str(folder))
 
+        def do_GET(self) -> None:
+            if self.path != "/short.mat":
+                return super().do_GET()
+            self.send_response(200)
+            self.send_header("Content-Length", "10")
+            self.end_headers()
+            self.wfile.write(b"abc")
+
         def log_message(self, *args: object) -> None:
             pass
 
@@ -369,6 +377,17 @@ def test_a_download_that_is_not_the_file_leaves_nothing(
     with pytest.raises(DataError, match=message):
         fetch(Remote("a.mat", (f"{address}/a.mat",), sha256), tmp_path / "to")
     assert list((tmp_path / "to").iterdir()) == []
+
+
+def test_a_download_that_stops_early_leads_to_the_next_source(tmp_path, server) -> None:
+    folder, address = server
+    with pytest.raises(DataError, match="short.mat .the download stopped after 3 of 10 bytes"):
+        fetch(Remote("a.mat", (f"{address}/short.mat",)), tmp_path / "to")
+    (folder / "a.mat").write_bytes(b"all of it")
+    urls = (f"{address}/short.mat", f"{address}/a.mat")
+    path = fetch(Remote("a.mat", urls), tmp_path / "to")
+    assert path.read_bytes() == b"all of it"
+    assert {item.name for item in path.parent.iterdir()} == {"a.mat", "a.mat.sha256"}
 
 
 def test_a_folder_that_cannot_be_made(tmp_path) -> None:

@@ -188,7 +188,7 @@ def test_files_that_are_not_what_their_name_says(tmp_path, file, content, messag
         ({"features": np.ones((2, 2))}, "no array named 'X'; it holds features"),
         ({"X": np.array([[1, "a"]], dtype=object)}, "Object arrays"),
         ({"X": np.array([["a", "b"]])}, "not real numbers"),
-        ({"X": np.ones((2, 2)), "y": np.arange(3)}, "2 rows and the target 3"),
+        ({"X": np.ones((2, 2)), "y": np.arange(3)}, r"a.npz: y has shape \(3,\), expected \(2,\)"),
         ({"X": np.ones((2, 2)), "y": np.ones(2)}, "one value only"),
         ({"X": np.ones(3)}, "table of .rows, columns."),
         ({"X": np.ones((0, 3))}, "is empty"),
@@ -214,7 +214,9 @@ def test_missing_files_and_unknown_suffixes(tmp_path, frame) -> None:
 
 def test_bad_options(tmp_path, frame) -> None:
     frame.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(ConfigError, match="impute='men' is unknown for a table.*'mean'"):
+    with pytest.raises(
+        ConfigError, match="impute of a table='men' is unknown; did you mean 'mean'"
+    ):
         data.load(str(tmp_path / "a.csv"), target="label", impute="men")
     with pytest.raises(ConfigError, match="no option 'imput'; did you mean 'impute'"):
         data.load(str(tmp_path / "a.csv"), imput="mean")

@@ -229,7 +229,7 @@ def test_what_is_no_method_or_no_data_is_named(data) -> None:
         ({"seeds": 3}, "seeds=3; give several whole numbers"),
         ({"split": None}, "split=None; give the name of a protocol"),
         ({"split": (1, 2)}, "split=.* give the name of a protocol"),
-        ({"split": "papr"}, "unknown split protocol 'papr'; did you mean 'paper'"),
+        ({"split": "papr"}, "split protocol='papr' is unknown; did you mean 'paper'"),
         ({"valid_fraction": "a"}, "valid_fraction='a'; choose a share"),
         ({"noise_std": None}, "noise_std=None; choose 0"),
         ({"shuffle": "no"}, "shuffle='no'; choose True or False"),
