@@ -27,13 +27,13 @@ import fsjax
 from experiments import cli
 from experiments.launch import check_workdir, load_data, settings
 from fsjax import report
+from fsjax.atomic import write_text
 from fsjax.data import make_split
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import retrain_metrics
 from fsjax.methods import binmask, fisher_score, lassonet, random_selection, stg
-from fsjax.report.atomic import write_text
 from fsjax.report.paper import published_value
 
 #: The control that sees everything.

@@ -20,10 +20,10 @@ from absl import flags
 
 import fsjax
 from experiments import cli
+from fsjax.atomic import write_text
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, nearest
 from fsjax.estimators import ESTIMATORS, Selector
-from fsjax.report.atomic import write_text
 
 #: Of the smaller selection.
 FEW = 10

@@ -26,13 +26,13 @@ import fsjax
 from experiments import cli
 from experiments.launch import check_workdir, settings
 from fsjax import report
+from fsjax.atomic import write_text
 from fsjax.data import load, make_split
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.evaluation import mean_weight_norms
 from fsjax.methods import binmask, neural_network
-from fsjax.report.atomic import write_text
 from fsjax.tasks import roc_auc
 
 #: The paper's names of the methods, in its order.

@@ -30,6 +30,7 @@ import fsjax
 from experiments import cli
 from experiments.launch import check_workdir, load_data, settings
 from fsjax import report
+from fsjax.atomic import write_text
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.fit import data_checksum, make_spec
 from fsjax.engine.prepare import Prepared, prepare
@@ -41,7 +42,6 @@ from fsjax.methods.binmask import binmask
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.probmask import probmask
 from fsjax.report.artifacts import plain
-from fsjax.report.atomic import write_text
 from fsjax.sparsity import probmask as probabilities
 from fsjax.sparsity.binmask import layer_sparsity
 

@@ -8,7 +8,6 @@ from fsjax.report.artifacts import (
     write_result_json,
     write_scores,
 )
-from fsjax.report.atomic import save_figure
 from fsjax.report.curves import plot_curves
 from fsjax.report.intervals import mean_interval
 from fsjax.report.paper import published, published_value
@@ -17,6 +16,7 @@ from fsjax.report.regularization import plot_regularization, regularization_tabl
 from fsjax.report.selection import plot_selection
 from fsjax.report.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from fsjax.report.stability import plot_stability
+from fsjax.report.style import save_figure
 from fsjax.report.tables import short_selection_note, summary_table
 
 __all__ = [

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from fsjax.atomic import atomic_open, write_text
 from fsjax.engine.result import FitResult
 from fsjax.evaluation.stability import stability_metrics
 from fsjax.report import environment
-from fsjax.report.atomic import atomic_open, write_text
 from fsjax.report.paper import published
 
 

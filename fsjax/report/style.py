@@ -1,9 +1,10 @@
-"""What the figures share: colours, sizes and the wording of titles."""
+"""What the figures share: colours, sizes, the wording of titles, and how they are saved."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 
+from fsjax.atomic import atomic_open
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
 
@@ -47,6 +49,17 @@ def new_figure(height: float, layout: str = "constrained") -> Figure:
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     FigureCanvasAgg(figure)
     return figure
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Writes a figure atomically, in the format of the suffix (``.png``, ``.pdf``, ``.svg``).
+
+    Raises:
+      OSError: if the folder cannot be written.
+      ValueError: if the suffix is no format that Matplotlib writes.
+    """
+    with atomic_open(path) as file:
+        figure.savefig(file, format=Path(path).suffix.lstrip(".") or "png")
 
 
 def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Axes]:
