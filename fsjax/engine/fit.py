@@ -23,9 +23,9 @@ from fsjax.engine.search import Found, gate_metrics, search_strengths, usable_ga
 from fsjax.engine.seeds import choose_seed_axis
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, nearest
-from fsjax.evaluation import embedded_metrics
 from fsjax.groups import any_column, check_groups, unit_names
 from fsjax.method import BEST_BY, CONNECTION_EPOCHS, Method, Spec, TrainState
+from fsjax.metrics.embedded import embedded_metrics
 from fsjax.tasks import TASKS
 
 FIT_NAMES = tuple(FitOptions.__dataclass_fields__)

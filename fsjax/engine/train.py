@@ -17,8 +17,8 @@ from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.progress import check_finite, describe, likely_causes, progress_bar
 from fsjax.engine.seeds import padded_seeds, place_seeds, take_seeds, train_seeds
-from fsjax.evaluation.cost import count_connections, training_flops
 from fsjax.method import CONNECTION_EPOCHS, Method, Spec, TrainState
+from fsjax.metrics.cost import count_connections, training_flops
 
 #: Seconds of work between two looks of the host: often enough for a progress bar.
 SECONDS_PER_CALL = 1.0

@@ -11,7 +11,7 @@ from report_synthetic import make_result
 from experiments.launch import write_artifacts
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, DataError
-from fsjax.evaluation.stability import consensus, stability_metrics
+from fsjax.metrics.stability import consensus, stability_metrics
 from fsjax.report import result_dict, save_figure
 from fsjax.report.stability import CONSENSUS_COLOR, plot_stability, stability_text
 
