@@ -22,9 +22,9 @@ from absl import flags
 import fsjax
 from experiments import cli
 from experiments.launch import run_experiment
+from experiments.statistics.comparison import delay_table, main_metric, significance_table
 from fsjax import report
 from fsjax.errors import ConfigError
-from fsjax.report.comparison import delay_table, main_metric, significance_table
 
 _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")

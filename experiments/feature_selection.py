@@ -25,6 +25,7 @@ from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
+from experiments.figures.accuracy import plot_accuracy
 from experiments.launch import check_workdir, load_data, settings
 from fsjax import report
 from fsjax.atomic import write_text
@@ -233,7 +234,7 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
 def draw(table: pd.DataFrame, workdir: Path) -> None:
     """``accuracy.png``, the paper's Figure 1."""
     titled = table.assign(method=table["method"].replace(TITLES))
-    report.save_figure(report.plot_accuracy(titled), workdir / "accuracy.png")
+    report.save_figure(plot_accuracy(titled), workdir / "accuracy.png")
 
 
 def _sizes(

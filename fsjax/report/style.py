@@ -77,6 +77,23 @@ def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Ax
     return [figure.add_subplot(cells[number]) for number in range(1, len(widths) + 1)]
 
 
+def finish(axes: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
+    """Labels, grid and frame, as most figures have them."""
+    axes.set_title(literal(shorten(title)), fontsize=9)
+    axes.set_xlabel(xlabel, fontsize=8)
+    axes.set_ylabel(ylabel, fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def cap_percent(axes: Axes) -> None:
+    """Ends a vertical axis of percentages a little above 100 at the latest."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, min(high, 100.0 + 0.03 * (high - low)))
+
+
 def title(result: FitResult) -> str:
     """One line: method, data set, K, task and number of runs."""
     return (

@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from report_synthetic import make_result
+from synthetic_result import make_result
 
 from fsjax.methods import random_selection
 from fsjax.report import (

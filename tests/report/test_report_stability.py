@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from figure_checks import assert_all_readable, legend_texts
 from matplotlib.colors import to_hex
-from report_binmask_trials import assert_all_readable, legend_texts
-from report_synthetic import make_result
+from synthetic_result import make_result
 
 from experiments.launch import write_artifacts
 from fsjax.data.dataset import Dataset
