@@ -1,4 +1,4 @@
-"""Makes a picture for the pages of the methods: ``python docs/make_method_pictures.py``.
+"""Makes a picture for the pages of the methods: ``python -m docs.make_method_pictures``.
 
 Digits only, networks small enough for a few minutes in all.
 """
@@ -14,9 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import fsjax
+from experiments.figures.sparsity import plot_layer_sparsity
 from fsjax import methods
 from fsjax.data import load
-from fsjax.report import plot_layer_sparsity, plot_selection, save_figure, style
+from fsjax.report import plot_selection, save_figure, style
 from fsjax.sparsity import layer_sparsity, probmask
 
 PICTURES = Path(__file__).parent / "pictures"

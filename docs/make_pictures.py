@@ -10,7 +10,7 @@ import fsjax
 from fsjax import methods
 from fsjax.data import load
 from fsjax.evaluation import nogueira_stability
-from fsjax.evaluation.stability import selection_mask
+from fsjax.metrics.stability import selection_mask
 from fsjax.report import plot_path, plot_selection, plot_stability, save_figure, style
 
 PICTURES = Path(__file__).parent / "pictures"

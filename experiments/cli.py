@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import re
+import ast
+import functools
+import operator
 import runpy
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_collections
 from absl import app, flags, logging
+from flax.traverse_util import flatten_dict
 
 from fsjax.errors import ConfigError, FsjaxError, nearest
+
+#: How the text of a field is read, by its type, and what a text is that cannot be read.
+_READERS = {
+    int: (flags.IntegerParser().parse, "no whole number"),
+    float: (flags.FloatParser().parse, "no number"),
+    bool: (flags.BooleanParser().parse, "not true or false"),
+}
 
 
 def fail(message: object) -> None:
@@ -20,89 +31,74 @@ def fail(message: object) -> None:
     sys.exit(2)
 
 
-def _parse(argv: Sequence[str]) -> list[str]:
-    """Parses flags; what ml_collections raises for a mistyped field becomes a message."""
-    for argument in argv[1:]:
-        match = re.match(r"--config=([^:]+)", argument)
-        if match:
-            check_config_file(match[1])
-    try:
-        return flags.FLAGS(list(argv))
-    except flags.Error as error:
-        cause = _first_fsjax_error(error)
-        fail(cause or _in_words(str(error).strip()))
-    except (KeyError, AttributeError, TypeError, ValueError, OSError) as error:
-        text = str(error).strip("'\"").replace("\\n", "\n").replace('\\"', '"')
-        hint = re.search(r'Did you mean "([^"]+)" instead of "([^"]+)"', text)
-        if hint:
-            fail(f"unknown config field {hint[2]!r}: did you mean {hint[1]!r}?")
-        unknown = re.match(r"\W*(\w+)\W*$", text.splitlines()[0])
-        if isinstance(error, KeyError | AttributeError) and unknown:
-            fail(f"unknown config field {unknown[1]!r}: {_fields_like(unknown[1], argv)}")
-        fail(_first_fsjax_error(error) or text)
-    raise AssertionError("unreachable")
-
-
-def _in_words(text: str) -> str:
-    """What absl says of a value of another type, without Python's own terms."""
-    text = re.sub(
-        r"\('Non-boolean argument to boolean flag', (.+)\)$", r"\1 is not true or false", text
-    )
-    text = re.sub(
-        r"invalid literal for int\(\) with base 10: (.+)$", r"\1 is no whole number", text
-    )
-    return re.sub(r"could not convert string to float: (.+)$", r"\1 is no number", text)
-
-
-def _fields_like(name: str, argv: Sequence[str]) -> str:
-    """Where in the config of this command line a field of that name, or a similar one, is."""
-    given = next((one for one in argv if one.startswith("--config=")), "")
-    path, _, variant = given.removeprefix("--config=").partition(":")
-    try:
-        config = runpy.run_path(path)["get_config"](variant or None)
-    except (FsjaxError, KeyError, OSError):
-        return f"{path or 'the config file'} lists those that exist"
-    fields = [".".join(keys) for keys in _paths(config.to_dict())]
-    same = [field for field in fields if field.rpartition(".")[2] == name]
-    if not same:
-        return nearest(name, fields)
-    return f"did you mean {min(same, key=lambda field: field.count('.'))!r}?"
-
-
-def _paths(tree: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Paths of the leaves of nested mappings."""
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from ((name, *rest) for rest in _paths(value))
-        else:
-            yield (name,)
-
-
-def _first_fsjax_error(error: BaseException | None) -> FsjaxError | str | None:
-    while error is not None:
-        if isinstance(error, FsjaxError):
-            return error
-        # A config file's error reaches us as the text of its traceback.
-        found = re.findall(r"fsjax\.errors\.\w+: (.+)", str(error))
-        if found:
-            return found[-1]
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def check_config_file(path: str) -> None:
-    """Exits with a message if there is no config file at this path."""
-    if not Path(path).is_file():
-        folder = Path(path).parent
-        known = sorted(str(p) for p in folder.glob("*.py")) if folder.is_dir() else []
-        hint = f": {nearest(path, known)}" if known else ""
-        fail(f"there is no config file {path}{hint}")
-
-
 def require(value: object, flag: str, example: str) -> None:
     """Raises ConfigError if a flag was left out."""
     if value is None or value == []:
         raise ConfigError(f"--{flag} is missing; for example {example}")
+
+
+def load_config(name: str) -> ml_collections.ConfigDict:
+    """The configuration of ``file.py`` or ``file.py:variant``.
+
+    Raises:
+      ConfigError: if there is no such file, or for what the file does not know.
+    """
+    path, _, variant = name.partition(":")
+    if not Path(path).is_file():
+        known = sorted(map(str, Path(path).parent.glob("*.py")))
+        raise ConfigError(f"there is no config file {path}: {nearest(path, known)}")
+    return runpy.run_path(path)["get_config"](variant or None)
+
+
+def override(config: ml_collections.ConfigDict, assignment: str) -> None:
+    """Sets one field from ``field=value``; tuples are written ``1,2,3``.
+
+    Raises:
+      ConfigError: for an unknown field or a value of another type.
+    """
+    field, equals, text = assignment.partition("=")
+    if not equals:
+        raise ConfigError(f"{assignment}: write field=value")
+    fields = sorted(flatten_dict(config.to_dict(), sep="."), key=lambda name: name.count("."))
+    if field not in fields:
+        last = field.rpartition(".")[2]
+        same = [name for name in fields if name.rpartition(".")[2] == last]
+        hint = f"did you mean {same[0]!r}?" if same else nearest(field, fields)
+        raise ConfigError(f"unknown config field {field!r}: {hint}")
+    *parents, last = field.split(".")
+    holder = functools.reduce(operator.getitem, parents, config)
+    # The type of a field that is still empty, too.
+    kind = holder.get_type(last)
+    read, fault = _READERS.get(kind, (str, "no text"))
+    if kind is tuple:
+        read, fault = functools.partial(_read_tuple, holder[last]), f"not like {holder[last]}"
+    try:
+        holder[last] = read(text)
+    except (TypeError, ValueError, SyntaxError):
+        raise ConfigError(f"{assignment}: {text!r} is {fault}") from None
+
+
+def _read_tuple(like: tuple[Any, ...], text: str) -> tuple[Any, ...]:
+    """``1,2,3`` or ``(1, 2, 3)``; numbers unless the tuple that it replaces has text."""
+    read = str if like and isinstance(like[0], str) else ast.literal_eval
+    items = (item.strip(" '\"") for item in text.strip("()[]").split(","))
+    return tuple(read(item) for item in items if item)
+
+
+def _parse(argv: Sequence[str]) -> list[str]:
+    """Parses flags, once the config file and what overrides its fields have been tried out."""
+    options = [argument.removeprefix("--config") for argument in argv[1:] if "=" in argument]
+    try:
+        for name in (option[1:] for option in options if option.startswith("=")):
+            config = load_config(name)
+            for option in (option[1:] for option in options if option.startswith(".")):
+                override(config, option)
+        return flags.FLAGS(list(argv))
+    except (FsjaxError, flags.Error) as error:
+        fail(error)
+    except (KeyError, AttributeError) as error:  # of options without "="
+        fail(f"unknown config field {error}")
+    raise AssertionError("unreachable")
 
 
 def run(main: Callable[[], None]) -> None:

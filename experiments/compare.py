@@ -9,12 +9,10 @@ task are compared: training delay, where test accuracy was recorded in each epoc
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ml_collections
 import numpy as np
 import pandas as pd
 from absl import flags
@@ -22,9 +20,8 @@ from absl import flags
 import fsjax
 from experiments import cli
 from experiments.launch import run_experiment
+from experiments.statistics.comparison import delay_table, main_metric, significance_table
 from fsjax import report
-from fsjax.errors import ConfigError
-from fsjax.report.comparison import delay_table, main_metric, significance_table
 
 _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")
@@ -43,45 +40,10 @@ def join_variants(parts: Sequence[str]) -> list[str]:
     return names
 
 
-def load_config(name: str) -> tuple[str, ml_collections.ConfigDict]:
-    """A label and the configuration of ``file.py`` or ``file.py:variant``."""
+def label_of(name: str) -> str:
+    """The name of a run's folder: ``wast-madelon-quick`` for ``configs/wast.py:madelon,quick``."""
     path, _, variant = name.partition(":")
-    cli.check_config_file(path)
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    label = Path(path).stem + (f"-{variant.replace(',', '-')}" if variant else "")
-    return label, module.get_config(variant or None)
-
-
-def override(config: ml_collections.ConfigDict, assignment: str) -> None:
-    """Sets one field from ``field=value``; tuples are written ``1,2,3``.
-
-    Raises:
-      ConfigError: for an unknown field or a value of another type.
-    """
-    field, equals, text = assignment.partition("=")
-    if not equals:
-        raise ConfigError(f"--set={assignment}: write field=value")
-    *parents, last = field.split(".")
-    try:
-        holder = config
-        for parent in parents:
-            holder = holder[parent]
-        # The type of a field that is still empty, too.
-        kind = holder.get_type(last)
-        if kind is tuple:
-            item_kind = type(holder[last][0]) if holder[last] else int
-            value = tuple(item_kind(item) for item in text.split(",") if item)
-        elif kind is bool:
-            value = {"true": True, "false": False}[text.lower()]
-        else:
-            value = kind(text)
-        holder[last] = value
-    except (KeyError, AttributeError):
-        raise ConfigError(f"--set={assignment}: the config has no such field or value") from None
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"--set={assignment}: {error}") from None
+    return "-".join([Path(path).stem, *filter(None, variant.split(","))])
 
 
 def recorded_accuracy(workdir: Path) -> np.ndarray | None:
@@ -131,9 +93,9 @@ def main() -> None:
     workdir = Path(_WORKDIR.value)
     results = {}
     for name in join_variants(_CONFIGS.value):
-        label, config = load_config(name)
+        label, config = label_of(name), cli.load_config(name)
         for assignment in _SET.value:
-            override(config, assignment)
+            cli.override(config, assignment)
         results[label] = run_experiment(config, workdir / label, progress=_PROGRESS.value)
     text = report.summary_table(list(results.values())) + comparisons(results, workdir)
     (workdir / "table.txt").write_text(text + "\n")

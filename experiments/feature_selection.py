@@ -25,15 +25,16 @@ from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
+from experiments.figures.accuracy import plot_accuracy
 from experiments.launch import check_workdir, load_data, settings
 from fsjax import report
+from fsjax.atomic import write_text
 from fsjax.data import make_split
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import retrain_metrics
 from fsjax.methods import binmask, fisher_score, lassonet, random_selection, stg
-from fsjax.report.atomic import write_text
 from fsjax.report.paper import published_value
 
 #: The control that sees everything.
@@ -233,7 +234,7 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
 def draw(table: pd.DataFrame, workdir: Path) -> None:
     """``accuracy.png``, the paper's Figure 1."""
     titled = table.assign(method=table["method"].replace(TITLES))
-    report.save_figure(report.plot_accuracy(titled), workdir / "accuracy.png")
+    report.save_figure(plot_accuracy(titled), workdir / "accuracy.png")
 
 
 def _sizes(

@@ -1,6 +1,6 @@
 """How many of the columns that matter each estimator finds with its default arguments.
 
-    python -m experiments.recovery --out=docs/recovery.md
+    python -m experiments.recovery --out=docs/tables/recovery.md
 
 The data are ``madelon_like``: 500 columns, of which 5 span a hypercube whose corners make up the
 classes, and no single column tells the class. In the first table 15 more are linear mixtures of
@@ -20,10 +20,10 @@ from absl import flags
 
 import fsjax
 from experiments import cli
+from fsjax.atomic import write_text
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, nearest
 from fsjax.estimators import ESTIMATORS, Selector
-from fsjax.report.atomic import write_text
 
 #: Of the smaller selection.
 FEW = 10
@@ -134,7 +134,7 @@ def define_flags() -> None:
 def main() -> None:
     """Entry point."""
     given = flags.FLAGS
-    cli.require(given.out, "out", "--out=docs/recovery.md")
+    cli.require(given.out, "out", "--out=docs/tables/recovery.md")
     fsjax.use_compilation_cache()
     table = run(given.methods, Path(given.out), given.seeds, given.num_samples)
     print(as_markdown(table))

@@ -24,15 +24,16 @@ from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
+from experiments.figures.regularization import plot_regularization, regularization_table
 from experiments.launch import check_workdir, settings
+from experiments.statistics.norms import mean_weight_norms
 from fsjax import report
+from fsjax.atomic import write_text
 from fsjax.data import load, make_split
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.errors import ConfigError, DataError, nearest
-from fsjax.evaluation import mean_weight_norms
 from fsjax.methods import binmask, neural_network
-from fsjax.report.atomic import write_text
 from fsjax.tasks import roc_auc
 
 #: The paper's names of the methods, in its order.
@@ -208,8 +209,8 @@ def run(
         write_text(path, table.to_csv(index=False))
         if progress:
             print(_note(setting, rows))
-    write_text(workdir / "table.txt", report.regularization_table(table) + "\n")
-    report.save_figure(report.plot_regularization(table), workdir / "regularization.png")
+    write_text(workdir / "table.txt", regularization_table(table) + "\n")
+    report.save_figure(plot_regularization(table), workdir / "regularization.png")
     return table
 
 

@@ -28,8 +28,11 @@ from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
+from experiments.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from experiments.launch import check_workdir, load_data, settings
+from experiments.statistics.trials import mean_interval
 from fsjax import report
+from fsjax.atomic import write_text
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.fit import data_checksum, make_spec
 from fsjax.engine.prepare import Prepared, prepare
@@ -41,7 +44,6 @@ from fsjax.methods.binmask import binmask
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.probmask import probmask
 from fsjax.report.artifacts import plain
-from fsjax.report.atomic import write_text
 from fsjax.sparsity import probmask as probabilities
 from fsjax.sparsity.binmask import layer_sparsity
 
@@ -357,10 +359,10 @@ def summarize(setup: Setup, points: pd.DataFrame) -> dict[str, Any]:
         ["method", "strength"], sort=False, dropna=False
     ):
         pairs = {
-            name: report.mean_interval(rows[name])
+            name: mean_interval(rows[name])
             for name in ("sparsity", "accuracy", "finetuned_accuracy")
         }
-        pairs["loss"] = report.mean_interval(dense - rows.set_index("trial")[last])
+        pairs["loss"] = mean_interval(dense - rows.set_index("trial")[last])
         seconds = float(rows["seconds_per_epoch"].iloc[0])
         about = {"method": method, "strength": float(strength), "seconds_per_epoch": seconds}
         found.append(about | pairs)
@@ -375,12 +377,12 @@ def summarize(setup: Setup, points: pd.DataFrame) -> dict[str, Any]:
 def draw(tables: Tables, found: Sequence[Mapping[str, Any]], workdir: Path) -> None:
     """Both figures; the second is about the setting of :func:`shown_strength`."""
     points = tables.points.assign(method=tables.points["method"].map(TITLES))
-    report.save_figure(report.plot_accuracy_sparsity(points), workdir / "accuracy_sparsity.png")
+    report.save_figure(plot_accuracy_sparsity(points), workdir / "accuracy_sparsity.png")
     strength = shown_strength(found)
     shown = [of_setting(tables.layers, method, strength) for method in (BINMASK, PROBMASK)]
     layers = pd.concat([rows for rows in shown if len(rows)])
     titles = layers["method"].map({**TITLES, BINMASK: f"BinMask, {strength:g}"})
-    figure = report.plot_layer_sparsity(layers.assign(method=titles))
+    figure = plot_layer_sparsity(layers.assign(method=titles))
     report.save_figure(figure, workdir / "layer_sparsity.png")
 
 

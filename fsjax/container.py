@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import fsjax
+from fsjax.atomic import atomic_open
 from fsjax.errors import ConfigError, DataError
 
 FORMAT = "fsjax"
@@ -40,9 +41,6 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, np.n
       ConfigError: for what only pickle could store, such as arrays of objects.
       OSError: if the file cannot be written.
     """
-    # Brings in Matplotlib, which a program that only loads and predicts does not need.
-    from fsjax.report.atomic import atomic_open
-
     if Path(path).is_dir():
         raise ConfigError(f"{path} is a folder; give the name of a file")
     for name, values in arrays.items():

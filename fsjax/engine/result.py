@@ -43,7 +43,7 @@ class FitResult:
         connections that were not there when the epoch began.
       best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
-        sense, see ``fsjax.evaluation.cost``), ``train_seconds`` and ``compile_seconds`` (all
+        sense, see ``fsjax.metrics.cost``), ``train_seconds`` and ``compile_seconds`` (all
         seeds together), ``trained_epochs`` (fewer than asked for in a resumed run).
       states: stacked train states ``(S, ...)`` of the kept epochs, without that of the optimiser.
       scalers: the scaler of each seed.

@@ -13,8 +13,8 @@ from fsjax.engine.fit import fit
 from fsjax.engine.plan import to_dataset
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_whole
-from fsjax.evaluation.stability import complementary_pairs, shuffled_by_class
 from fsjax.method import Method
+from fsjax.metrics.stability import complementary_pairs, shuffled_by_class
 
 #: Share of a half that validates, for methods that look at it.
 VALID_FRACTION: Final = 0.2

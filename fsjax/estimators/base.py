@@ -41,9 +41,9 @@ from fsjax.estimators.settings import (
     scaling_of,
     shape_of_images,
 )
-from fsjax.evaluation.stability import consensus, selection_mask
 from fsjax.method import Method
 from fsjax.methods import METHODS
+from fsjax.metrics.stability import consensus, selection_mask
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

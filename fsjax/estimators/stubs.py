@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from fsjax.atomic import write_text
 from fsjax.estimators import ESTIMATORS, Selector
-from fsjax.report.atomic import write_text
 
 PATH = Path(__file__).with_name("__init__.pyi")
 

@@ -1,13 +1,11 @@
 """Protocols that turn a selection or a trained network into numbers, and what they cost."""
 
-from fsjax.evaluation.cost import count_connections, training_flops
-from fsjax.evaluation.delay import training_delay
-from fsjax.evaluation.embedded import embedded_metrics
-from fsjax.evaluation.norms import mean_weight_norms
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
 from fsjax.evaluation.retrain import retrain_metrics
-from fsjax.evaluation.significance import KSResult, ks_matrix, ks_test
-from fsjax.evaluation.stability import (
+from fsjax.evaluation.svm import svm_accuracy
+from fsjax.metrics.cost import count_connections, training_flops
+from fsjax.metrics.embedded import embedded_metrics
+from fsjax.metrics.stability import (
     Stability,
     complementary_pairs,
     consensus,
@@ -16,11 +14,9 @@ from fsjax.evaluation.stability import (
     selection_mask,
     stability_metrics,
 )
-from fsjax.evaluation.svm import svm_accuracy
 
 __all__ = [
     "PROTOCOLS",
-    "KSResult",
     "Stability",
     "check_protocols",
     "complementary_pairs",
@@ -28,15 +24,11 @@ __all__ = [
     "count_connections",
     "embedded_metrics",
     "evaluate",
-    "ks_matrix",
-    "ks_test",
-    "mean_weight_norms",
     "nogueira_stability",
     "retrain_metrics",
     "selection_frequency",
     "selection_mask",
     "stability_metrics",
     "svm_accuracy",
-    "training_delay",
     "training_flops",
 ]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from fsjax.data.dataset import Dataset
+from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_whole, nearest
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
 from fsjax.evaluation.svm import NEEDS_CLASSES, check_noise_std, svm_accuracy
-
-if TYPE_CHECKING:  # the engine imports this package
-    from fsjax.engine.result import FitResult
 
 #: The names that ``evaluation.protocols`` may hold.
 PROTOCOLS: Final = ("embedded", "svm", "retrain")

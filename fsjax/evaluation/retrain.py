@@ -14,8 +14,16 @@ import numpy as np
 
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
+from fsjax.engine.fit import make_spec
+from fsjax.engine.prepare import prepare
+from fsjax.engine.result import predict_seed
+from fsjax.engine.seeds import choose_seed_axis
+from fsjax.engine.train import train
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method, TrainState
+from fsjax.methods.network import NetworkOptions
+from fsjax.methods.neural_network import neural_network
+from fsjax.metrics.embedded import embedded_metrics
 
 #: The network and its training, by default: that of BinMask's section 4.1 for tables.
 TRAINING: Mapping[str, Any] = {
@@ -35,9 +43,6 @@ def neural_network_of(options: Mapping[str, Any]) -> tuple[Method, dict[str, Any
     Raises:
       ConfigError: for an unknown name or a value outside its range.
     """
-    from fsjax.methods.network import NetworkOptions
-    from fsjax.methods.neural_network import neural_network
-
     names = NetworkOptions.__dataclass_fields__
     for name in options:
         if name not in names and name not in _FIT_NAMES:
@@ -82,14 +87,6 @@ def retrain_metrics(
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    # Here, as the engine imports this package.
-    from fsjax.engine.fit import make_spec
-    from fsjax.engine.prepare import prepare
-    from fsjax.engine.result import predict_seed
-    from fsjax.engine.seeds import choose_seed_axis
-    from fsjax.engine.train import train
-    from fsjax.evaluation.embedded import embedded_metrics
-
     method, training = neural_network_of(options)
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)

@@ -6,27 +6,9 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from fsjax.nets.convolution import conv3x3
 from fsjax.nets.images import ImageNetwork
-from fsjax.nets.lenet5 import Conv
 from fsjax.nets.mlp import FanInDense, batch_norm
-
-#: Normal with variance 2 / fan-in (He et al., 2015), as in the code of ProbMask, whose settings
-#: BinMask's section 4.2 takes.
-HE_NORMAL = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
-
-
-def conv3x3(x: jax.Array, features: int, stride: int = 1) -> jax.Array:
-    """A convolution without bias, as a layer of the module that calls it.
-
-    Args:
-      x: ``(B, H, W, C)``.
-      features: number of output channels.
-      stride: of both axes.
-
-    Returns:
-      ``(B, ceil(H / stride), ceil(W / stride), features)``.
-    """
-    return Conv(features, 3, stride, padding=1, kernel_init=HE_NORMAL, use_bias=False)(x)
 
 
 class ResidualBlock(nn.Module):

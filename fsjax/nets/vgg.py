@@ -5,10 +5,9 @@ from __future__ import annotations
 import jax
 from flax import linen as nn
 
+from fsjax.nets.convolution import conv3x3, max_pool_2x2
 from fsjax.nets.images import ImageNetwork
-from fsjax.nets.lenet5 import max_pool_2x2
 from fsjax.nets.mlp import FanInDense, batch_norm
-from fsjax.nets.resnet import conv3x3
 
 #: Channels of the convolutions between the poolings: configuration E.
 VGG19_STAGES = ((64,) * 2, (128,) * 2, (256,) * 4, (512,) * 4, (512,) * 4)

@@ -1,6 +1,5 @@
 """Reports of a run: files, figures, text tables and the papers' published numbers."""
 
-from fsjax.report.accuracy import plot_accuracy
 from fsjax.report.artifacts import (
     result_dict,
     write_config_json,
@@ -8,31 +7,22 @@ from fsjax.report.artifacts import (
     write_result_json,
     write_scores,
 )
-from fsjax.report.atomic import save_figure
 from fsjax.report.curves import plot_curves
-from fsjax.report.intervals import mean_interval
 from fsjax.report.paper import published, published_value
 from fsjax.report.path import path_of, plot_path
-from fsjax.report.regularization import plot_regularization, regularization_table
 from fsjax.report.selection import plot_selection
-from fsjax.report.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from fsjax.report.stability import plot_stability
+from fsjax.report.style import save_figure
 from fsjax.report.tables import short_selection_note, summary_table
 
 __all__ = [
-    "mean_interval",
     "path_of",
-    "plot_accuracy",
-    "plot_accuracy_sparsity",
     "plot_curves",
-    "plot_layer_sparsity",
     "plot_path",
-    "plot_regularization",
     "plot_selection",
     "plot_stability",
     "published",
     "published_value",
-    "regularization_table",
     "result_dict",
     "save_figure",
     "short_selection_note",

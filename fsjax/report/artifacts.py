@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from fsjax.atomic import atomic_open, write_text
 from fsjax.engine.result import FitResult
-from fsjax.evaluation.stability import stability_metrics
+from fsjax.metrics.stability import stability_metrics
 from fsjax.report import environment
-from fsjax.report.atomic import atomic_open, write_text
 from fsjax.report.paper import published
 
 
@@ -57,7 +57,7 @@ def result_dict(result: FitResult) -> dict[str, Any]:
       ``method``, ``dataset``, ``task``, ``num_features`` (K), ``seeds`` (S), ``selected`` (S lists
       of K columns, in order of importance), ``metrics`` (by name, S values each; accuracies in
       percent), ``best_epoch`` (S, from 1), ``constant_columns`` (S), ``stability`` (what
-      :func:`fsjax.evaluation.stability.stability_metrics` has), ``cost`` and ``paper`` (what
+      :func:`fsjax.metrics.stability.stability_metrics` has), ``cost`` and ``paper`` (what
       :func:`fsjax.report.published` has). Numbers that are not finite are ``None``.
     """
     num_epochs = max((values.shape[1] for values in result.history.values()), default=None)

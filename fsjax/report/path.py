@@ -15,7 +15,6 @@ from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
 from fsjax.report import style
 from fsjax.report.curves import LABELS, SPLITS
-from fsjax.report.intervals import cap_percent, finish
 from fsjax.tasks import MAIN_METRIC
 
 #: At most this many networks are drawn with a marker each.
@@ -104,10 +103,10 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
         text = f"chosen: {style.count(int(size[chosen]), 'feature')}, λ = {strength[chosen]:.3g}"
         _mark(upper, strength[chosen], arrays[f"valid_{metric}"][chosen], text)
         _mark(lower, strength[chosen], size[chosen])
-    finish(upper, "", "", LABELS[metric])
-    finish(lower, "", "λ", "selected features")
+    style.finish(upper, "", "", LABELS[metric])
+    style.finish(lower, "", "λ", "selected features")
     if metric == "accuracy":
-        cap_percent(upper)
+        style.cap_percent(upper)
     lower.set_ylim(bottom=-0.03 * size[shown].max())
     lower.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     _logarithmic(lower, float(strength[shown].min()), float(strength[shown].max()))

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from fsjax.engine.result import FitResult
 from fsjax.errors import check_whole
-from fsjax.evaluation.stability import consensus, stability_metrics
+from fsjax.metrics.stability import consensus, stability_metrics
 from fsjax.report import style
 from fsjax.report.selection import summary
 
@@ -30,7 +30,7 @@ def plot_stability(
     """How often the columns were selected, most often first, and how stable the selection is.
 
     A bar for each column that a seed selected. The order is that of
-    :func:`fsjax.evaluation.stability.consensus`, so the first K are the consensus columns. The
+    :func:`fsjax.metrics.stability.consensus`, so the first K are the consensus columns. The
     title has the stability and its interval, cut off at 1, the largest stability there is.
 
     Args:
@@ -71,7 +71,7 @@ def stability_text(metrics: Mapping[str, Any], run: str = "seed") -> str:
     """The stability in words.
 
     Args:
-      metrics: of :func:`fsjax.evaluation.stability.stability_metrics`.
+      metrics: of :func:`fsjax.metrics.stability.stability_metrics`.
       run: what one run is called.
 
     Returns:

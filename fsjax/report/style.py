@@ -1,9 +1,10 @@
-"""What the figures share: colours, sizes and the wording of titles."""
+"""What the figures share: colours, sizes, the wording of titles, and how they are saved."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 
+from fsjax.atomic import atomic_open
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
 
@@ -49,6 +51,17 @@ def new_figure(height: float, layout: str = "constrained") -> Figure:
     return figure
 
 
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Writes a figure atomically, in the format of the suffix (``.png``, ``.pdf``, ``.svg``).
+
+    Raises:
+      OSError: if the folder cannot be written.
+      ValueError: if the suffix is no format that Matplotlib writes.
+    """
+    with atomic_open(path) as file:
+        figure.savefig(file, format=Path(path).suffix.lstrip(".") or "png")
+
+
 def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Axes]:
     """Axes side by side in the middle of a figure with constrained layout.
 
@@ -62,6 +75,23 @@ def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Ax
         return list(figure.subplots(1, len(widths), squeeze=False)[0])
     cells = figure.add_gridspec(1, len(widths) + 2, width_ratios=[side, *widths, side])
     return [figure.add_subplot(cells[number]) for number in range(1, len(widths) + 1)]
+
+
+def finish(axes: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
+    """Labels, grid and frame, as most figures have them."""
+    axes.set_title(literal(shorten(title)), fontsize=9)
+    axes.set_xlabel(xlabel, fontsize=8)
+    axes.set_ylabel(ylabel, fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def cap_percent(axes: Axes) -> None:
+    """Ends a vertical axis of percentages a little above 100 at the latest."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, min(high, 100.0 + 0.03 * (high - low)))
 
 
 def title(result: FitResult) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ HEADER = (
     "source",
 )
 
-#: Columns of numbers, set flush right.
-NUMERIC = frozenset({"K", "ours", "seeds", "paper", "difference"})
+#: Places of the columns of words, set flush left.
+WORDS = frozenset({0, 1, 3, 4, 9})
 
 #: What a paper may tell beside the metrics; no line where a run has not measured the same.
 ONLY_BESIDE_OURS = re.compile(r"params|train_flops|svm_accuracy_k\d+")
@@ -59,11 +60,10 @@ def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
       other percentages have two decimals. The metrics of :data:`FIRST_METRICS` come first; metrics
       that only the paper has come last, where a run could have measured them.
     """
-    lines = [cells for row in rows for cells in _lines(row)]
-    if not any(cells[-1] for cells in lines):
+    lines = [HEADER, *(cells for row in rows for cells in _lines(row))]
+    if not any(cells[-1] for cells in lines[1:]):
         lines = [cells[:-1] for cells in lines]
-    header = HEADER[: len(lines[0])] if lines else HEADER[:-1]
-    return _align(header, lines)
+    return aligned(lines, WORDS)
 
 
 def short_selection_note(
@@ -80,21 +80,17 @@ def short_selection_note(
       selected; for a single seed its selection, in order of importance. At most 12 are named.
     """
     selected = result["selected"]
-    num_seeds = len(selected)
-    if num_seeds == 1:
-        seed = result["seeds"][0]
-        return f"seed {seed} selected {_names(selected[0], feature_names)}"
-    counts = Counter(column for columns in selected for column in columns)
+    number = len(selected)
+    if number == 1:
+        return f"seed {result['seeds'][0]} selected {_names(selected[0], feature_names)}"
     # Counted from the first seed on, so equal counts keep its order of importance.
-    ranked = [column for column, _ in counts.most_common()]
-    always = [column for column in ranked if counts[column] == num_seeds]
-    often = [column for column in ranked if 2 * counts[column] > num_seeds]
-    if always:
-        return f"all {num_seeds} seeds selected {_names(always, feature_names)}"
-    if often:
-        return f"more than half of the {num_seeds} seeds selected {_names(often, feature_names)}"
+    counts = Counter(chain.from_iterable(selected))
+    for who, least in (("all", number), ("more than half of the", number // 2 + 1)):
+        agreed = [column for column, times in counts.most_common() if times >= least]
+        if agreed:
+            return f"{who} {number} seeds selected {_names(agreed, feature_names)}"
     return (
-        f"no column was selected by more than half of the {num_seeds} seeds "
+        f"no column was selected by more than half of the {number} seeds "
         f"({len(counts)} different ones in total)"
     )
 
@@ -103,11 +99,6 @@ def finite(values: Iterable[float | None]) -> np.ndarray:
     """The finite numbers among values in which ``None`` stands for one that is not."""
     array = np.array([np.nan if value is None else value for value in values], np.float64)
     return array[np.isfinite(array)]
-
-
-def is_percent(metric: str) -> bool:
-    """Whether a metric is in percent, by its name."""
-    return PERCENT.fullmatch(metric) is not None
 
 
 def format_value(metric: str, value: float, scale: float | None = None) -> str:
@@ -122,7 +113,7 @@ def format_value(metric: str, value: float, scale: float | None = None) -> str:
       Two or four decimals, or three digits in scientific notation where the scale is small or
       large.
     """
-    if is_percent(metric):
+    if PERCENT.fullmatch(metric):
         return f"{value:.2f}"
     size = abs(value if scale is None else scale)
     return f"{value:.4f}" if size == 0 or 0.1 <= size < 1e4 else f"{value:.2e}"
@@ -148,19 +139,17 @@ def _compare(
 ) -> tuple[str, ...]:
     """The cells ``ours``, ``seeds``, ``paper``, ``difference`` and ``source``."""
     ours = finite(values or ())
-    mean_cell, seeds_cell, paper_cell, difference, source = "-", "-", "-", "-", ""
+    mean, seeds, published, difference, source = "-", "-", "-", "-", ""
     if values is not None:
-        seeds_cell = str(num_seeds) if len(ours) == num_seeds else f"{len(ours)} of {num_seeds}"
+        seeds = str(num_seeds) if len(ours) == num_seeds else f"{len(ours)} of {num_seeds}"
     if ours.size:
-        mean_cell = _mean_and_std(name, ours.mean(), ours.std())
-    if paper is not None:
-        paper_cell = _mean_and_std(name, paper["mean"], paper["std"])
-        source = paper["source"]
-    if ours.size and paper is not None:
-        gap = ours.mean() - paper["mean"]
-        text = format_value(name, gap, scale=paper["mean"])
-        difference = text if text.startswith("-") else f"+{text}"
-    return mean_cell, seeds_cell, paper_cell, difference, source
+        mean = _mean_and_std(name, ours.mean(), ours.std())
+    if paper:
+        published, source = _mean_and_std(name, paper["mean"], paper["std"]), paper["source"]
+    if ours.size and paper:
+        gap = format_value(name, ours.mean() - paper["mean"], scale=paper["mean"])
+        difference = gap if gap.startswith("-") else f"+{gap}"
+    return mean, seeds, published, difference, source
 
 
 def _mean_and_std(name: str, mean: float, std: float | None) -> str:
@@ -168,41 +157,27 @@ def _mean_and_std(name: str, mean: float, std: float | None) -> str:
     return text if std is None else f"{text} +- {format_value(name, std, scale=mean)}"
 
 
-def _align(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    rule = tuple("-" * width for width in widths)
-    text = []
-    for cells in (header, rule, *lines):
-        padded = [
-            cell.rjust(width) if name in NUMERIC else cell.ljust(width)
-            for name, cell, width in zip(header, cells, widths, strict=True)
-        ]
-        text.append("  ".join(padded).rstrip())
-    return "\n".join(text)
-
-
 def _names(columns: Sequence[int], feature_names: Sequence[str] | None) -> str:
     """``3 columns: x1, x5, x7``, shortened where there are many."""
     names = [f"x{c}" if feature_names is None else shorten(feature_names[c]) for c in columns]
-    shown = ", ".join(names[:MAX_NAMES])
-    rest = len(names) - MAX_NAMES
-    more = f" and {rest} more" if rest > 0 else ""
-    return f"{count(len(names), 'column')}: {shown}{more}"
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"{count(len(names), 'column')}: {', '.join(names[:MAX_NAMES])}{more}"
 
 
-def align_right(lines: Sequence[Sequence[str]]) -> str:
-    """Cells in columns below a rule: the first column flush left, the others flush right.
+def aligned(lines: Sequence[Sequence[str]], left: Container[int] = (0,)) -> str:
+    """Cells in columns below a rule, without a final line break.
 
     Args:
       lines: rows of equally many cells, the header first.
+      left: the places of the columns that are set flush left; the others are set flush right.
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rule = tuple("-" * width for width in widths)
+    rule = ["-" * width for width in widths]
     text = []
     for cells in (lines[0], rule, *lines[1:]):
-        first, *rest = (
-            cell.rjust(width) if place else cell.ljust(width)
+        padded = [
+            cell.ljust(width) if place in left else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        text.append("  ".join((first, *rest)).rstrip())
+        ]
+        text.append("  ".join(padded).rstrip())
     return "\n".join(text)

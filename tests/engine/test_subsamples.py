@@ -8,7 +8,7 @@ import pytest
 import fsjax
 from fsjax.engine.subsamples import fit_subsamples
 from fsjax.errors import ConfigError, DataError
-from fsjax.evaluation.stability import complementary_pairs, stability_metrics
+from fsjax.metrics.stability import complementary_pairs, stability_metrics
 
 FISHER = fsjax.methods.fisher_score(2, hidden=(4,))
 IP_CAE = fsjax.methods.ip_cae(2, hidden=(4,))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from configs import ctre_seq, ctre_sim, gjsd, ip_cae, quick_selection, snip, wast
-from experiments import compare
+from experiments import cli, compare
 from experiments.launch import build_method, run_experiment
 from fsjax.data import available
 from fsjax.data.catalog import ENTRIES
@@ -365,7 +365,7 @@ def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
         (["--config=configs/ip_cae.py"], "--workdir is missing"),
         (["--config=configs/ipcae.py"], "did you mean 'configs/ip_cae.py'"),
         (["--config=configs/ip_cae.py:coil21"], "did you mean 'coil20'"),
-        (["--config=configs/ip_cae.py", "--config.trian.num_epochs=3"], "did you mean 'train'"),
+        (["--config=configs/ip_cae.py", "--config.trian.num_epochs=3"], "did you mean 'train."),
         (["--config=configs/ip_cae.py", "--config.num_featurs=3"], "did you mean 'num_features'"),
         (["--config=configs/ip_cae.py", "--config.train.num_epochs=many"], "'many' is no whole"),
         (
@@ -373,6 +373,8 @@ def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
             "did you mean 'train.num_epochs'",
         ),
         (["--config=configs/ip_cae.py", "--config.method.bias=maybe"], "'maybe' is not true or"),
+        (["--config=configs/ip_cae.py", "--config.method.bais"], 'Did you mean "bias"'),
+        (["--config=configs/ip_cae.py", "--config.seeds=a,b"], "'a,b' is not like (11, 22"),
         (["--config=configs/ip_cae.py", "--wrokdir=x"], "workdir"),
         (["--config=configs/ip_cae.py", "configs/cae.py"], "unexpected argument"),
         (
@@ -421,15 +423,15 @@ def test_variants_that_the_comma_has_cut_are_joined() -> None:
     names = compare.join_variants(parts)
     assert names == ["configs/wast.py:madelon,quick", "configs/set.py", "configs/snip.py:isolet"]
     assert compare.join_variants([]) == []
-    label, config = compare.load_config(names[0])
-    assert label == "wast-madelon-quick"
+    assert compare.label_of(names[0]) == "wast-madelon-quick"
+    config = cli.load_config(names[0])
     assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
 
 
 def test_overrides_of_fields_that_are_still_empty() -> None:
     config = quick(ctre_sim)
     for assignment in ("evaluation.num_features=5,8", "method.density=0.1", "data.target=label"):
-        compare.override(config, assignment)
+        cli.override(config, assignment)
     assert config.evaluation.num_features == (5, 8)
     assert (config.method.density, config.data.target) == (0.1, "label")
 
@@ -439,7 +441,7 @@ def test_overrides_of_fields_that_are_still_empty() -> None:
 )
 def test_bad_overrides(assignment: str) -> None:
     with pytest.raises(ConfigError, match=assignment.split("=")[0]):
-        compare.override(quick(), assignment)
+        cli.override(quick(), assignment)
 
 
 def test_a_task_that_an_autoencoder_does_not_have_is_refused() -> None:

@@ -23,9 +23,16 @@ from fsjax.nets import (
     build_network,
     count_parameters,
 )
+from fsjax.nets.convolution import (
+    HE_NORMAL,
+    Conv,
+    convolve,
+    convolve_for_cpu,
+    convolve_plainly,
+    max_pool_2x2,
+)
 from fsjax.nets.images import to_images
-from fsjax.nets.lenet5 import Conv, convolve, convolve_for_cpu, convolve_plainly, max_pool_2x2
-from fsjax.nets.resnet import HE_NORMAL, ResidualBlock
+from fsjax.nets.resnet import ResidualBlock
 
 #: One of each kind, small enough to be run, for 8x8 pixels.
 SMALL = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from report_synthetic import make_result
+from synthetic_result import make_result
 
 from fsjax.methods import random_selection
 from fsjax.report import (
@@ -22,7 +22,6 @@ from fsjax.report import (
     write_scores,
 )
 from fsjax.report.artifacts import plain
-from fsjax.report.atomic import atomic_open
 from fsjax.report.style import new_figure
 
 RESULT_KEYS = [
@@ -194,17 +193,6 @@ def test_git_revision(tmp_path):
 def test_git_revision_without_git(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert environment.git_revision() is None
-
-
-def test_failed_write_leaves_the_older_file(tmp_path):
-    path = tmp_path / "new" / "file.txt"
-    with atomic_open(path) as file:
-        file.write(b"old")
-    with pytest.raises(RuntimeError), atomic_open(path) as file:
-        file.write(b"half")
-        raise RuntimeError
-    assert path.read_bytes() == b"old"
-    assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
 
 
 def test_save_figure(tmp_path):

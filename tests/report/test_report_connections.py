@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from report_figure_checks import assert_readable
-from report_synthetic import make_result
+from figure_checks import assert_readable
+from synthetic_result import make_result
 
 from fsjax.report import plot_selection, save_figure
 from fsjax.report.connections import connections_height, draw_connections, shown_epochs

@@ -4,9 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from report_binmask_trials import legend_texts
-from report_figure_checks import assert_readable
-from report_synthetic import make_result
+from figure_checks import assert_readable, legend_texts
+from synthetic_result import make_result
 
 from fsjax.errors import DataError
 from fsjax.report import path_of, plot_path

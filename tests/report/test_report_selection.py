@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from report_figure_checks import assert_readable
-from report_synthetic import make_result
+from figure_checks import assert_readable
+from synthetic_result import make_result
 
 from fsjax.errors import DataError
 from fsjax.report import plot_selection, save_figure

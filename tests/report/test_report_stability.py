@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from figure_checks import assert_all_readable, legend_texts
 from matplotlib.colors import to_hex
-from report_binmask_trials import assert_all_readable, legend_texts
-from report_synthetic import make_result
+from synthetic_result import make_result
 
 from experiments.launch import write_artifacts
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, DataError
-from fsjax.evaluation.stability import consensus, stability_metrics
+from fsjax.metrics.stability import consensus, stability_metrics
 from fsjax.report import result_dict, save_figure
 from fsjax.report.stability import CONSENSUS_COLOR, plot_stability, stability_text
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from report_synthetic import make_result
+from synthetic_result import make_result
 
 from fsjax.report import result_dict, short_selection_note, summary_table
 from fsjax.report.tables import format_value

@@ -3,11 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from report_binmask_trials import assert_all_readable, bars_of, legend_texts
+from figure_checks import assert_all_readable, bars_of, legend_texts
 from scipy import stats
 
-from fsjax.report import mean_interval, plot_regularization, regularization_table
-from fsjax.report.regularization import better_pvalue
+from experiments.figures.regularization import (
+    better_pvalue,
+    plot_regularization,
+    regularization_table,
+)
+from experiments.statistics.trials import mean_interval
 
 STRENGTHS = {
     "BinMask": (1e-5, 2e-5, 3e-5, 4e-5, 5e-5),

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from experiments.figures.marks import BAND_COLOR, Look, apart, draw_band, draw_line, looks, shifts
+from experiments.statistics.trials import Means, mean_interval, to_table
 from fsjax.errors import DataError
 from fsjax.report import style
-from fsjax.report.intervals import (
-    BAND_COLOR,
-    Look,
-    Means,
-    apart,
-    cap_percent,
-    draw_band,
-    draw_line,
-    finish,
-    looks,
-    mean_interval,
-    shifts,
-    to_table,
-)
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: The method whose rows are a band: it prunes nothing. Letter case does not matter.
 DENSE: Final = "dense"
@@ -92,7 +78,7 @@ def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) ->
         here = rows["network"] == network
         _draw_panel(axes, rows[here & ~dense], rows[here & dense], styles)
         first = number % across == 1 or across == 1
-        finish(axes, network, "sparsity (%)", "test accuracy (%)" if first else "")
+        style.finish(axes, network, "sparsity (%)", "test accuracy (%)" if first else "")
     handles = _legend(styles, bool(dense.any()), bool(rows["finetuned_accuracy"].notna().any()))
     figure.legend(
         handles=handles,
@@ -134,7 +120,7 @@ def plot_layer_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
     sizes = rows.groupby("layer")["size"].max()
     names = [f"{style.shorten(layer)} ({number_text(sizes[layer])})" for layer in layers]
     note = "behind the bars sparsity and weights left, in brackets weights of the layer"
-    finish(axes, "", f"sparsity (%); {note}")
+    style.finish(axes, "", f"sparsity (%); {note}")
     axes.set_yticks(range(len(layers)), [style.literal(name) for name in names])
     axes.set_ylim(len(layers) - 0.45, -0.55)
     axes.set_xticks(range(0, 101, 20))
@@ -231,7 +217,7 @@ def _draw_panel(
         draw_line(axes, moved, look, linestyle=linestyle)
     for value, (_, linestyle) in STATES.items():
         draw_band(axes, dense[value], linestyle=linestyle)
-    cap_percent(axes)
+    style.cap_percent(axes)
     axes.set_xscale("log")
     margin = max(ratio**0.05, 1.02)
     low, high = float(every.min() / margin), float(every.max() * margin)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from experiments.statistics.norms import mean_weight_norms
 from fsjax.errors import ConfigError
-from fsjax.evaluation import mean_weight_norms
 from fsjax.sparsity.binmask import Masked, init_binmask
 
 LEAST = np.float32(1e-4)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from scipy import stats
 
 from fsjax.data.checks import check_num_features
 from fsjax.errors import ConfigError, check_whole
-
-if TYPE_CHECKING:  # the engine imports this package
-    from fsjax.engine.result import FitResult
 
 #: Share of the confidence intervals that hold the true stability, unless another one is asked for.
 LEVEL: Final = 0.95
@@ -232,7 +229,21 @@ def consensus(selected: np.ndarray, scores: np.ndarray, num_features: int) -> np
     return np.lexsort((ranks.mean(axis=0), -frequency))[:num_features]
 
 
-def stability_metrics(result: FitResult) -> dict[str, Any]:
+class Selections(Protocol):
+    """What a result tells of the selections of S seeds among D columns.
+
+    Attributes:
+      selected: ``(S, K)`` column numbers, or ``(S, D)`` bool.
+      scores: ``(S, D)``, larger is better.
+      num_features: K.
+    """
+
+    selected: np.ndarray
+    scores: np.ndarray
+    num_features: int
+
+
+def stability_metrics(result: Selections) -> dict[str, Any]:
     """How far the seeds of a fit agree, in plain Python values that JSON has.
 
     Args:

@@ -1,20 +1,16 @@
-"""Means over trials with their confidence intervals, and how the figures show them."""
+"""How the figures show methods: colours, shapes, lines of means, bands, ticks and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import offset_copy
-from scipy import stats
 
-from fsjax.errors import ConfigError, DataError
+from experiments.statistics.trials import Means, mean_interval
 from fsjax.report import style
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Six colours of Okabe and Ito, and seven shapes: also beyond six methods no two look alike.
 COLORS: Final = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, "#E69F00", "#56B4E9")
@@ -37,82 +33,6 @@ class Look(NamedTuple):
 
     color: str
     marker: str
-
-
-class Means(NamedTuple):
-    """Means over trials, one for each of n places.
-
-    Attributes:
-      places: ``(n,)``, increasing.
-      means: ``(n,)``.
-      halves: ``(n,)`` half widths of the intervals; NaN where there is a single trial.
-    """
-
-    places: np.ndarray
-    means: np.ndarray
-    halves: np.ndarray
-
-
-def mean_interval(values: Iterable[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Mean over trials and half the width of its confidence interval (Student's t).
-
-    Args:
-      values: one for each trial; those that are not finite do not count.
-      confidence: share of such intervals that hold the true mean, above 0 and below 1.
-
-    Returns:
-      The mean, NaN where no value is finite, and the half width, NaN for fewer than two.
-
-    Raises:
-      ConfigError: if the confidence is out of its range.
-    """
-    if not 0.0 < confidence < 1.0:
-        raise ConfigError(f"confidence={confidence!r}; choose a number above 0 and below 1")
-    array = np.asarray(list(values), np.float64)
-    array = array[np.isfinite(array)]
-    if array.size < 2:
-        return float(array[0]) if array.size else np.nan, np.nan
-    quantile = stats.t.ppf(0.5 + confidence / 2, array.size - 1)
-    return float(array.mean()), float(quantile * array.std(ddof=1) / np.sqrt(array.size))
-
-
-def to_table(
-    rows: pd.DataFrame | Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    numbers: Sequence[str],
-    optional: Sequence[str] = (),
-) -> pd.DataFrame:
-    """A copy of the rows with checked columns.
-
-    Args:
-      rows: a DataFrame or dicts, one for each trial of each setting.
-      names: columns that they must have, and that stay as they are.
-      numbers: columns that they must have, and that become float64; ``None`` becomes NaN.
-      optional: columns of numbers that become NaN where they are missing.
-
-    Raises:
-      DataError: if there are no rows, a column is missing, or a number is none.
-    """
-    import pandas as pd
-
-    table = pd.DataFrame(rows)
-    missing = [name for name in (*names, *numbers) if name not in table.columns]
-    if missing or table.empty:
-        what = "no rows" if table.empty else f"no column {missing[0]!r}"
-        raise DataError(f"the table has {what}; give {', '.join((*names, *numbers))}")
-    given = {name: table.get(name, np.nan) for name in (*numbers, *optional)}
-    try:
-        return table.assign(**given).astype(dict.fromkeys(given, np.float64))
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{', '.join(given)} must be numbers: {error}") from error
-
-
-def means_by(table: pd.DataFrame, place: str, value: str) -> Means:
-    """Mean and 95 % interval of a column at each value of another one; NaN places are left out."""
-    groups = [(at, mean_interval(rows[value])) for at, rows in table.groupby(place)]
-    places, intervals = [at for at, _ in groups], [interval for _, interval in groups]
-    means, halves = np.asarray(intervals, np.float64).reshape(-1, 2).T
-    return Means(np.asarray(places, np.float64), means, halves)
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
@@ -165,14 +85,8 @@ def draw_line(
     )
 
 
-def draw_band(
-    axes: Axes, values: Iterable[float], label: str = "", linestyle: str = "-"
-) -> tuple[float, float]:
-    """A horizontal line at the mean over trials and a band for its interval, across the axes.
-
-    Returns:
-      The mean and the half width.
-    """
+def draw_band(axes: Axes, values: Iterable[float], label: str = "", linestyle: str = "-") -> None:
+    """A horizontal line at the mean over trials and a band for its interval, across the axes."""
     mean, half = mean_interval(values)
     if np.isfinite(mean):
         axes.axhline(
@@ -180,18 +94,6 @@ def draw_band(
         )
     if np.isfinite(half):
         axes.axhspan(mean - half, mean + half, color=BAND_COLOR, alpha=0.2, linewidth=0, zorder=0)
-    return mean, half
-
-
-def finish(axes: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
-    """Labels, grid and frame, as all these figures have them."""
-    axes.set_title(style.literal(style.shorten(title)), fontsize=9)
-    axes.set_xlabel(xlabel, fontsize=8)
-    axes.set_ylabel(ylabel, fontsize=8)
-    axes.tick_params(labelsize=7)
-    axes.grid(alpha=0.25, linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_legend_below(axes: Axes, columns: int = 2) -> None:
@@ -208,12 +110,6 @@ def draw_legend_below(axes: Axes, columns: int = 2) -> None:
         columnspacing=1.0,
         handletextpad=0.5,
     )
-
-
-def cap_percent(axes: Axes) -> None:
-    """Ends a vertical axis of percentages a little above 100 at the latest."""
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, min(high, 100.0 + 0.03 * (high - low)))
 
 
 def apart(values: Iterable[float], span: float, least: float) -> list[float]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
+from scipy.stats import ks_2samp
 
-from fsjax.evaluation.delay import training_delay
-from fsjax.evaluation.significance import ALPHA, ks_matrix, smallest_pvalue
-from fsjax.report.tables import align_right, finite
+from fsjax.report.tables import aligned, finite
 
 #: What methods are compared by: the first of these that all of them have.
 MAIN_METRICS: Final = ("svm_accuracy", "embedded_accuracy", "reconstruction_frobenius", "mse")
+
+#: The level of the test (CTRE, 4.2.1).
+ALPHA: Final = 0.05
 
 
 def main_metric(results: Iterable[Mapping[str, Any]]) -> str | None:
@@ -24,6 +28,22 @@ def main_metric(results: Iterable[Mapping[str, Any]]) -> str | None:
     """
     measured = [result["metrics"] for result in results]
     return next((name for name in MAIN_METRICS if all(name in m for m in measured)), None)
+
+
+def training_delay(accuracy: np.ndarray, best: float, threshold: float = 0.9) -> np.ndarray:
+    """Share of the epochs until ``threshold * best`` is reached (CTRE, appendix A, eq. 3).
+
+    Args:
+      accuracy: ``(S, E)``: test accuracy after each of the E epochs; NaN where it was not measured.
+      best: the best accuracy of all compared methods, in the unit of ``accuracy``, at least 0.
+      threshold: above 0, at most 1; 0.9 in the paper.
+
+    Returns:
+      ``(S,)`` in percent, above 0 and at most 100; NaN for seeds that never get there.
+    """
+    reached = np.asarray(accuracy) >= threshold * best
+    percent = 100.0 * (reached.argmax(axis=1) + 1) / reached.shape[1]
+    return np.where(reached.any(axis=1), percent, np.nan)
 
 
 def delay_table(accuracies: Mapping[str, np.ndarray], threshold: float = 0.9) -> str:
@@ -54,7 +74,29 @@ def delay_table(accuracies: Mapping[str, np.ndarray], threshold: float = 0.9) ->
         text = f"{reached.mean():.2f} +- {reached.std():.2f}" if reached.size else "-"
         lines.append((name, text, f"{reached.size} of {delays.size}"))
     goal = f"{threshold * best:.2f} % test accuracy, {threshold:g} of the best mean"
-    return f"training delay: share of the epochs until {goal}\n{align_right(lines)}"
+    return f"training delay: share of the epochs until {goal}\n{aligned(lines)}"
+
+
+def ks_pvalue(a: Sequence[float], b: Sequence[float]) -> float:
+    """p of the two-sample Kolmogorov-Smirnov test of a metric over seeds (CTRE, 4.2.1).
+
+    The null hypothesis is that both samples come from one distribution; it is rejected where
+    p < 0.05. The number of seeds bounds p from below (:func:`smallest_pvalue`): 0.0079 for 5
+    against 5 and 0.1 for 3 against 3, so that 3 seeds can never be significant.
+
+    Args:
+      a, b: finite values, one for each seed, at least one; their numbers may differ.
+    """
+    with warnings.catch_warnings():
+        # Where rounding lifts an exact p of 1 above 1 (5 against 5, statistic 0.2), SciPy warns and
+        # takes the asymptotic p, which is 1 there too.
+        warnings.filterwarnings("ignore", "ks_2samp: Exact calculation", RuntimeWarning)
+        return float(ks_2samp(a, b).pvalue)
+
+
+def smallest_pvalue(n: int, m: int) -> float:
+    """The smallest p that n against m seeds can give: that of samples which do not overlap."""
+    return 2 / math.comb(n + m, n)
 
 
 def significance_table(samples: Mapping[str, Sequence[float | None]], metric: str) -> str:
@@ -72,16 +114,15 @@ def significance_table(samples: Mapping[str, Sequence[float | None]], metric: st
     usable = {name: values for name, values in usable.items() if values.size >= 2}
     if len(usable) < 2:
         return ""
-    names, tests = list(usable), ks_matrix(usable)
-    lines = [("method", "seeds", *(str(number) for number in range(1, len(names))))]
-    for row, name in enumerate(names):
-        found = [tests[other, name] for other in names[:row]]
-        cells = [f"{test.pvalue:.4f}{'*' if test.significant else ' '}" for test in found]
-        blank = [""] * (len(names) - 1 - row)
-        lines.append((f"{row + 1} {name}", str(usable[name].size), *cells, *blank))
+    columns = list(usable.values())[:-1]
+    lines = [("method", "seeds", *(str(number + 1) for number in range(len(columns))))]
+    for row, (name, values) in enumerate(usable.items()):
+        found = [ks_pvalue(other, values) for other in columns[:row]]
+        cells = [f"{p:.4f}{'*' if p < ALPHA else ' '}" for p in found]
+        lines.append((f"{row + 1} {name}", str(values.size), *cells, *[""] * (len(columns) - row)))
     text = (
         f"p of the Kolmogorov-Smirnov test of {metric} over seeds (* below {ALPHA})\n"
-        f"{align_right(lines)}"
+        f"{aligned(lines)}"
     )
     sizes = [values.size for values in usable.values()]
     least = min(smallest_pvalue(n, m) for n, m in combinations(sizes, 2))

@@ -1,14 +1,15 @@
-"""Means over trials and their intervals, and what all figures of them share."""
+"""Tables of trials, and means over trials with their intervals."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from report_binmask_trials import SIX, selection_rows
+from binmask_trials import selection_rows
 from scipy import stats
 
+from experiments.figures.accuracy import plot_accuracy
+from experiments.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
+from experiments.statistics.trials import mean_interval, means_by
 from fsjax.errors import ConfigError, DataError
-from fsjax.report import mean_interval, plot_accuracy, plot_accuracy_sparsity, plot_layer_sparsity
-from fsjax.report.intervals import apart, looks, means_by, shifts, short_number
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
@@ -34,36 +35,6 @@ def test_interval_needs_a_share(confidence):
         mean_interval([1.0, 2.0], confidence)
 
 
-def test_methods_look_different():
-    found = looks(f"method {number % 40}" for number in range(80))
-    assert len(found) == len(set(found.values())) == 40
-    assert len({look.color for look in looks(SIX).values()}) == 6
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.1, "0.1"),
-        (50, "50"),
-        (250, "250"),
-        (0, "0"),
-        (0.012, "0.012"),
-        (8.23e-4, "8.2e-4"),
-        (1e-5, "1e-5"),
-        (9.99e-4, "1e-3"),
-        (123456, "1.2e5"),
-        (np.nan, "-"),
-    ],
-)
-def test_short_numbers(value, text):
-    assert short_number(value) == text
-
-
-def test_ticks_keep_their_distance():
-    assert apart([10, 9, 5, 1], 10, 0.2) == [1, 5, 10]
-    assert apart([], 1.0, 0.1) == []
-
-
 @pytest.mark.parametrize("plot", [plot_accuracy, plot_accuracy_sparsity, plot_layer_sparsity])
 def test_tables_are_checked(plot):
     with pytest.raises(DataError, match="no rows"):
@@ -87,12 +58,3 @@ def test_means_leave_out_places_that_are_missing():
     np.testing.assert_array_equal(points.places, [1.0, 2.0])
     np.testing.assert_array_equal(points.means, [2.0, 5.0])
     assert np.isnan(points.halves[1]) and points.halves[0] > 0
-
-
-def test_lines_move_little():
-    for number in (1, 2, 6, 12):
-        found = shifts(number)
-        assert found.shape == (number,) and np.ptp(found) <= 0.03 + 1e-12
-        np.testing.assert_allclose(found.sum(), 0.0, atol=1e-12)
-    assert shifts(0).size == 0
-    np.testing.assert_allclose(np.diff(shifts(3)), 0.007)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fsjax.errors import ConfigError
-from fsjax.evaluation.stability import (
+from fsjax.metrics.stability import (
     Stability,
     complementary_pairs,
     consensus,

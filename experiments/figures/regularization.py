@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
+from experiments.figures.marks import Look, draw_band, draw_line, looks, short_number
+from experiments.statistics.trials import mean_interval, means_by, to_table
 from fsjax.report import style
-from fsjax.report.intervals import (
-    Look,
-    draw_band,
-    draw_line,
-    finish,
-    looks,
-    mean_interval,
-    means_by,
-    short_number,
-    to_table,
-)
-from fsjax.report.tables import align_right
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fsjax.report.tables import aligned
 
 #: Names of logistic regression, whose rows are a band; letter case does not matter.
 BASELINE: Final = frozenset({"lr", "logistic regression", "logistic_regression"})
@@ -94,7 +83,7 @@ def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> s
         )
         for setting, mark in zip(found, marks, strict=True)
     ]
-    text = align_right([(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:]), *lines])
+    text = aligned([(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:]), *lines])
     notes = []
     if "+-" in text:
         notes.append("+- 95 % confidence interval of the mean over trials")
@@ -134,7 +123,7 @@ def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
         draw_band(axes, rows.loc[baseline, "test_auc"], "logistic regression")
         _draw_panel(axes, rows[~baseline & (rows["method"] == name)], look)
         outer = number % across == 1 or across == 1
-        finish(axes, name, "strength", "test AUC" if outer else "")
+        style.finish(axes, name, "strength", "test AUC" if outer else "")
         axes.tick_params(labelleft=outer)
     _cap_auc(first)
     if baseline.any():

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from fsjax.report import style
-from fsjax.report.intervals import (
+from experiments.figures.marks import (
     Look,
-    Means,
     apart,
-    cap_percent,
     draw_band,
     draw_legend_below,
     draw_line,
-    finish,
     looks,
-    means_by,
     scientific,
     shifts,
-    to_table,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
+from experiments.statistics.trials import Means, means_by, to_table
+from fsjax.report import style
 
 #: The method whose rows are a band: it selects nothing.
 ALL_FEATURES: Final = "all features"
@@ -85,7 +79,7 @@ def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
         axes = figure.add_subplot(down, across, number)
         _draw_panel(axes, rows[rows["dataset"] == dataset], styles)
         first = number % across == 1 or across == 1
-        finish(axes, dataset, "selected features", "test accuracy (%)" if first else "")
+        style.finish(axes, dataset, "selected features", "test accuracy (%)" if first else "")
         draw_legend_below(axes, columns)
     return figure
 
@@ -131,7 +125,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
     everything = rows.loc[rows["method"] == ALL_FEATURES, "accuracy"]
     draw_band(axes, everything, f"{ALL_FEATURES} ({everything.mean():.1f})")
     _cut_intervals(axes, [everything.mean(), *(points.means for points in lines.values())])
-    cap_percent(axes)
+    style.cap_percent(axes)
 
     if not sizes.size:
         return

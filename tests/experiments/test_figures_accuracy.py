@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from report_binmask_trials import SIX, assert_all_readable, bars_of, legend_texts, selection_rows
+from binmask_trials import SIX, selection_rows
+from figure_checks import assert_all_readable, bars_of, legend_texts
 
-from fsjax.report import mean_interval, plot_accuracy
-from fsjax.report.accuracy import strength_labels
+from experiments.figures.accuracy import plot_accuracy, strength_labels
+from experiments.statistics.trials import mean_interval
 
 
 @pytest.mark.parametrize(

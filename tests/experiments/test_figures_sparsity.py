@@ -3,11 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
-from report_binmask_trials import SIX, assert_all_readable, bars_of, legend_texts
+from binmask_trials import SIX
+from figure_checks import assert_all_readable, bars_of, legend_texts
 
+from experiments.figures.sparsity import (
+    number_text,
+    plot_accuracy_sparsity,
+    plot_layer_sparsity,
+    sparsity_label,
+    sparsity_points,
+    sparsity_ticks,
+)
+from experiments.statistics.trials import mean_interval
 from fsjax.errors import DataError
-from fsjax.report import mean_interval, plot_accuracy_sparsity, plot_layer_sparsity
-from fsjax.report.sparsity import number_text, sparsity_label, sparsity_points, sparsity_ticks
 
 FOUR_NETWORKS = tuple(f"{net} on {data}" for data in ("C10", "C100") for net in ("RN", "VGG"))
 

@@ -1,4 +1,4 @@
-"""The text below the table of a comparison."""
+"""The text below the table of a comparison, and its statistics."""
 
 from __future__ import annotations
 
@@ -6,11 +6,54 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_synthetic import make_result
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from synthetic_result import make_result
 
 from experiments.compare import comparisons, recorded_accuracy
+from experiments.statistics.comparison import (
+    delay_table,
+    ks_pvalue,
+    main_metric,
+    significance_table,
+    smallest_pvalue,
+    training_delay,
+)
 from fsjax.report import result_dict, write_metrics_csv
-from fsjax.report.comparison import delay_table, main_metric, significance_table
+
+SAMPLES = st.lists(st.floats(0, 100), min_size=2, max_size=8)
+
+
+def test_first_epoch_that_reaches_the_threshold() -> None:
+    accuracy = np.array(
+        [
+            [10.0, 90.0, 95.0, 100.0],  # exactly the threshold counts
+            [95.0, 20.0, 20.0, 20.0],  # reached once is reached
+            [10.0, 20.0, 30.0, 91.0],
+            [10.0, 20.0, 30.0, 89.0],  # never
+            [np.nan, np.nan, 99.0, np.nan],
+        ]
+    )
+    found = training_delay(accuracy, best=100.0)
+    np.testing.assert_array_equal(found, [50.0, 25.0, 100.0, np.nan, 75.0])
+
+
+def test_other_thresholds() -> None:
+    curve = np.array([50.0, 70.0, 80.0, 80.0, 79.0])
+    np.testing.assert_array_equal(training_delay(curve[None], 80.0, 1.0), [60.0])
+    np.testing.assert_array_equal(training_delay(curve[None], 80.0, 0.5), [20.0])
+
+
+@given(
+    arrays(float, (3, 7), elements=st.floats(0, 100)),
+    st.floats(0, 100),
+    st.floats(0.01, 1),
+)
+def test_delay_matches_a_plain_search(accuracy: np.ndarray, best: float, threshold: float) -> None:
+    for curve, found in zip(accuracy, training_delay(accuracy, best, threshold), strict=True):
+        epochs = [i for i, value in enumerate(curve, start=1) if value >= threshold * best]
+        assert found == 100 * epochs[0] / 7 if epochs else np.isnan(found)
 
 
 def test_delay_table() -> None:
@@ -42,6 +85,29 @@ def test_delay_needs_two_methods() -> None:
 def test_an_epoch_that_a_seed_lacks_does_not_set_the_goal() -> None:
     lacking = np.array([[50.0, 99.0], [50.0, np.nan]])
     assert "until 54.00 %" in delay_table({"a": lacking, "b": np.array([[50.0, 60.0]])})
+
+
+@pytest.mark.parametrize(("n", "pvalue"), [(5, 0.0079), (4, 0.0286), (3, 0.1)])
+def test_samples_that_do_not_overlap(n: int, pvalue: float) -> None:
+    """Exact values of small samples."""
+    found = ks_pvalue(np.arange(n), np.arange(n) + 50.0)
+    assert found == pytest.approx(pvalue, abs=5e-5)
+    assert found == pytest.approx(smallest_pvalue(n, n))
+
+
+def test_equal_samples_and_unequal_sizes() -> None:
+    assert ks_pvalue([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == 1.0
+    # SciPy's exact p is above 1 by rounding here.
+    assert ks_pvalue([0.0, 1.0, 2.0, 3.0, 4.0], [0.5, 1.5, 2.5, 3.5, 4.5]) == 1.0
+    assert ks_pvalue([0.0, 1.0], [2.0] * 10) == pytest.approx(smallest_pvalue(2, 10))
+
+
+@given(SAMPLES, SAMPLES)
+def test_p_is_symmetric_and_bounded(a: list[float], b: list[float]) -> None:
+    found = ks_pvalue(a, b)
+    assert ks_pvalue(b, a) == pytest.approx(found)
+    assert smallest_pvalue(len(a), len(b)) <= found * (1 + 1e-9)
+    assert found <= 1
 
 
 def test_significance_table() -> None:

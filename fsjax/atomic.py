@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from matplotlib.figure import Figure
-
 
 @contextmanager
 def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
@@ -46,14 +44,3 @@ def write_text(path: str | Path, text: str) -> None:
     """
     with atomic_open(path) as file:
         file.write(text.encode("utf-8"))
-
-
-def save_figure(figure: Figure, path: str | Path) -> None:
-    """Writes a figure atomically, in the format of the suffix (``.png``, ``.pdf``, ``.svg``).
-
-    Raises:
-      OSError: if the folder cannot be written.
-      ValueError: if the suffix is no format that Matplotlib writes.
-    """
-    with atomic_open(path) as file:
-        figure.savefig(file, format=Path(path).suffix.lstrip(".") or "png")

@@ -1,0 +1,1 @@
+"""The statistics with which the papers compare methods."""

@@ -1,0 +1,86 @@
+"""Tables of trials, and means over trials with their confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from fsjax.errors import ConfigError, DataError
+
+
+class Means(NamedTuple):
+    """Means over trials, one for each of n places.
+
+    Attributes:
+      places: ``(n,)``, increasing.
+      means: ``(n,)``.
+      halves: ``(n,)`` half widths of the intervals; NaN where there is a single trial.
+    """
+
+    places: np.ndarray
+    means: np.ndarray
+    halves: np.ndarray
+
+
+def mean_interval(values: Iterable[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Mean over trials and half the width of its confidence interval (Student's t).
+
+    Args:
+      values: one for each trial; those that are not finite do not count.
+      confidence: share of such intervals that hold the true mean, above 0 and below 1.
+
+    Returns:
+      The mean, NaN where no value is finite, and the half width, NaN for fewer than two.
+
+    Raises:
+      ConfigError: if the confidence is out of its range.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise ConfigError(f"confidence={confidence!r}; choose a number above 0 and below 1")
+    array = np.asarray(list(values), np.float64)
+    array = array[np.isfinite(array)]
+    if array.size < 2:
+        return float(array[0]) if array.size else np.nan, np.nan
+    quantile = stats.t.ppf(0.5 + confidence / 2, array.size - 1)
+    return float(array.mean()), float(quantile * array.std(ddof=1) / np.sqrt(array.size))
+
+
+def to_table(
+    rows: pd.DataFrame | Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    numbers: Sequence[str],
+    optional: Sequence[str] = (),
+) -> pd.DataFrame:
+    """A copy of the rows with checked columns.
+
+    Args:
+      rows: a DataFrame or dicts, one for each trial of each setting.
+      names: columns that they must have, and that stay as they are.
+      numbers: columns that they must have, and that become float64; ``None`` becomes NaN.
+      optional: columns of numbers that become NaN where they are missing.
+
+    Raises:
+      DataError: if there are no rows, a column is missing, or a number is none.
+    """
+    table = pd.DataFrame(rows)
+    missing = [name for name in (*names, *numbers) if name not in table.columns]
+    if missing or table.empty:
+        what = "no rows" if table.empty else f"no column {missing[0]!r}"
+        raise DataError(f"the table has {what}; give {', '.join((*names, *numbers))}")
+    given = {name: table.get(name, np.nan) for name in (*numbers, *optional)}
+    try:
+        return table.assign(**given).astype(dict.fromkeys(given, np.float64))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{', '.join(given)} must be numbers: {error}") from error
+
+
+def means_by(table: pd.DataFrame, place: str, value: str) -> Means:
+    """Mean and 95 % interval of a column at each value of another one; NaN places are left out."""
+    groups = [(at, mean_interval(rows[value])) for at, rows in table.groupby(place)]
+    places, intervals = [at for at, _ in groups], [interval for _, interval in groups]
+    means, halves = np.asarray(intervals, np.float64).reshape(-1, 2).T
+    return Means(np.asarray(places, np.float64), means, halves)
