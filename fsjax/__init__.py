@@ -6,20 +6,33 @@ from types import ModuleType
 from fsjax import concrete, data, methods, tasks
 from fsjax.engine import (
     FitResult,
+    Plan,
     fit,
     fit_sizes,
     fit_subsamples,
+    plan,
     use_compilation_cache,
     use_cpu_devices,
 )
 from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
-from fsjax.method import Batch, Method, Snapshot, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    Search,
+    Selection,
+    Snapshot,
+    Spec,
+    TrainState,
+    create_state,
+)
 from fsjax.persist import load, save
+from fsjax.registry import register
 
 __version__ = "0.1.0"
 
 #: Imported where they are first used: they bring in scikit-learn's and Matplotlib's modules.
-_LATER = ("estimators", "evaluation", "nets", "report", "sparsity")
+_LATER = ("estimators", "evaluation", "nets", "report", "sparsity", "testing")
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -29,6 +42,7 @@ def __getattr__(name: str) -> ModuleType:
 
 
 __all__ = [
+    "About",
     "Batch",
     "ConfigError",
     "DataError",
@@ -36,6 +50,9 @@ __all__ = [
     "FsjaxError",
     "Method",
     "NonFiniteLossError",
+    "Plan",
+    "Search",
+    "Selection",
     "Snapshot",
     "Spec",
     "TrainState",
@@ -47,6 +64,8 @@ __all__ = [
     "fit_subsamples",
     "load",
     "methods",
+    "plan",
+    "register",
     "save",
     "tasks",
     "use_compilation_cache",

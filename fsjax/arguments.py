@@ -7,6 +7,7 @@ learning rate or penalty compiles nothing; everything else is structure.
 
 from __future__ import annotations
 
+import json
 import math
 import types
 from collections.abc import Callable, Sequence
@@ -147,6 +148,17 @@ def checked(name: str, value: Any, kind: Kind) -> Any:
     if kind.base is str and not isinstance(value, str):
         raise ConfigError(f"{name}={value!r}; give text")
     return _frozen(value)
+
+
+def type_text(kind: Kind) -> str:
+    """The type alone, as stubs and signatures show it."""
+    if kind.base is Literal:
+        text = f"Literal[{', '.join(map(json.dumps, kind.choices))}]"
+    elif kind.base is Sequence:
+        text = "Sequence[int]"
+    else:
+        text = "Any" if kind.base is None else kind.base.__name__
+    return f"{text} | None" if kind.optional else text
 
 
 def check(annotation: Any, **values: Any) -> None:

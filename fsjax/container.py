@@ -17,7 +17,7 @@ from fsjax.errors import ConfigError, DataError
 FORMAT = "fsjax"
 
 #: The layout of the file; a change that older versions of the package cannot read raises it.
-VERSION = 1
+VERSION = 2
 
 _HEADER = "header"
 
@@ -125,6 +125,11 @@ def _header(path: str | Path, stored: Mapping[str, np.ndarray]) -> dict[str, Any
     version = header.get("version")
     if type(version) is not int or version < 1:
         raise DataError(f"{path}: the header's version is {version!r}; expected a whole number")
+    if version < VERSION:
+        raise DataError(
+            f"{path} has version {version} of the format, written by fsjax {header.get('fsjax')}, "
+            f"whose states this version does not read; load it there, or fit again"
+        )
     if version > VERSION:
         raise DataError(
             f"{path} has version {version} of the format, written by fsjax {header.get('fsjax')}; "

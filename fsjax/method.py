@@ -232,6 +232,8 @@ class About(NamedTuple):
       num_features: K, where the method fixes it; ``None`` otherwise.
       takes_groups: whether it chooses groups of columns where ``Spec.groups`` has them.
       gates: whether ``select`` gives gates.
+      validates: whether the method looks at ``TrainState.value`` itself, and so wants validation
+        rows although it keeps its last epoch.
       flops: floating-point operations of training for each connection and row: 2 forward and 4
         backward as a rule.
       weights: from the parameters to those that are connections of the network; all by default.
@@ -244,6 +246,7 @@ class About(NamedTuple):
     num_features: int | None = None
     takes_groups: bool = False
     gates: bool = False
+    validates: bool = False
     flops: float = 6.0
     weights: Callable[[PyTree], PyTree] | None = None
     settings: tuple[tuple[str, Any], ...] = ()

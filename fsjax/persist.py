@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import fsjax
 from fsjax.container import read, write
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
+from fsjax.engine.loop import Rows, as_batch, init_state
 from fsjax.engine.result import FitResult
-from fsjax.engine.train import init_states
+from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, Spec, TrainState
-from fsjax.methods import METHODS, get_method
+from fsjax.registry import METHODS, get_method, is_as_built, structure_of
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.
 RESULT = "result"
@@ -87,10 +87,10 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         states that are not those of the method.
     """
     settings = _saved_settings(result.method)
-    states = _slim(result.states)
-    leaves = {name: _to_host(leaf) for name, leaf in _by_path(states).items()}
+    states = result.states
+    leaves = by_path(states, _STATES)
     try:
-        _checked(_template(result.method, states.spec, len(result.seeds)), leaves)
+        from_paths(_template(result.method, states.spec, len(result.seeds)), leaves, _STATES)
     except DataError as error:
         raise ConfigError(f"the states of the result do not fit its method: {error}") from error
     scalers, scaler_of = _distinct(result.scalers)
@@ -99,7 +99,11 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     splits = [Split(*(np.asarray(part, np.int32) for part in split)) for split in splits]
     header = {
         "kind": RESULT,
-        "method": {"name": result.method.name, "settings": settings},
+        "method": {
+            "name": result.method.name,
+            "origin": _origin(result.method.name),
+            "settings": settings,
+        },
         "spec": {name: _plain(value, name) for name, value in states.spec._asdict().items()},
         "dataset": str(result.dataset),
         "task": result.task,
@@ -115,6 +119,7 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "splits": split_of,
     }
     arrays = {
+        "ranking": result.ranking,
         "selected": result.selected,
         "scores": result.scores,
         "best_epoch": result.best_epoch,
@@ -125,8 +130,9 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         **_parts("splits", splits),
         **leaves,
     }
-    if result.input_connections is not None:
-        arrays["input_connections"] = result.input_connections
+    for name in ("input_connections", "gates"):
+        if getattr(result, name) is not None:
+            arrays[name] = getattr(result, name)
     return header, {name: np.asarray(values) for name, values in arrays.items()}
 
 
@@ -151,7 +157,8 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
     if not seeds or num_features < 1:
         raise DataError(f"the header has seeds={seeds} and num_features={num_features}")
     method, spec, template = _rebuild(header, len(seeds))
-    rows, columns, cost = len(seeds), spec.num_features, _value(header, "cost", dict)
+    rows, columns, cost = len(seeds), spec.num_columns, _value(header, "cost", dict)
+    units = (rows, spec.num_units)
     counted = _whole_numbers(header, "connection_epochs")
     connections = None
     if counted:
@@ -171,7 +178,9 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         num_features=num_features,
         seeds=seeds,
         selected=_array(arrays, "selected", (rows, num_features), "iu"),
-        scores=_array(arrays, "scores", (rows, spec.num_units), "f"),
+        ranking=_array(arrays, "ranking", units, "iu"),
+        scores=_array(arrays, "scores", units, "f"),
+        gates=_array(arrays, "gates", units, "f") if method.about.gates else None,
         metrics={
             name: _array(arrays, f"metrics/{name}", (rows,), "biuf")
             for name in _names(header, "metrics")
@@ -182,7 +191,7 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         },
         best_epoch=_array(arrays, "best_epoch", (rows,), "iu"),
         cost={name: _value(cost, name, int | float) for name in cost},
-        states=_whole(_fill(template, arrays)),
+        states=from_paths(template, arrays, _STATES),
         scalers=tuple(scalers[number] for number in header["scalers"]),
         splits=tuple(splits[number] for number in header["splits"]),
         constant_columns=_array(arrays, "constant_columns", (rows,), "iu"),
@@ -205,27 +214,14 @@ def _saved_settings(method: Method) -> dict[str, Any]:
         "save result.selected and result.scores with numpy instead"
     )
     if name not in METHODS:
-        raise ConfigError(f"the method {name!r} is not in fsjax.methods.METHODS, and {advice}")
-    settings = {key: _plain(value, f"{name}'s {key}") for key, value in method.settings}
-    built = METHODS[name](**{key: _tuples(value) for key, value in settings.items()})
-    changed = [
-        field
-        for field, one, other in zip(Method._fields, method, built, strict=True)
-        if _substance(one) != _substance(other)
-    ]
-    if changed:
-        raise ConfigError(
-            f"fsjax.methods.{name} builds another method from these settings (it differs in "
-            f"{', '.join(changed)}), and {advice}"
-        )
-    return settings
+        raise ConfigError(f"the method {name!r} is not registered (fsjax.register), and {advice}")
+    if not is_as_built(method):
+        raise ConfigError(f"the method {name!r} was changed after it was built, and {advice}")
+    return {key: _plain(value, f"{name}'s {key}") for key, value in method.about.settings}
 
 
-def _substance(value: Any) -> Any:
-    """Something equal for two methods of equal settings: functions are compared by their code."""
-    if isinstance(value, tuple):
-        return tuple(map(_substance, value))
-    return getattr(value, "__code__", value)
+def _origin(name: str) -> str:
+    return METHODS[name].registration.origin
 
 
 def _plain(value: Any, label: str) -> Any:
@@ -251,6 +247,12 @@ def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, T
     described = _value(header, "method", dict)
     name, settings = _value(described, "name", str), _value(described, "settings", dict)
     spec_fields = _value(header, "spec", dict)
+    if name not in METHODS and "origin" in described:
+        origin = _value(described, "origin", str)
+        raise DataError(
+            f"the method {name!r} is not registered here; import {origin.partition(':')[0]!r} "
+            "first, which registers it (a file never does that by itself)"
+        )
     try:
         method = get_method(name)(**{key: _tuples(value) for key, value in settings.items()})
         spec = Spec(**{key: _tuples(value) for key, value in spec_fields.items()})
@@ -264,67 +266,33 @@ def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, T
 
 
 def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
-    """Shapes and types of :func:`_slim` states, without any computation."""
-    mask = jax.ShapeDtypeStruct((num_seeds, spec.num_units), bool)
-    seeds = np.zeros(num_seeds, np.uint32)
-    return _slim(jax.eval_shape(lambda mask: init_states(method, spec, seeds, mask), mask))
+    """Shapes and types of kept states, without any computation."""
+    structure, values = structure_of(method)
 
+    def kept(seed: jax.Array, rows: Rows, mask: jax.Array, hyper: dict) -> TrainState:
+        data, bound = as_batch(spec.task, rows), structure.bind(hyper)
+        state = init_state(bound, spec, seed, data, mask).replace(hyper=hyper)
+        state = bound.finish(state, data, jax.random.key(seed))
+        if bound.search is not None:
+            state = bound.search.close(state, jax.numpy.float32(0))
+        best = state.best._replace(params=(), masks=(), extra=())
+        return state.replace(opt_state=(), best=best)
 
-def _slim(states: TrainState) -> TrainState:
-    """Without the state of the optimiser and the snapshot, which is already put back."""
-    best = states.best._replace(params=(), masks=(), extra=())
-    return states.replace(opt_state=(), best=best)
+    def shape(*sizes: int, dtype: Any = np.float32) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(sizes, dtype)
 
-
-def _whole(states: TrainState) -> TrainState:
-    """Slim states with the snapshot, which is what they are."""
-    if states.spec.best_by == "last":
-        return states
-    best = states.best._replace(params=states.params, masks=states.masks, extra=states.extra)
-    return states.replace(best=best)
-
-
-def _by_path(states: TrainState) -> dict[str, Any]:
-    leaves, _ = jax.tree_util.tree_flatten_with_path(states)
-    return {
-        _STATES + jax.tree_util.keystr(path, simple=True, separator="/"): leaf
-        for path, leaf in leaves
-    }
-
-
-def _is_key(leaf: Any) -> bool:
-    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _to_host(leaf: jax.Array) -> np.ndarray:
-    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
-
-
-def _checked(template: TrainState, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The leaves of states of these shapes and types, among the arrays."""
-    wanted = _by_path(template)
-    unknown = [name for name in arrays if name.startswith(_STATES) and name not in wanted]
-    if unknown:
-        raise DataError(f"the method has no {unknown[0]!r}")
-    leaves = []
-    for name, like in wanted.items():
-        words = jax.eval_shape(jax.random.key_data, like) if _is_key(like) else like
-        leaf = _array(arrays, name, words.shape, words.dtype.kind)
-        if leaf.dtype != words.dtype:
-            raise DataError(f"the array {name!r} has the type {leaf.dtype}; expected {words.dtype}")
-        leaves.append(leaf)
-    return leaves
-
-
-def _fill(template: TrainState, arrays: Mapping[str, np.ndarray]) -> TrainState:
-    """The states of which the template has the shapes and types."""
-    likes, structure = jax.tree.flatten(template)
-    leaves = [
-        # Keys are of the generator that init_states names.
-        jax.random.wrap_key_data(leaf, impl="threefry2x32") if _is_key(like) else jnp.asarray(leaf)
-        for like, leaf in zip(likes, _checked(template, arrays), strict=True)
-    ]
-    return jax.tree.unflatten(structure, leaves)
+    n = spec.num_rows
+    y = shape(n, dtype=np.int32)
+    if spec.task == "regression":
+        y = shape(n, spec.num_outputs)
+    one = jax.eval_shape(
+        kept,
+        shape(dtype=np.uint32),
+        Rows(shape(n, spec.num_columns), y, shape(n)),
+        shape(spec.num_units, dtype=bool),
+        {name: shape() for name in values},
+    )
+    return jax.tree.map(lambda leaf: shape(num_seeds, *leaf.shape, dtype=leaf.dtype), one)
 
 
 def _distinct(items: Sequence[Any]) -> tuple[list[Any], list[int]]:

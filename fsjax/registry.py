@@ -346,6 +346,6 @@ def _load_entry_points() -> None:
         point.load()
 
 
-def about_of(builder: Callable[..., Method]) -> About:
+def about_of(registration: Registration) -> About:
     """The facts about a method with its default arguments."""
-    return builder().about
+    return METHODS[registration.name]().about

@@ -2,14 +2,17 @@
 
 from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
 from fsjax.engine.fit import fit, fit_sizes
+from fsjax.engine.plan import Plan, plan
 from fsjax.engine.result import FitResult
 from fsjax.engine.subsamples import fit_subsamples
 
 __all__ = [
     "FitResult",
+    "Plan",
     "fit",
     "fit_sizes",
     "fit_subsamples",
+    "plan",
     "use_compilation_cache",
     "use_cpu_devices",
 ]

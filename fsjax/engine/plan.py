@@ -28,9 +28,9 @@ from fsjax.engine.search import Found, gate_metrics, search_strengths
 from fsjax.engine.seeds import Chosen, choose_seed_axis, finish_seeds, take_rows
 from fsjax.engine.train import Job, Trained, train
 from fsjax.errors import ConfigError, check_flag, check_whole, nearest
-from fsjax.metrics import embedded_metrics
 from fsjax.groups import any_column, check_groups, unit_names
 from fsjax.method import BEST_BY, Method, Spec
+from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.tasks import TASKS
 

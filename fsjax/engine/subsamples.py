@@ -90,7 +90,8 @@ def fit_subsamples(
 
 def _validates(method: Method, best_by: str | None) -> bool:
     """Whether the validation rows decide on anything."""
-    return method.loss is not None and (method.keep != "last" or best_by not in (None, "last"))
+    judged = (method.keep if best_by is None else best_by) != "last"
+    return method.loss is not None and (judged or method.about.validates)
 
 
 def _splits(

@@ -15,8 +15,8 @@ from fsjax.engine.loop import MAX_EPOCHS_PER_CALL, Arrays
 from fsjax.engine.programs import Program, program
 from fsjax.engine.progress import check_finite, describe, likely_causes, progress_bar
 from fsjax.engine.seeds import init_seeds, padded_seeds, place_seeds, take_rows, train_seeds
-from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.method import About, Spec, TrainState
+from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.registry import Fixed, Structure
 
 #: Seconds of work between two looks of the host: often enough for a progress bar.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import warnings
 from pathlib import Path
@@ -21,11 +20,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from fsjax import persist
+from fsjax import container, persist
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, fit
-from fsjax.engine.search import usable_gates
+from fsjax.engine.plan import MAJORITY
 from fsjax.errors import ConfigError, DataError, check_flag, check_whole, nearest
 from fsjax.estimators.inputs import (
     check_finite,
@@ -34,6 +33,7 @@ from fsjax.estimators.inputs import (
     target_scale,
     validation_split,
 )
+from fsjax.estimators.packing import pack
 from fsjax.estimators.settings import (
     class_weights,
     first_seed,
@@ -42,15 +42,11 @@ from fsjax.estimators.settings import (
     shape_of_images,
 )
 from fsjax.method import Method
-from fsjax.methods import METHODS
 from fsjax.metrics.stability import consensus, selection_mask
+from fsjax.registry import METHODS, Registration, about_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-#: A column that this share of the seeds leaves open is kept where a method picks its own number.
-MAJORITY = 0.5
-
 
 #: More different numbers in y than both are hardly classes.
 MANY_CLASSES, MANY_SHARE = 30, 0.2
@@ -61,6 +57,11 @@ def _has_head(estimator: Selector) -> bool:
         raise AttributeError(
             f"{type(estimator).__name__} with task='reconstruction' selects columns and predicts "
             "nothing; use transform, and a predictor behind it"
+        )
+    if not estimator._predicts():
+        raise AttributeError(
+            f"{type(estimator).__name__} selects columns and predicts nothing; use transform, and "
+            "a predictor behind it"
         )
     return True
 
@@ -75,14 +76,10 @@ class Selector(SelectorMixin, BaseEstimator):
     Fitting is one call of :func:`fsjax.fit` on all rows, of which a share validates.
 
     Attributes:
-      method_name: name in ``fsjax.methods.METHODS``.
-      method_parameters: the constructor parameters that are the method's own.
-      training: further arguments of :func:`fsjax.fit`.
+      registration: what is known of the method.
     """
 
-    method_name: ClassVar[str]
-    method_parameters: ClassVar[tuple[str, ...]]
-    training: ClassVar[dict[str, Any]]
+    registration: ClassVar[Registration]
 
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -122,17 +119,15 @@ class Selector(SelectorMixin, BaseEstimator):
         grouped = getattr(self, "groups", None)
         groups = group_numbers(grouped, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
-        k = 1 if wanted is None else wanted
         method = self._method(wanted)
-        options = {**self.training, "num_epochs": self.num_epochs}
-        batch_size = len(split.train) if self.batch_size is None else self.batch_size
+        options = {**self.registration.training, "num_epochs": self.num_epochs}
         result = fit(
             method,
             dataset,
             seeds=seeds,
             task=self.task,
-            num_features=k if method.num_features is None else None,
-            batch_size=batch_size,
+            num_features=wanted if method.about.num_features is None else None,
+            batch_size=self.batch_size,
             split=split,
             scaling=scaling_of(self.standardize),
             sample_weight=weight,
@@ -152,9 +147,8 @@ class Selector(SelectorMixin, BaseEstimator):
           NotFittedError: before ``fit``.
           ConfigError: for parameters that JSON does not hold, such as a random generator.
         """
-        from fsjax.estimators.files import save
-
-        save(self, path)
+        check_is_fitted(self, "support_")
+        container.write(path, *pack(self))
 
     def plot(self, kind: str = "selection", **options: Any) -> Figure:
         """A picture of what was learnt; notebooks show it, ``savefig`` writes it to a file.
@@ -207,11 +201,9 @@ class Selector(SelectorMixin, BaseEstimator):
         """Sets what is learnt from a result, which is about groups, for their columns."""
         units = result.scores.shape[1]
         if wanted is None:
-            chosen = usable_gates(result.method, result.states) >= 0.5
-            own = [row[open_[row]] for row, open_ in zip(result.select(units), chosen, strict=True)]
+            chosen = result.gates >= 0.5
+            own = [row[open_[row]] for row, open_ in zip(result.ranking, chosen, strict=True)]
             count = int((chosen.mean(axis=0) >= MAJORITY).sum())
-            kept = max(count, 1)
-            result = dataclasses.replace(result, num_features=kept, selected=result.select(kept))
         else:
             chosen, own, count = (
                 selection_mask(result.selected, units),
@@ -269,6 +261,9 @@ class Selector(SelectorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = False
         tags.input_tags.sparse = False
+        if not self._predicts():
+            tags.target_tags.required = self.task != "reconstruction"
+            return tags
         if self.task == "classification":
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         elif self.task == "regression":
@@ -331,7 +326,7 @@ class Selector(SelectorMixin, BaseEstimator):
             ) from None
 
     def _check_task(self) -> None:
-        tasks = METHODS[self.method_name]().tasks
+        tasks = about_of(self.registration).tasks
         if self.task not in tasks:
             raise ConfigError(
                 f"task={self.task!r} for {type(self).__name__}: {nearest(str(self.task), tasks)}"
@@ -406,35 +401,29 @@ class Selector(SelectorMixin, BaseEstimator):
         return np.concatenate([X, X_valid]), y, weight
 
     def _number_to_select(self, choices: int) -> int | None:
-        if self.n_features_to_select is None and self._picks_its_number():
+        if self.n_features_to_select is None and self._method(None).about.gates:
             return None
         what = "columns" if getattr(self, "groups", None) is None else "groups"
         return number_to_select(self.n_features_to_select, choices, what)
 
-    def _picks_its_number(self) -> bool:
-        """Whether the method has gates, which open for a number of columns of its own."""
-        return self._method(None).gates is not None
-
     def _method(self, num_features: int | None) -> Method:
-        build = METHODS[self.method_name]
-        settings = {name: getattr(self, name) for name in self.method_parameters}
-        if num_features is None:
-            if "search" in settings:
-                settings["search"] = False
-        elif takes_number(self.method_name):
+        """The method for a number of columns; ``None`` leaves it to the method."""
+        settings = {name: getattr(self, name) for name in self.registration.defaults()}
+        if num_features is not None and self.registration.takes_number:
             settings["num_features"] = num_features
-        return build(**settings)
+        return METHODS[self.registration.name](**settings)
+
+    def _predicts(self) -> bool:
+        try:
+            return self._method(1).predict is not None
+        except ConfigError:  # told by fit
+            return True
 
     def _outputs(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self, "support_")
         X = validate_data(self, X, reset=False, ensure_all_finite=False)
         check_finite(X, getattr(self, "feature_names_in_", None), type(self).__name__)
         return self.result_.predict(X)
-
-
-def takes_number(method_name: str) -> bool:
-    """Whether the method is made for a number of columns."""
-    return "num_features" in inspect.signature(METHODS[method_name]).parameters
 
 
 def _probabilities(outputs: np.ndarray) -> np.ndarray:

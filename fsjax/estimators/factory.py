@@ -1,15 +1,18 @@
-"""Makes an estimator class of a method: its hyperparameters become constructor arguments."""
+"""Makes the estimator class of a registered method: its arguments, and its docstring."""
 
 from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from fsjax.arguments import type_text
 from fsjax.errors import nearest
 from fsjax.estimators.base import Selector
-from fsjax.method import Method
+from fsjax.registry import Registration, about_of
+
+#: The classes by the name of their method.
+ESTIMATORS: dict[str, type[Selector]] = {}
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _ANYWHERE = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -47,6 +50,14 @@ _NUMBER = Argument(
     "int | float | None",
     "K, a whole number, or a share in (0, 1] of the columns. ``None`` {none}.",
 )
+
+_IMAGE = Argument(
+    None,
+    "Sequence[int] | None",
+    "``(H, W)`` or ``(H, W, channels)``, for networks of images.",
+)
+_EPOCHS = Argument(100, "int", "epochs to train.")
+_BATCH = Argument(64, "int | None", "rows per step; ``None`` takes all training rows.")
 
 #: Arguments that all estimators have.
 COMMON: dict[str, Argument] = {
@@ -104,58 +115,19 @@ Attributes:
 """
 
 
-def _parameters_of(source: Callable[..., Method] | type) -> dict[str, inspect.Parameter]:
-    """Keyword arguments of a method (or options class), without K."""
-    return {
-        name: parameter.replace(kind=_KEYWORD)
-        for name, parameter in inspect.signature(source).parameters.items()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name != "num_features"
-    }
+def estimator_of(registration: Registration) -> type[Selector]:
+    """The estimator of a registered method, made once."""
+    known = ESTIMATORS.get(registration.name)
+    if known is None or known.registration is not registration:
+        ESTIMATORS[registration.name] = _made(registration)
+    return ESTIMATORS[registration.name]
 
 
-def selector(
-    class_name: str,
-    build: Callable[..., Method],
-    *,
-    options: Callable[..., Method] | type | None = None,
-    num_epochs: int,
-    batch_size: int | None,
-    standardize: bool | str = True,
-    without: Sequence[str] = (),
-    **training: Any,
-) -> type[Selector]:
-    """The estimator of a method.
-
-    Args:
-      class_name: what the class is called in :mod:`fsjax.estimators`.
-      build: the method, from ``fsjax.methods``.
-      options: where its ``**options`` come from, a method or ``NetworkOptions``.
-      num_epochs: the default number of epochs.
-      batch_size: the default rows per step; ``None`` takes all training rows.
-      standardize: the default scaling.
-      without: options that the method always refuses.
-      **training: fixed arguments of :func:`fsjax.fit`.
-    """
-    further = {} if options is None else _parameters_of(options)
-    own = {**_parameters_of(build), **further, **_parameters_of(build)}
-    own = {name: parameter for name, parameter in own.items() if name not in without}
-    image = "network" in own
-    tasks = build().tasks
-    common = {**COMMON, "standardize": COMMON["standardize"]._replace(default=standardize)}
-    if not build().takes_groups:
-        del common["groups"]
-    signature = inspect.Signature(
-        [
-            inspect.Parameter("self", _ANYWHERE),
-            _parameter("n_features_to_select", _NUMBER.default, _NUMBER.annotation, _ANYWHERE),
-            _parameter("task", tasks[0], "str"),
-            *own.values(),
-            *([_parameter("image_shape", None, "Sequence[int] | None")] if image else []),
-            _parameter("num_epochs", num_epochs, "int"),
-            _parameter("batch_size", batch_size, "int | None"),
-            *(_parameter(name, one.default, one.annotation) for name, one in common.items()),
-        ]
-    )
+def _made(registration: Registration) -> type[Selector]:
+    signature = _signature(registration)
+    class_name, module = registration.estimator, registration.build.__module__
+    # Ours are found in the package of the estimators, others where they were registered.
+    module = "fsjax.estimators" if module.startswith("fsjax.methods") else module
 
     def __init__(self: Selector, *args: Any, **kwargs: Any) -> None:
         for name in kwargs:
@@ -176,20 +148,42 @@ def selector(
     # scikit-learn reads the arguments from here.
     __init__.__signature__ = signature
     __init__.__qualname__ = f"{class_name}.__init__"
-    __init__.__module__ = "fsjax.estimators"
+    __init__.__module__ = module
     return type(
         class_name,
         (Selector,),
         {
             "__init__": __init__,
-            "__module__": "fsjax.estimators",
-            "__doc__": _documentation(
-                build, options, tasks, num_epochs, image, set(signature.parameters)
-            ),
-            "method_name": build().name,
-            "method_parameters": tuple(own),
-            "training": training,
+            "__module__": module,
+            "__doc__": _documentation(registration, signature),
+            "registration": registration,
         },
+    )
+
+
+def _signature(registration: Registration) -> inspect.Signature:
+    """The method's own arguments, then what all estimators have."""
+    about, own = about_of(registration), registration.defaults()
+    scaling = registration.scaling
+    standardize = {"standard": True, "none": False}.get(scaling, scaling)
+    common = {**COMMON, "standardize": COMMON["standardize"]._replace(default=standardize)}
+    if not about.takes_groups:
+        del common["groups"]
+    image = {"image_shape": _IMAGE} if "network" in own else {}
+    epochs = _EPOCHS._replace(default=registration.num_epochs)
+    batch = _BATCH._replace(default=registration.batch_size)
+    further = {**image, "num_epochs": epochs, "batch_size": batch, **common}
+    return inspect.Signature(
+        [
+            inspect.Parameter("self", _ANYWHERE),
+            _parameter("n_features_to_select", _NUMBER.default, _NUMBER.annotation, _ANYWHERE),
+            _parameter("task", about.tasks[0], "str"),
+            *(
+                _parameter(name, default, type_text(registration.kinds[name]))
+                for name, default in own.items()
+            ),
+            *(_parameter(name, one.default, one.annotation) for name, one in further.items()),
+        ]
     )
 
 
@@ -197,36 +191,38 @@ def _parameter(name: str, default: Any, annotation: str, kind: Any = _KEYWORD) -
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _documentation(
-    build: Callable[..., Method],
-    options: Callable[..., Method] | type | None,
-    tasks: tuple[str, ...],
-    num_epochs: int,
-    image: bool,
-    known: set[str],
-) -> str:
-    text = inspect.getdoc(build) or ""
+def _documentation(registration: Registration, signature: inspect.Signature) -> str:
+    about, known = about_of(registration), set(signature.parameters)
+    text = inspect.getdoc(registration.build) or ""
     idea = text.partition("\nArgs:\n")[0].strip()
-    gates = build().gates is not None
-    none = "keeps the columns whose gate opens" if gates else "takes half of them"
+    none = "keeps the columns whose gate opens" if about.gates else "takes half of them"
     lines = _argument("n_features_to_select", _NUMBER.meaning.format(none=none))
-    lines += _argument("task", " or ".join(f"``{task!r}``" for task in tasks) + ".")
+    lines += _argument("task", " or ".join(f"``{task!r}``" for task in about.tasks) + ".")
     told = {"num_features", "**options"}
-    for source in (build, options):
-        for names, entry in _entries("" if source is None else inspect.getdoc(source) or ""):
+    for source in _sources(registration):
+        for names, entry in _entries(inspect.getdoc(source) or ""):
             if names & known and not told.issuperset(names):
                 lines += entry
             told |= names
-    if image:
-        meaning = "``(H, W)`` or ``(H, W, channels)``, for networks of images."
-        lines += _argument("image_shape", meaning)
-    lines += _argument("num_epochs", f"epochs to train ({num_epochs}).")
-    lines += _argument("batch_size", "rows per step; ``None`` takes all training rows.")
+    if "image_shape" in known:
+        lines += _argument("image_shape", _IMAGE.meaning)
+    lines += _argument("num_epochs", f"epochs to train ({registration.num_epochs}).")
+    lines += _argument("batch_size", _BATCH.meaning)
     for name, one in COMMON.items():
         if name in known:
             lines += _argument(name, one.meaning)
     body = textwrap.indent("\n".join(lines), "  ")
     return f"{idea}\n\nArgs:\n{body}\n{_LEARNT}"
+
+
+def _sources(registration: Registration) -> list[Any]:
+    """Where arguments are documented: the builder, and what its options come from."""
+    found: list[Any] = [registration.build]
+    options = registration.options
+    while options is not None:
+        found.append(options)
+        options = getattr(getattr(options, "registration", None), "options", None)
+    return found
 
 
 def _argument(name: str, meaning: str) -> list[str]:

@@ -9,21 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
-from fsjax.engine.fit import make_spec
-from fsjax.engine.prepare import prepare
-from fsjax.engine.result import predict_seed
-from fsjax.engine.seeds import choose_seed_axis
-from fsjax.engine.train import train
+from fsjax.engine.plan import plan
 from fsjax.errors import ConfigError, nearest
-from fsjax.method import Method, TrainState
-from fsjax.methods.network import NetworkOptions
+from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
-from fsjax.metrics.embedded import embedded_metrics
+from fsjax.methods.shared.network import NetworkOptions
 
 #: The network and its training, by default: that of BinMask's section 4.1 for tables.
 TRAINING: Mapping[str, Any] = {
@@ -75,7 +69,7 @@ def retrain_metrics(
       seeds: the S seeds, of initialisation and order of rows.
       task: ``classification`` or ``regression``.
       scaling: as for ``fsjax.fit``.
-      options: of the network (``fsjax.methods.network.NetworkOptions``) and its training
+      options: of the network (``fsjax.methods.shared.network.NetworkOptions``) and its training
         (``num_epochs``, ``batch_size``, ``min_steps_per_epoch``, ``best_by``, ``shuffle``,
         ``drop_last``), in place of the paper's.
       progress: whether to show a progress bar.
@@ -91,43 +85,17 @@ def retrain_metrics(
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)
         splits = [Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits]
-    prepared = prepare(
+    planned = plan(
+        method,
         dataset,
+        seeds=[int(seed) for seed in seeds],
         task=task,
-        num_features=1,
-        seeds=seeds,
         split=splits,
         scaling=scaling,
         columns=columns,
         zero_others=options.get("network", "mlp") != "mlp",
-    )
-    spec = make_spec(
-        prepared,
-        dataset,
-        task=task,
-        batch_size=training["batch_size"],
-        num_epochs=training["num_epochs"],
-        shuffle=training.get("shuffle", True),
-        drop_last=training.get("drop_last", False),
-        best_by=training["best_by"],
-        min_steps=training["min_steps_per_epoch"],
-    )
-    trained = train(
-        method,
-        spec,
-        seeds,
-        prepared,
-        axis=choose_seed_axis("auto", len(seeds)),
         progress=progress,
-        checkpoints=None,
-        checkpoint_every=spec.num_epochs,
+        **training,
     )
-    states = jax.vmap(TrainState.at_best)(trained.states)
-    found = [
-        embedded_metrics(task, np.asarray(predict_seed(method, states, row, x)), y)
-        for row, (x, y) in enumerate(zip(prepared.x_test, prepared.y_test, strict=True))
-    ]
-    return {
-        f"retrain_{name.removeprefix('embedded_')}": np.array([one[name] for one in found])
-        for name in found[0]
-    }
+    found = planned.test_metrics(planned.choose(planned.train()))
+    return {f"retrain_{name.removeprefix('embedded_')}": values for name, values in found.items()}

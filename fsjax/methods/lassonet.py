@@ -185,7 +185,12 @@ def lassonet(
         return {name: value.astype(jnp.float32) for name, value in numbers.items()}
 
     return Method(
-        About(tasks=("classification", "regression"), num_features=num_features, takes_groups=True),
+        About(
+            tasks=("classification", "regression"),
+            num_features=num_features,
+            takes_groups=True,
+            validates=True,
+        ),
         init=init,
         loss=loss,
         optimizer=adam_then_sgd(learning_rate, path_learning_rate, momentum),

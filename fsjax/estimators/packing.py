@@ -1,0 +1,82 @@
+"""What a fitted estimator is made of, as a header of what JSON knows, and arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fsjax import persist
+from fsjax.errors import ConfigError
+
+KIND = "estimator"
+
+#: What is learnt beside the result.
+ARRAYS = ("classes_", "feature_names_in_")
+
+
+def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Takes a fitted estimator apart; ``estimators.load`` is the way back.
+
+    Raises:
+      ConfigError: for parameters and labels that JSON and plain arrays do not hold.
+    """
+    result, arrays = persist.pack(estimator.result_)
+    parameters = {
+        name: to_json(name, value)
+        for name, value in estimator.get_params(deep=False).items()
+        if name != "validation_data"
+    }
+    header = {
+        "kind": KIND,
+        "class": type(estimator).__name__,
+        "origin": estimator.registration.origin,
+        "parameters": parameters,
+        "n_features_in": estimator.n_features_in_,
+        "one_target": getattr(estimator, "_one_target", None),
+        "target": [part.tolist() for part in getattr(estimator, "_target", ())],
+        "own_number": estimator.own_number_,
+        "result": result,
+    }
+    for name in ARRAYS:
+        if hasattr(estimator, name):
+            arrays[f"estimator/{name}"] = plain(getattr(estimator, name), name)
+    return header, arrays
+
+
+def to_json(name: str, value: Any) -> Any:
+    """A parameter as JSON knows it; dictionaries become pairs, as their keys may be numbers."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [to_json(name, one) for one in value]
+    if isinstance(value, dict):
+        # As pairs: keys of JSON objects are always text.
+        pairs = [[to_json(name, key), to_json(name, one)] for key, one in value.items()]
+        return {"pairs": pairs}
+    raise ConfigError(
+        f"{name}={value!r} cannot be saved; use numbers, text, tuples, dictionaries or None"
+    )
+
+
+def from_json(value: Any) -> Any:
+    """The inverse of :func:`to_json`."""
+    if isinstance(value, list):
+        return tuple(from_json(one) for one in value)
+    if isinstance(value, dict):
+        return {from_json(key): from_json(one) for key, one in value["pairs"]}
+    return value
+
+
+def plain(values: np.ndarray, name: str) -> np.ndarray:
+    """Labels without Python objects in them."""
+    values = np.asarray(values)
+    if values.dtype != object:
+        return values
+    if all(isinstance(value, str) for value in values):
+        return values.astype(str)
+    raise ConfigError(f"{name} holds {type(values[0]).__name__} objects; only text is saved")

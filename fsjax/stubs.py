@@ -1,0 +1,113 @@
+"""Type stubs of :mod:`fsjax.estimators` and :mod:`fsjax.methods`, made of the registrations.
+
+    python -m fsjax.stubs
+
+writes them anew, from which editors and type checkers know every argument.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fsjax.arguments import type_text
+from fsjax.atomic import write_text
+from fsjax.estimators import ESTIMATORS, Selector
+from fsjax.methods import METHODS
+
+HERE = Path(__file__).parent
+
+_ESTIMATORS = '''"""Type stub, written by ``python -m fsjax.stubs``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fsjax.estimators.base import Selector as Selector
+from fsjax.estimators.files import load as load
+
+ESTIMATORS: dict[str, type[Selector]]
+'''
+
+_METHODS = '''"""Type stub, written by ``python -m fsjax.stubs``."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from fsjax.method import Method
+from fsjax.registry import get_method as get_method
+
+METHODS: dict[str, Callable[..., Method]]
+'''
+
+
+def stubs() -> dict[Path, str]:
+    """The text of every stub, for the library's own methods."""
+    ours = {name: one for name, one in METHODS.items() if _is_ours(one)}
+    classes = [_class(ESTIMATORS[name]) for name in ours]
+    return {
+        HERE / "estimators" / "__init__.pyi": "\n".join([_ESTIMATORS, *classes]),
+        HERE / "methods" / "__init__.pyi": "\n".join([_METHODS, *map(_function, ours.values())]),
+    }
+
+
+def _is_ours(builder: Callable[..., Any]) -> bool:
+    return builder.registration.build.__module__.startswith("fsjax.methods")
+
+
+def _class(estimator: type[Selector]) -> str:
+    return "\n".join(
+        [
+            f"class {estimator.__name__}(Selector):",
+            f'    """{_idea(estimator)}"""',
+            "",
+            "    def __init__(",
+            *(f"        {line}," for line in _arguments(estimator)),
+            "    ) -> None: ...",
+            "",
+        ]
+    )
+
+
+def _arguments(estimator: type[Selector]) -> Iterator[str]:
+    keyword_only = False
+    for parameter in inspect.signature(estimator.__init__).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            yield "*"
+        annotated = parameter.annotation is not parameter.empty
+        told = f": {parameter.annotation} = {_shown(parameter.default)}"
+        yield parameter.name + (told if annotated else "")
+
+
+def _idea(estimator: type[Selector]) -> str:
+    """The first paragraph of the documentation, for its lines in a class."""
+    first = (estimator.__doc__ or "").partition("\n\n")[0]
+    lines = first.split("\n")
+    return "\n    ".join(lines) + ("\n    " if len(lines) > 1 else "")
+
+
+def _function(builder: Callable[..., Any]) -> str:
+    one, lines, keyword_only = builder.registration, [], False
+    for name, parameter in one.parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            lines.append("*")
+        lines.append(f"{name}: {type_text(one.kinds[name])} = {_shown(parameter.default)}")
+    arguments = "".join(f"    {line},\n" for line in lines)
+    return f"def {one.name}(\n{arguments}) -> Method: ...\n"
+
+
+def _shown(default: Any) -> str:
+    return json.dumps(default) if isinstance(default, str) else repr(default)
+
+
+if __name__ == "__main__":
+    for _path, _text in stubs().items():
+        write_text(_path, _text)
+        print(_path.relative_to(HERE))
