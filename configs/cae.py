@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.common import base_config, concrete_fields
+from configs.common import base_config, method_fields, parse_variant
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    return base_config(variant, {"name": "cae", "logits_init": "near_zero", **concrete_fields()})
+    return base_config(parse_variant(variant), method_fields("cae"))

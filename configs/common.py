@@ -6,13 +6,15 @@ a task and ``quick`` in any order, such as ``coil20``, ``isolet,reconstruction``
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import ml_collections
 from ml_collections import config_dict
 
 from fsjax.data import available
 from fsjax.errors import ConfigError, nearest
+from fsjax.methods import get_method
 from fsjax.tasks import TASKS
 
 #: The ten seeds of the IP-CAE paper (A.3).
@@ -42,17 +44,27 @@ OTHER_SETTINGS = {
 }
 
 
-def parse_variant(variant: str | None, task: str = "classification") -> tuple[str, str, bool]:
+class Variant(NamedTuple):
+    """What stands after the colon of ``--config``: a data set, a task, and ``quick``."""
+
+    name: str
+    task: str
+    quick: bool
+
+
+def parse_variant(
+    variant: str | None, task: str = "classification", name: str = "digits"
+) -> Variant:
     """Data set, task and whether a quick run is asked for.
 
     Args:
       variant: words joined by commas.
-      task: where no word says so.
+      task, name: where no word says so.
 
     Raises:
       ConfigError: for a word that is none of these.
     """
-    name, quick = "digits", False
+    quick = False
     for word in filter(None, (variant or "").split(",")):
         if word == "quick":
             quick = True
@@ -63,23 +75,38 @@ def parse_variant(variant: str | None, task: str = "classification") -> tuple[st
         else:
             known = (*available(), *TASKS, "quick")
             raise ConfigError(f"unknown variant {word!r}: {nearest(word, known)}")
-    return name, task, quick
+    return Variant(name, task, quick)
 
 
-def base_config(
-    variant: str | None, method: dict[str, Any], task: str = "classification"
-) -> ml_collections.ConfigDict:
+def method_fields(name: str, **changes: Any) -> dict[str, Any]:
+    """Fields of ``config.method``: the method's own defaults.
+
+    Args:
+      name: of a registered method, or ``module:function``.
+      **changes: where a paper has other values.
+    """
+    one = get_method(name).registration
+    empty = {
+        field: config_dict.placeholder(
+            tuple if one.kinds[field].base is Sequence else one.kinds[field].base or object
+        )
+        for field, default in one.defaults().items()
+        if default is None
+    }
+    return {"name": name, **one.defaults(), **empty, **changes}
+
+
+def base_config(variant: Variant, method: dict[str, Any]) -> ml_collections.ConfigDict:
     """The configuration of a data set as the papers run it.
 
     Args:
       variant: see :func:`parse_variant`.
-      method: the fields of ``config.method``, with the method's ``name``.
-      task: where the variant has none.
+      method: see :func:`method_fields`.
 
     Returns:
       The configuration, with every field that ``experiments/run.py`` reads.
     """
-    name, task, quick = parse_variant(variant, task)
+    name, task, quick = variant
     in_paper = name in PAPER_SETTINGS
     k, batch_size = PAPER_SETTINGS.get(name) or OTHER_SETTINGS.get(name, (50, 128))
     return ml_collections.ConfigDict(
@@ -106,7 +133,8 @@ def base_config(
                 # The authors' loader keeps the order of its split and drops the last batch.
                 "shuffle": not in_paper,
                 "drop_last": in_paper,
-                "best_by": "loss",
+                # Empty for what the method says.
+                "best_by": config_dict.placeholder(str),
                 "record_test": False,
                 "seed_axis": "auto",
                 "checkpoint_every": 20,
@@ -137,19 +165,4 @@ def ip_cae_classifier(quick: bool = False) -> dict[str, Any]:
         "num_epochs": 5 if quick else 200,
         "min_steps_per_epoch": 1,
         "best_by": "loss",
-    }
-
-
-def concrete_fields() -> dict[str, Any]:
-    """Fields of ``config.method`` that every concrete selector has, as the paper sets them."""
-    return {
-        "hidden": (200,),
-        "layer_norm": True,
-        "dropout": 0.0,
-        "noise": "row",
-        "anneal": "epoch",
-        "temperature_start": 10.0,
-        "temperature_end": 0.01,
-        "gjsd_weight": 0.0,
-        "learning_rate": 1e-3,
     }

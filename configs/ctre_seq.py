@@ -15,17 +15,9 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.rewiring import classifier_config, classifier_fields
+from configs.rewiring import classifier_config
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    fields = {
-        "drop_fraction": 0.2,
-        "order": "similar_first",
-        "patience": 40,
-        "similarity": "cosine",
-        "similarity_fraction": 1.0,
-        "grow_init": "uniform",
-    }
-    return classifier_config(variant, {"name": "ctre_seq", **classifier_fields(), **fields})
+    return classifier_config(variant, "ctre_seq")

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.common import base_config, concrete_fields
+from configs.common import base_config, method_fields, parse_variant
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The setting of a data set."""
-    fields = concrete_fields()
-    kept = {name: fields[name] for name in ("hidden", "layer_norm", "learning_rate")}
-    return base_config(variant, {"name": "fisher_score", **kept})
+    """The setting of a data set, with a network on the columns."""
+    fields = method_fields("fisher_score", hidden=(200,))
+    return base_config(parse_variant(variant), fields)

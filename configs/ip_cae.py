@@ -21,23 +21,12 @@ Without a data set it runs on ``digits``, K = 10: 91.9 +- 1.2 in 10 seconds.
 from __future__ import annotations
 
 import ml_collections
-from ml_collections import config_dict
 
-from configs.common import PAPER_SETTINGS, base_config, concrete_fields
+from configs.common import PAPER_SETTINGS, base_config, method_fields, parse_variant
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set; on ``digits`` and other sets with one noise matrix per batch."""
-    config = base_config(
-        variant,
-        {
-            "name": "ip_cae",
-            "weights": "full",
-            "embedding_dim": config_dict.placeholder(int),
-            "bias": True,
-            **concrete_fields(),
-        },
-    )
-    if config.data.name not in PAPER_SETTINGS:
-        config.method.noise = "batch"
-    return config
+    read = parse_variant(variant)
+    noise = "row" if read.name in PAPER_SETTINGS else "batch"
+    return base_config(read, method_fields("ip_cae", noise=noise))

@@ -20,9 +20,8 @@ validation accuracy of every epoch: ``train/lambda``, ``train/num_selected``, ``
 from __future__ import annotations
 
 import ml_collections
-from ml_collections import config_dict
 
-from configs.common import PAPER_SETTINGS, base_config
+from configs.common import PAPER_SETTINGS, base_config, method_fields, parse_variant
 
 #: Bounds the path: 1000 dense epochs, then 100 for each of 190 lambdas.
 MAX_EPOCHS = 20_000
@@ -30,24 +29,9 @@ MAX_EPOCHS = 20_000
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The authors' defaults, with 200 hidden units as the other selectors have."""
-    fields = {
-        "name": "lassonet",
-        "hidden": (200,),
-        "hierarchy": 10.0,
-        "dense_epochs": 1000,
-        "dense_patience": 100,
-        "path_epochs": 100,
-        "path_patience": 10,
-        "learning_rate": 1e-3,
-        "path_learning_rate": 1e-3,
-        "momentum": 0.9,
-        "path_start": config_dict.placeholder(float),
-        "path_multiplier": 1.02,
-        "tolerance": 0.99,
-        "until": config_dict.placeholder(int),
-    }
-    config = base_config(variant, fields)
-    quick = len(config.seeds) == 2
+    read = parse_variant(variant)
+    quick = read.quick
+    config = base_config(read, method_fields("lassonet", hidden=(200,)))
     config.seeds = (0, 1) if quick else (0, 1, 2, 3)
     config.data.valid_fraction = 0.1
     if config.data.name not in PAPER_SETTINGS:
@@ -56,7 +40,6 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     # Capped at all training rows: one step for each epoch.
     config.train.batch_size = 1_000_000
     config.train.shuffle, config.train.drop_last = False, False
-    config.train.best_by = "last"
     config.train.checkpoint_every = 500
     if config.task == "classification":
         config.evaluation.protocols = ("retrain", "embedded")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.common import base_config
+from configs.common import base_config, method_fields, parse_variant
 
 #: The four trials of BinMask's section 4.2.
 SEEDS = (0, 1, 2, 3)
@@ -24,28 +24,9 @@ SEEDS = (0, 1, 2, 3)
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    fields = {
-        "name": "probmask",
-        "network": "mlp",
-        "hidden": (64, 20),
-        "activation": "tanh",
-        "density": 0.03,
-        "samples": 2,
-        "temperature_start": 1.0,
-        "temperature_end": 0.03,
-        "score_learning_rate": 6e-3,
-        "sparsify_start": 0.16,
-        "sparsify_end": 0.6,
-        "evaluation": "sample",
-        "learning_rate": 0.1,
-        "final_learning_rate": 1e-5,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-        "finetune_epochs": 5,
-        "finetune_learning_rate": 0.01,
-    }
-    config = base_config(variant, fields)
-    quick = len(config.seeds) == 2
+    read = parse_variant(variant)
+    quick = read.quick
+    config = base_config(read, method_fields("probmask", finetune_epochs=5))
     if config.data.name == "mnist":
         config.method.network = "lenet5"
     if quick:
@@ -59,7 +40,5 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     config.train.batch_size = 256
     config.train.min_steps_per_epoch = 30
     config.train.shuffle, config.train.drop_last = True, False
-    # Any earlier epoch is denser.
-    config.train.best_by = "last"
     config.train.record_test = True
     return config

@@ -13,25 +13,11 @@ and seconds of training for all seeds on 2 cores:
 from __future__ import annotations
 
 import ml_collections
-from ml_collections import config_dict
 
+from configs.common import method_fields
 from configs.rewiring import autoencoder_config
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    fields = {
-        "name": "quick_selection",
-        "hidden": (200,),
-        "density": 0.2,
-        "epsilon": config_dict.placeholder(float),
-        "drop_fraction": 0.3,
-        "drop": "per_sign",
-        "grow_init": "zeros",
-        "input_noise": 0.2,
-        "initialisation": "fan_in",
-        "learning_rate": 0.1,
-        "momentum": 0.9,
-        "l2": 0.0,
-    }
-    return autoencoder_config(variant, fields, num_epochs=100)
+    return autoencoder_config(variant, method_fields("quick_selection"), num_epochs=100)

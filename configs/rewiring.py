@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import ml_collections
-from ml_collections import config_dict
 
-from configs.common import base_config
+from configs.common import base_config, method_fields, parse_variant
 from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError
 
@@ -36,12 +35,13 @@ def autoencoder_config(
       method: the fields of ``config.method``.
       num_epochs: of training.
     """
-    config = base_config(variant, method, "reconstruction")
-    name, quick = config.data.name, len(config.seeds) == 2
-    if config.task != "reconstruction":
+    read = parse_variant(variant, "reconstruction")
+    name, quick = read.name, read.quick
+    if read.task != "reconstruction":
         raise ConfigError(
-            f"{method['name']} trains an autoencoder; leave {config.task!r} out of the variant"
+            f"{method['name']} trains an autoencoder; leave {read.task!r} out of the variant"
         )
+    config = base_config(read, method)
     config.num_features = num_features(name)
     config.seeds = SEEDS[:2] if quick else SEEDS
     config.data.split = "wast"
@@ -64,15 +64,19 @@ def is_image(name: str) -> bool:
     return name in ENTRIES and ENTRIES[name].image_shape is not None
 
 
-def classifier_config(variant: str | None, method: dict[str, Any]) -> ml_collections.ConfigDict:
+def classifier_config(
+    variant: str | None, method: str, **changes: Any
+) -> ml_collections.ConfigDict:
     """The setting of CTRE, section 4.1: classification, the best epoch by validation accuracy.
 
     Args:
       variant: a data set and ``quick``, as for ``configs.common.parse_variant``.
-      method: the fields of ``config.method``; on ``digits`` its network becomes a smaller one.
+      method: its name; on ``digits`` its network becomes a smaller one.
+      **changes: fields of ``config.method`` with other values than the method's defaults.
     """
-    config = base_config(variant, method)
-    name, quick = config.data.name, len(config.seeds) == 2
+    read = parse_variant(variant)
+    name, quick = read.name, read.quick
+    config = base_config(read, method_fields(method, **changes))
     config.num_features = num_features(name)
     config.seeds = SEEDS[:2] if quick else SEEDS
     config.data.split = "wast"
@@ -90,11 +94,3 @@ def classifier_config(variant: str | None, method: dict[str, Any]) -> ml_collect
         config.train.num_epochs = min(config.train.num_epochs, 100)
         config.train.batch_size = 32
     return config
-
-
-def classifier_fields(epsilon: bool = True) -> dict[str, Any]:
-    """Fields of ``config.method`` that every classifier has, as the paper sets them."""
-    fields: dict[str, Any] = {"hidden": (1000, 1000, 1000)}
-    if epsilon:
-        fields |= {"epsilon": 1.0, "density": config_dict.placeholder(float)}
-    return {**fields, "learning_rate": 0.01, "momentum": 0.9, "l2": 1e-4}

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.rewiring import classifier_config, classifier_fields
+from configs.rewiring import classifier_config
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    fields = {"drop_fraction": 0.2, "grow_init": "zeros"}
-    return classifier_config(variant, {"name": "rigl", **classifier_fields(), **fields})
+    return classifier_config(variant, "rigl")

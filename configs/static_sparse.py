@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.rewiring import classifier_config, classifier_fields
+from configs.rewiring import classifier_config
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    return classifier_config(variant, {"name": "static_sparse", **classifier_fields()})
+    return classifier_config(variant, "static_sparse")

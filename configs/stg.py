@@ -16,25 +16,12 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.gates import gates_config, network_fields
+from configs.common import method_fields
+from configs.gates import gates_config
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The library's settings but for the learning rate, with which its gates would not move."""
-    fields = {
-        "name": "stg",
-        "strength": 0.1,
-        "search": True,
-        "sigma": 0.5,
-        "penalty": "mean",
-        **network_fields(
-            hidden=(400, 200),
-            activation="relu",
-            optimizer="adam",
-            learning_rate=1e-2,
-            weight_decay=1e-3,
-        ),
-    }
-    config = gates_config(variant, fields)
+    config = gates_config(variant, method_fields("stg"))
     config.train.batch_size, config.train.min_steps_per_epoch = 128, 10
     return config

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ml_collections
 
+from configs.common import method_fields
 from configs.rewiring import autoencoder_config, is_image
 
 #: Lambda and learning rate of the gene expression sets (appendix A.1).
@@ -27,21 +28,7 @@ FEW_ROWS = {"smk_can_187": (0.01, 0.01), "gla_bra_180": (0.001, 0.001)}
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    fields = {
-        "name": "wast",
-        "hidden": (200,),
-        "density": 0.2,
-        "drop_fraction": 0.3,
-        "sensitivity_weight": 0.9,
-        "sensitivity": "residual",
-        "accumulate": True,
-        "drop": "importance",
-        "update": "step",
-        "input_noise": 0.2,
-        "learning_rate": 0.1,
-        "momentum": 0.9,
-    }
-    config = autoencoder_config(variant, fields, num_epochs=10)
+    config = autoencoder_config(variant, method_fields("wast"), num_epochs=10)
     name = config.data.name
     if is_image(name):
         config.method.sensitivity_weight = 0.4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import time
 from collections.abc import Mapping
@@ -44,13 +43,21 @@ def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
       ConfigError: for an unknown method or a field that it does not have.
     """
     fields = dict(config.method)
-    build = get_method(fields.pop("name"))
-    if "num_features" in inspect.signature(build).parameters:
+    name = fields.pop("name")
+    if name is None:
+        raise ConfigError(
+            "config.method.name is empty; name a method in the variant, as in "
+            "configs/any.py:ip_cae, or as --config.method.name=module:function"
+        )
+    build = get_method(name)
+    if build.registration.takes_number:
         fields["num_features"] = config.num_features
     try:
         return build(**fields)
     except TypeError as error:
-        raise ConfigError(f"config.method does not fit {config.method.name}: {error}") from None
+        raise ConfigError(
+            f"config.method does not fit {name}: {error}; configs/any.py has fields for any method"
+        ) from None
 
 
 def load_data(config: ml_collections.ConfigDict) -> Dataset:
@@ -148,13 +155,7 @@ def run_experiment(
         task=config.task,
     )
     started = time.perf_counter()
-
-    def before_training() -> None:
-        # Written only once everything was checked, so that a mistake leaves nothing behind.
-        workdir.mkdir(parents=True, exist_ok=True)
-        report.write_config_json(settings(config), workdir / "config.json")
-
-    result = fsjax.fit(
+    planned = fsjax.plan(
         method,
         dataset,
         seeds=config.seeds,
@@ -167,9 +168,12 @@ def run_experiment(
         noise_std=config.data.noise_std,
         progress=progress,
         checkpoint_dir=workdir / "checkpoints",
-        before_training=before_training,
         **config.train,
     )
+    # Written only once everything was checked, so that a mistake leaves nothing behind.
+    workdir.mkdir(parents=True, exist_ok=True)
+    report.write_config_json(settings(config), workdir / "config.json")
+    result = planned.fit()[0]
     constant = int(result.constant_columns.max())
     if constant and progress:
         print(
@@ -196,7 +200,8 @@ def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) ->
     """All but ``config.json`` and the checkpoints; ``result.json`` last, to mark the end."""
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
-    report.save_figure(report.plot_curves(result), workdir / "curves.png")
+    if result.history:
+        report.save_figure(report.plot_curves(result), workdir / "curves.png")
     if "train/lambda" in result.history and (result.history["train/lambda"][0] > 0).any():
         report.save_figure(report.plot_path(result), workdir / "path.png")
     background = None

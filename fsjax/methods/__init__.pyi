@@ -35,7 +35,6 @@ def binmask(
     finetune_epochs: int = 0,
     finetune_learning_rate: float = 0.01,
 ) -> Method: ...
-
 def cae(
     num_features: int = 50,
     *,
@@ -50,7 +49,6 @@ def cae(
     gjsd_weight: float = 0.0,
     learning_rate: float = 0.001,
 ) -> Method: ...
-
 def ctre_sim(
     *,
     drop_fraction: float = 0.2,
@@ -67,7 +65,6 @@ def ctre_sim(
     l2: float = 0.0001,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
-
 def ctre_seq(
     *,
     drop_fraction: float = 0.2,
@@ -84,7 +81,6 @@ def ctre_seq(
     l2: float = 0.0001,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
-
 def fisher_score(
     num_features: int | None = None,
     *,
@@ -92,7 +88,6 @@ def fisher_score(
     layer_norm: bool = True,
     learning_rate: float = 0.001,
 ) -> Method: ...
-
 def gjsd(
     num_features: int = 50,
     *,
@@ -107,7 +102,6 @@ def gjsd(
     temperature_end: float = 0.01,
     learning_rate: float = 0.001,
 ) -> Method: ...
-
 def ip_cae(
     num_features: int = 50,
     *,
@@ -124,7 +118,6 @@ def ip_cae(
     gjsd_weight: float = 0.0,
     learning_rate: float = 0.001,
 ) -> Method: ...
-
 def lassonet(
     num_features: int = 50,
     *,
@@ -142,7 +135,6 @@ def lassonet(
     tolerance: float = 0.99,
     until: int | None = None,
 ) -> Method: ...
-
 def neural_network(
     *,
     network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
@@ -160,7 +152,6 @@ def neural_network(
     finetune_epochs: int = 0,
     finetune_learning_rate: float = 0.01,
 ) -> Method: ...
-
 def probmask(
     *,
     density: float = 0.03,
@@ -187,7 +178,6 @@ def probmask(
     finetune_epochs: int = 0,
     finetune_learning_rate: float = 0.01,
 ) -> Method: ...
-
 def random_selection(
     num_features: int = 50,
     *,
@@ -195,7 +185,6 @@ def random_selection(
     layer_norm: bool = True,
     learning_rate: float = 0.001,
 ) -> Method: ...
-
 def set(
     *,
     drop_fraction: float = 0.2,
@@ -209,7 +198,6 @@ def set(
     l2: float = 0.0001,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
-
 def rigl(
     *,
     drop_fraction: float = 0.2,
@@ -222,7 +210,6 @@ def rigl(
     l2: float = 0.0001,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
-
 def snip(
     *,
     epsilon: float | None = 1.0,
@@ -233,7 +220,6 @@ def snip(
     l2: float = 0.0001,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
-
 def static_sparse(
     *,
     epsilon: float | None = 1.0,
@@ -244,7 +230,6 @@ def static_sparse(
     l2: float = 0.0001,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
-
 def dense(
     *,
     hidden: Sequence[int] = (1000, 1000, 1000),
@@ -252,7 +237,6 @@ def dense(
     momentum: float = 0.9,
     l2: float = 0.0001,
 ) -> Method: ...
-
 def quick_selection(
     *,
     hidden: Sequence[int] = (200,),
@@ -268,7 +252,6 @@ def quick_selection(
     l2: float = 0.0,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
-
 def stg(
     num_features: int | None = None,
     *,
@@ -289,7 +272,6 @@ def stg(
     momentum: float = 0.9,
     l1: float = 0.0,
 ) -> Method: ...
-
 def wast(
     *,
     hidden: Sequence[int] = (200,),

@@ -68,7 +68,7 @@ def result_dict(result: FitResult) -> dict[str, Any]:
         result.task,
         result.num_features,
         num_epochs,
-        dict(result.method.settings),
+        dict(result.method.about.settings),
     )
     return plain(
         {

@@ -1,0 +1,55 @@
+"""Any registered method with its own defaults, ours or one in a file of your own.
+
+    python -m experiments.run --config=configs/any.py:deep_lasso,isolet --workdir=runs/any
+    python -m experiments.run --config=configs/any.py:my_package.my_file:deep_lasso --workdir=runs/a
+
+Variants: a method by name or as ``module:function``, a data set, a task and ``quick``. Or name the
+method later: ``--config=configs/any.py:isolet --config.method.name=my_package.my_file:deep_lasso``.
+"""
+
+from __future__ import annotations
+
+import ml_collections
+from ml_collections import config_dict
+
+from configs.common import base_config, method_fields, parse_variant
+from fsjax.errors import ConfigError
+from fsjax.methods import METHODS, get_method
+
+#: Runs where no paper says how many.
+SEEDS = (0, 1, 2, 3, 4)
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The defaults of the method's registration on a data set.
+
+    Raises:
+      ConfigError: for a word that is no method, data set, task or ``quick``.
+    """
+    words = [word for word in (variant or "").split(",") if word]
+    named = [word for word in words if word in METHODS or ":" in word]
+    if len(named) > 1:
+        raise ConfigError(f"the variant names the methods {' and '.join(named)}; give one")
+    rest = ",".join(word for word in words if word not in named)
+    if not named:
+        read = parse_variant(rest)
+        config = base_config(read, {"name": config_dict.placeholder(str)})
+        config.seeds = SEEDS[:2] if read.quick else SEEDS
+        return config
+    builder = get_method(named[0])
+    one = builder.registration
+    method = builder(**one.small)
+    read = parse_variant(rest, method.about.tasks[0])
+    config = base_config(read, method_fields(named[0]))
+    config.seeds = SEEDS[:2] if read.quick else SEEDS
+    config.data.scaling = one.scaling
+    config.train.num_epochs = min(one.num_epochs, 5) if read.quick else one.num_epochs
+    # Capped at all training rows.
+    config.train.batch_size = one.batch_size or 1_000_000
+    config.train.shuffle, config.train.drop_last = True, False
+    config.train.update(one.training)
+    if read.task == "reconstruction":
+        config.evaluation.protocols = ("svm", "embedded")
+    elif method.predict is None:
+        config.evaluation.protocols = ("retrain",)
+    return config
