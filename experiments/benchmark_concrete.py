@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import fsjax
-from experiments.timing import REPEATS, median, peak_gib, timed
+from experiments import timing
 from fsjax.engine.loop import Arrays
-from fsjax.engine.seeds import choose_seed_axis, padded_seeds, place_seeds, train_seeds
-from fsjax.engine.train import init_states
 from fsjax.method import Spec
 
 #: The shape at which the published code is timed: COIL-20 with the paper's settings.
@@ -37,32 +34,12 @@ def training(
     options = {"embedding_dim": embedding_dim} if name == "ip_cae" else {}
     method = getattr(fsjax.methods, name)(K, noise=noise, **options)
     spec = Spec(columns, columns, "reconstruction", rows, batch, 200, False, True)
-    axis = choose_seed_axis(axis, num_seeds)
-    padded = padded_seeds(axis, num_seeds)
-    masks = np.ones((padded, columns), bool)
-    states = place_seeds(axis, init_states(method, spec, list(range(padded)), masks))
     x = jnp.asarray(np.random.default_rng(0).uniform(size=(rows, columns)), jnp.float32)
     y = jnp.zeros(rows, jnp.int32)
     arrays = Arrays(x, y, jnp.ones(rows), x[: rows // 4], y[: rows // 4], x[:0], y[:0])
-
-    def run(epochs: int) -> None:
-        nonlocal states
-        states, _ = train_seeds(method, axis, False, states, arrays, jnp.int32(epochs))
-        jax.block_until_ready(states)
-
-    started = time.perf_counter()
-    run(0)
-    compile_seconds = time.perf_counter() - started
-    run(1)
     steps = spec.steps_per_epoch * epochs * num_seeds
-    found = median([timed(lambda: run(epochs), steps) for _ in range(REPEATS)])
-    return {
-        "axis": axis,
-        **found,
-        "steps_per_second_all_seeds": 1e3 / found["wall_ms"],
-        "compile_seconds": compile_seconds,
-        "peak_gib": peak_gib(),
-    }
+    found = timing.training(method, spec, arrays, num_seeds, epochs=epochs, units=steps, axis=axis)
+    return found | {"steps_per_second_all_seeds": 1e3 / found["wall_ms"]}
 
 
 def parts() -> dict[str, float]:
@@ -116,13 +93,7 @@ def parts() -> dict[str, float]:
         "Adam on W": (adam_step, (kernel, optimizer.init(kernel))),
         "decoder forward and backward": (decode, decoder),
     }
-    found = {}
-    for label, (body, start) in bodies.items():
-        run = jax.jit(lambda c, body=body: jax.lax.fori_loop(0, 54, lambda i, c: body(c, i), c))
-        carry = jax.block_until_ready(run(start))
-        times = [timed(lambda run=run, carry=carry: run(carry), 54) for _ in range(REPEATS)]
-        found[label] = median(times)["cpu_ms"]
-    return found
+    return {label: timing.looped(body, start, 54) for label, (body, start) in bodies.items()}
 
 
 def torch_step() -> dict[str, float]:
@@ -153,7 +124,7 @@ def torch_step() -> dict[str, float]:
             optimizer.step()
 
     steps(10)
-    found = median([timed(lambda: steps(50), 50) for _ in range(REPEATS)])
+    found = timing.median([timing.timed(lambda: steps(50), 50) for _ in range(timing.REPEATS)])
     return found | {"threads": torch.get_num_threads()}
 
 

@@ -20,8 +20,6 @@ from typing import Any
 import ml_collections
 import numpy as np
 import pandas as pd
-from absl import flags
-from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
@@ -284,28 +282,12 @@ def collect(workdir: Path) -> pd.DataFrame:
     return table
 
 
-def define_flags() -> None:
-    """Only for the command itself: other launchers have flags of the same names."""
-    config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")
-    flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
-    flags.DEFINE_bool("progress", True, "Show notes.")
-
-
-def main() -> None:
-    """Entry point."""
-    given = flags.FLAGS
-    cli.require(given.workdir, "workdir", "--workdir=runs/feature_selection/isolet")
-    workdir = Path(given.workdir)
-    if given.config is None:
-        table = collect(workdir)
-    else:
-        fsjax.use_compilation_cache()
-        fsjax.use_cpu_devices()
-        table = run(given.config, workdir, given.progress)
+def main(config: ml_collections.ConfigDict | None, workdir: Path, progress: bool) -> None:
+    """Entry point, with the values of the flags; without a config it draws what is there."""
+    table = collect(workdir) if config is None else run(config, workdir, progress)
     print(summary(table))
     print(f"picture: {workdir / 'accuracy.png'}")
 
 
 if __name__ == "__main__":
-    define_flags()
-    cli.run(main)
+    cli.run_config(main, "runs/feature_selection/isolet")

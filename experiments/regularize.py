@@ -19,8 +19,6 @@ import jax.numpy as jnp
 import ml_collections
 import numpy as np
 import pandas as pd
-from absl import flags
-from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
@@ -249,20 +247,12 @@ def _note(setting: Setting, rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def main(config: ml_collections.ConfigDict | None, workdir: str | None, progress: bool) -> None:
+def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:
     """Entry point, with the values of the flags."""
-    cli.require(config, "config", "--config=configs/regularize.py:ehr_like")
-    cli.require(workdir, "workdir", "--workdir=runs/regularize")
-    fsjax.use_compilation_cache()
-    fsjax.use_cpu_devices()
-    run(config, Path(workdir), progress=progress)
-    print((Path(workdir) / "table.txt").read_text(), end="")
-    print(f"picture: {Path(workdir) / 'regularization.png'}")
+    run(config, workdir, progress=progress)
+    print((workdir / "table.txt").read_text(), end="")
+    print(f"picture: {workdir / 'regularization.png'}")
 
 
 if __name__ == "__main__":
-    # Here, so that the functions above can be imported beside another launcher with such flags.
-    _config = config_flags.DEFINE_config_file("config", help_string="Config file, with variant.")
-    _workdir = flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
-    _progress = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
-    cli.run(lambda: main(_config.value, _workdir.value, _progress.value))
+    cli.run_config(main, "runs/regularize", "configs/regularize.py:ehr_like")

@@ -23,8 +23,6 @@ import jax
 import ml_collections
 import numpy as np
 import pandas as pd
-from absl import flags
-from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
@@ -425,25 +423,11 @@ def _pair(pair: Sequence[float | None], digits: int = 2, scale: float = 1.0) -> 
     return text if half is None else f"{text} +- {scale * half:.{digits}f}"
 
 
-def define_flags() -> None:
-    """Only for the command itself: other launchers have flags of the same names."""
-    config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")
-    flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
-    flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
-
-
-def main() -> None:
-    """Entry point."""
-    given = flags.FLAGS
-    cli.require(given.config, "config", "--config=configs/sparsify.py:mnist,lenet5")
-    cli.require(given.workdir, "workdir", "--workdir=runs/sparsify/mnist-lenet5")
-    fsjax.use_compilation_cache()
-    fsjax.use_cpu_devices()
-    workdir = Path(given.workdir)
-    print(table_text(run(given.config, workdir, given.progress)))
+def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:
+    """Entry point, with the values of the flags."""
+    print(table_text(run(config, workdir, progress)))
     print(f"pictures: {workdir / 'accuracy_sparsity.png'} and {workdir / 'layer_sparsity.png'}")
 
 
 if __name__ == "__main__":
-    define_flags()
-    cli.run(main)
+    cli.run_config(main, "runs/sparsify/mnist-lenet5", "configs/sparsify.py:mnist,lenet5")

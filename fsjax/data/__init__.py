@@ -1,7 +1,8 @@
-"""Data for neural feature selection: load, check, split and scale a table, all on the host."""
+"""Data for neural feature selection: load, check, split and scale a table. No JAX."""
 
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import (
+    TASKS,
     check_features,
     check_num_features,
     check_task,
@@ -19,6 +20,7 @@ from fsjax.data.torch_random import torch_random_split, torch_randperm
 __all__ = [
     "KINDS",
     "PROTOCOLS",
+    "TASKS",
     "Dataset",
     "Scaler",
     "Split",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 from flax import linen as nn
 
 from fsjax.nets.activations import ACTIVATIONS
+from fsjax.nets.mlp import fan_in_uniform
 from fsjax.sparsity.coordinates import sparse_dot
 
 #: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.
@@ -44,7 +44,7 @@ class Feedforward(nn.Module):
         for number, width in enumerate((*self.hidden, self.num_outputs)):
             kernel_init, bias_init = nn.initializers.glorot_uniform(), nn.initializers.zeros
             if self.initialisation == "fan_in":
-                kernel_init = bias_init = _uniform(1.0 / math.sqrt(values[-1].shape[-1]))
+                kernel_init = bias_init = fan_in_uniform(values[-1].shape[-1])
             layer = nn.Dense(
                 width, kernel_init=kernel_init, bias_init=bias_init, name=f"layer_{number}"
             )
@@ -92,10 +92,3 @@ def sparse_activations(
         y = y + bias[:, None]
         values.append(y if number == len(params) - 1 else ACTIVATIONS[activation](y))
     return [value.T for value in values]
-
-
-def _uniform(bound: float) -> Callable:
-    def init(key: jax.Array, shape: Sequence[int], dtype: jax.typing.DTypeLike) -> jax.Array:
-        return jax.random.uniform(key, shape, dtype, minval=-bound, maxval=bound)
-
-    return init
