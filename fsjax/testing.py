@@ -198,7 +198,7 @@ def _check_inactive(result: FitResult) -> None:
 
 
 def check_selection(planned: Plan, result: FitResult) -> None:
-    """Scores tell columns apart; what is selected exists, once each; unselected ones are not felt."""
+    """Scores tell columns apart; what is selected exists once; what is not is not felt."""
     usable = planned.usable
     for scores, mask in zip(result.scores, usable, strict=True):
         _require(np.isfinite(scores).all(), "scores are not finite")
@@ -221,7 +221,7 @@ def check_selection(planned: Plan, result: FitResult) -> None:
 
 
 def _check_felt(planned: Plan, result: FitResult, chosen: np.ndarray) -> None:
-    """The network of the first seed sees chosen columns (or groups), each of them, and no others."""
+    """The network of the first seed sees the chosen columns (or groups), and no others."""
     groups = planned.spec.groups
     unit_of = np.arange(planned.spec.num_columns) if groups is None else np.asarray(groups)
     x = planned.prepared.arrays.valid.x

@@ -2,7 +2,6 @@
 
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import (
-    TASKS,
     check_features,
     check_num_features,
     check_task,
@@ -20,7 +19,6 @@ from fsjax.data.torch_random import torch_random_split, torch_randperm
 __all__ = [
     "KINDS",
     "PROTOCOLS",
-    "TASKS",
     "Dataset",
     "Scaler",
     "Split",

@@ -41,7 +41,7 @@ Similarity = Literal["cosine", "hebb", "euclidean"]
     optimises="the task in a sparse network: similarity and random search at once",
     num_epochs=500,
     batch_size=100,
-    small={"hidden": (6, 5), "epsilon": 1.5},
+    small={"hidden": (6, 5), "epsilon": 1.5, "form": "coordinates"},
     options=SparseOptions,
 )
 def ctre_sim(

@@ -15,7 +15,7 @@ from fsjax.registry import register
     paper="Nilsson et al., ICML 2024, 2.5",
     optimises="CAE's loss less the divergence of the selectors",
     num_epochs=200,
-    small={"num_features": 4, "hidden": (6,)},
+    small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
     options=cae,
 )
 def gjsd(

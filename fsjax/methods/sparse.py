@@ -29,7 +29,7 @@ DROPS = {"magnitude": drop_rules.magnitude, "per_sign": drop_rules.per_sign}
 TRAINING = {"num_epochs": 500, "batch_size": 100}
 
 #: For tables of a dozen columns.
-SMALL = {"hidden": (6, 5), "epsilon": 1.5}
+SMALL = {"hidden": (6, 5), "epsilon": 1.5, "form": "coordinates"}
 
 
 @register(
@@ -210,7 +210,7 @@ def dense(**options: Any) -> Method:
     estimator="QuickSelection",
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the reconstruction in a sparse denoising autoencoder trained with SET",
-    small={"hidden": (6,), "density": 0.4},
+    small={"hidden": (6,), "density": 0.4, "form": "coordinates"},
     options=SparseOptions,
     num_epochs=100,
     batch_size=128,

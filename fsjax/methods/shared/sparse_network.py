@@ -192,12 +192,15 @@ def sparse_network(
     def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
         if search is not None:
             state = state.replace(log={"search": state.log["search"] | search(state)})
+        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
+        words, impl = jax.random.key_data(key), jax.random.key_impl(key)
+
+        def changed() -> TrainState:
+            return compress(rewired(state, data, jax.random.wrap_key_data(words, impl=impl)))
+
         # A change after the last epoch would never be trained.
-        return jax.lax.cond(
-            state.epoch < state.spec.num_epochs,
-            lambda: compress(rewired(state, data, key)),
-            lambda: state,
-        )
+        goes_on = state.epoch < state.spec.num_epochs
+        return jax.lax.cond(goes_on, changed, lambda: state)
 
     def rewired(state: TrainState, data: Batch, key: Array) -> TrainState:
         key_rules, key_rows = jax.random.split(key)
@@ -257,11 +260,11 @@ def sparse_network(
 
     def everywhere(change: Callable[..., Array], state: TrainState, *trees: PyTree) -> TrainState:
         """Changes all arrays of the parameters alike, those in the optimiser's state too."""
-        opt_state = optax.tree.map_params(optimizer, change, state.opt_state, *trees)
-        return state.replace(
-            params=jax.tree.map(change, state.params, *trees),
-            opt_state=opt_state if state.opt_state != () else (),
-        )
+        state = state.replace(params=jax.tree.map(change, state.params, *trees))
+        if state.opt_state == ():  # before the first step, and in what is kept
+            return state
+        moments = optax.tree.map_params(optimizer, change, state.opt_state, *trees)
+        return state.replace(opt_state=moments)
 
     def select(state: TrainState) -> Selection:
         return Selection(jnp.sum(jnp.abs(expand(state).params["layer_0"]["kernel"]), axis=1))
