@@ -56,6 +56,7 @@ html_css_files = ["extra.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
+    "footer_content_items": [],
     "home_page_in_toc": True,
     "navbar_persistent": [],
     "navigation_with_keys": False,
