@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -35,6 +36,23 @@ def test_every_method_has_a_place() -> None:
     for name, estimator in fsjax.estimators.ESTIMATORS.items():
         assert f"| `{estimator.__name__}`" in choosing, name
         assert f"`fsjax.methods.{name}`" in methods, name
+
+
+def test_every_example_has_a_page() -> None:
+    gallery = DOCS / "examples"
+    cards = (gallery / "index.md").read_text()
+    for example in (DOCS.parent / "examples").glob("*.py"):
+        assert (gallery / f"{example.stem}.md").is_file(), example.stem
+        assert f":link: {example.stem}\n" in cards, example.stem
+        for kind in ("png", "txt"):  # written by docs/make_examples.py
+            assert (gallery / "output" / f"{example.stem}.{kind}").is_file(), example.stem
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (DOCS / "api" / "fsjax.md").read_text()
+    for name in fsjax.__all__:
+        if not inspect.ismodule(getattr(fsjax, name)):
+            assert re.search(rf":: (fsjax\.)?{name}$", page, flags=re.MULTILINE), name
 
 
 def test_named_files_exist() -> None:
