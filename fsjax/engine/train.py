@@ -189,6 +189,7 @@ class _Training:
 def _cost(job: Job, states: TrainState, epochs: int) -> dict[str, float]:
     first = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (states.params, states.masks))
     weights = first[0] if job.about.weights is None else job.about.weights(first[0])
-    connections = count_connections(weights, first[1])
+    # Masks tell, whatever the form of the weights that they are over.
+    connections = count_connections(*((weights,) if first[1] == () else (first[1], first[1])))
     flops = training_flops(connections, job.num_rows, epochs, job.about.flops)
     return {"params": connections, "train_flops": flops}

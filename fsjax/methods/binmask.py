@@ -54,7 +54,7 @@ HALF = 0.5
     paper="Jia and Rinard, 2023",
     optimises="the task plus lambda times the number of open binary masks",
     num_epochs=100,
-    small={"num_features": 4, "hidden": (6,), "warmup": 0.0, "search": False},
+    small={"hidden": (6,), "warmup": 0.0},
     options=NetworkOptions,
     **TRAINING,
 )

@@ -41,7 +41,7 @@ Similarity = Literal["cosine", "hebb", "euclidean"]
     optimises="the task in a sparse network: similarity and random search at once",
     num_epochs=500,
     batch_size=100,
-    small={"hidden": (6, 5), "epsilon": 1.5, "form": "coordinates"},
+    small={"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},
     options=SparseOptions,
 )
 def ctre_sim(
@@ -96,7 +96,7 @@ def ctre_sim(
     optimises="the task in a sparse network: similarity first, random search once it stalls",
     num_epochs=500,
     batch_size=100,
-    small={"hidden": (6, 5), "epsilon": 1.5, "patience": 1},
+    small={"hidden": (16, 8), "epsilon": 4.0, "patience": 1},
     options=SparseOptions,
 )
 def ctre_seq(

@@ -29,7 +29,7 @@ DROPS = {"magnitude": drop_rules.magnitude, "per_sign": drop_rules.per_sign}
 TRAINING = {"num_epochs": 500, "batch_size": 100}
 
 #: For tables of a dozen columns.
-SMALL = {"hidden": (6, 5), "epsilon": 1.5, "form": "coordinates"}
+SMALL = {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03}
 
 
 @register(
@@ -158,7 +158,7 @@ def snip(
     estimator="StaticSparse",
     paper="control",
     optimises="the task in a sparse network whose connections never change",
-    small={"hidden": (6, 5), "density": 0.4, "epsilon": None},
+    small={"hidden": (16, 8), "density": 0.6, "epsilon": None, "learning_rate": 0.03},
     options=SparseOptions,
     **TRAINING,
 )
@@ -187,7 +187,7 @@ def static_sparse(
     estimator="Dense",
     paper="control",
     optimises="the task in the dense network behind the sparse ones",
-    small={"hidden": (6, 5)},
+    small={"hidden": (16, 8), "learning_rate": 0.03},
     options=DenseOptions,
     **TRAINING,
 )
@@ -210,7 +210,7 @@ def dense(**options: Any) -> Method:
     estimator="QuickSelection",
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the reconstruction in a sparse denoising autoencoder trained with SET",
-    small={"hidden": (6,), "density": 0.4, "form": "coordinates"},
+    small={"hidden": (6,), "density": 0.4, "form": "coordinates", "learning_rate": 0.03},
     options=SparseOptions,
     num_epochs=100,
     batch_size=128,

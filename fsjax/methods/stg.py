@@ -33,7 +33,7 @@ from fsjax.registry import register
     num_epochs=100,
     batch_size=128,
     training={"min_steps_per_epoch": 10},
-    small={"num_features": 4, "hidden": (6,), "search": False},
+    small={"hidden": (6,)},
     options=NetworkOptions,
     without=("finetune_epochs", "finetune_learning_rate"),
 )
