@@ -16,10 +16,10 @@ import fsjax
 from fsjax import persist
 from fsjax.data.splits import Split
 from fsjax.engine.checkpoint import Checkpoints
-from fsjax.engine.loop import as_batch, init_state, train_step
+from fsjax.engine.loop import Rows, as_batch, init_state, train_step
 from fsjax.engine.plan import Plan, plan
 from fsjax.engine.result import FitResult
-from fsjax.method import Batch, Method, TrainState
+from fsjax.method import Batch, Method, Selection, TrainState
 from fsjax.registry import is_as_built
 
 #: Columns of the table, unlike any other size, so that axes over columns can be told from others;
@@ -61,7 +61,6 @@ def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs:
     task, *others = tasks or method.about.tasks
     for other in others:
         check_types(_plan(method, other, num_epochs))
-        check_padding(_plan(method, other, num_epochs))
     planned = _plan(method, task, num_epochs)
     check_types(planned)
     check_padding(planned)
@@ -78,27 +77,36 @@ def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs:
 
 
 def check_types(planned: Plan) -> None:
-    """A step keeps shapes and types, as loops and branches of JAX demand."""
-    state, data = _first(planned)
-    select = planned.method.select(planned.method.finish(state, data, jax.random.key(0)))
-    units = planned.spec.num_units
-    _require(select.scores.shape == (units,), f"scores have shape {select.scores.shape}")
-    _require(bool(jnp.isfinite(select.scores).all()), "scores are not finite before training")
-    if planned.method.loss is None:
-        return
-    step = jax.eval_shape(
-        lambda s, b, words: train_step(
-            planned.method, s, b, jax.random.wrap_key_data(words, impl="threefry2x32")
-        )[0],
-        state,
-        data,
-        jax.ShapeDtypeStruct((2,), jnp.uint32),
+    """A step keeps shapes and types, as loops and branches of JAX demand; nothing is computed."""
+    method, spec = planned.method, planned.spec
+    rows = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), planned.prepared.arrays.train
     )
+
+    def first(seed: jax.Array, rows: Rows) -> TrainState:
+        data, mask = as_batch(spec.task, rows), jnp.ones((spec.num_units,), bool)
+        return init_state(method, spec, seed, data, mask)
+
+    def selected(state: TrainState, rows: Rows) -> Selection:
+        return method.select(method.finish(state, as_batch(spec.task, rows), jax.random.key(0)))
+
+    def stepped(state: TrainState, rows: Rows) -> TrainState:
+        return train_step(method, state, as_batch(spec.task, rows), jax.random.key(0))[0]
+
+    state = jax.eval_shape(first, jax.ShapeDtypeStruct((), jnp.uint32), rows)
+    scores = jax.eval_shape(selected, state, rows).scores
+    _require(scores.shape == (spec.num_units,), f"scores have shape {scores.shape}")
+    if method.predict is not None:
+        outputs = jax.eval_shape(method.predict, state, rows.x)
+        wanted = (len(rows.x), spec.num_outputs)
+        _require(outputs.shape == wanted, f"outputs have shape {outputs.shape}, not {wanted}")
+    if method.loss is None:
+        return
+    step = jax.eval_shape(stepped, state, rows)
     before, after = jax.tree.structure(state), jax.tree.structure(step)
     _require(before == after, f"a step turns the state {before} into {after}")
-    for (path, old), new in zip(
-        jax.tree.leaves_with_path(state), jax.tree.leaves(step), strict=True
-    ):
+    pairs = zip(jax.tree.leaves_with_path(state), jax.tree.leaves(step), strict=True)
+    for (path, old), new in pairs:
         same = old.shape == new.shape and old.dtype == new.dtype
         name = jax.tree_util.keystr(path)
         _require(same, f"a step turns {name} of {old.dtype}{old.shape} to {new.dtype}{new.shape}")
@@ -172,18 +180,22 @@ def check_training(planned: Plan) -> FitResult:
         name = jax.tree_util.keystr(path)
         _require((more <= 0).all(), f"training adds {more.tolist()} connections to {name}")
     _check_inactive(result)
-    if "valid/loss" in result.history:
-        state = jax.tree.map(lambda leaf: np.asarray(leaf)[0], first)
-        rows = planned.prepared.arrays.valid
-        outputs = planned.method.predict(state, rows.x)
-        targets = rows.x if planned.spec.task == "reconstruction" else rows.y
-        before = float(fsjax.tasks.loss(planned.spec.task, outputs, targets, rows.weight))
-        lowest = float(np.nanmin(result.history["valid/loss"][0]))
-        _require(
-            lowest < LEARNT * before,
-            f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best",
-        )
+    _check_learnt(planned, result, first)
     return result
+
+
+def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
+    """The validation loss of the first seed falls; ``first`` are the states before training."""
+    state = jax.tree.map(lambda leaf: np.asarray(leaf)[0], first)
+    rows, task = planned.prepared.arrays.valid, planned.spec.task
+    targets = rows.x if task == "reconstruction" else rows.y
+    outputs = planned.method.predict(state, rows.x)
+    before = float(fsjax.tasks.loss(task, outputs, targets, rows.weight))
+    lowest = float(np.nanmin(result.history["valid/loss"][0]))
+    _require(
+        lowest < LEARNT * before,
+        f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best",
+    )
 
 
 def _check_inactive(result: FitResult) -> None:
@@ -295,6 +307,7 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
     planned = _plan(method, task, num_epochs, groups=GROUPS)
     result = _fit(planned)
     _require(result.scores.shape[1] == max(GROUPS) + 1, "scores are not about groups")
+    _check_learnt(planned, result, planned.train(idle=[True] * len(planned.seeds)).states)
     state = _seed(result, 0)
     selection = planned.method.select(state)
     if selection.picks is not None:
@@ -380,10 +393,10 @@ def _fit(planned: Plan) -> FitResult:
 
 def _first(planned: Plan) -> tuple[TrainState, Batch]:
     """The state of a seed before its first step, and all training rows."""
-    spec, rows = planned.spec, jax.tree.map(jnp.asarray, planned.prepared.arrays.train)
-    data, mask = as_batch(spec.task, rows), jnp.asarray(planned.usable[0])
-    state = jax.jit(lambda seed: init_state(planned.method, spec, seed, data, mask))(jnp.uint32(5))
-    return state, data
+    states = planned.train(idle=[True] * len(planned.seeds)).states
+    rows = jax.tree.map(jnp.asarray, planned.prepared.arrays.train)
+    state = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), states)
+    return state, as_batch(planned.spec.task, rows)
 
 
 def _seed(result: FitResult, row: int) -> TrainState:
