@@ -52,7 +52,7 @@ HALF = 0.5
 @register(
     estimator="BinMask",
     paper="Jia and Rinard, 2023",
-    optimises="the task plus lambda times the number of open binary masks",
+    optimises="the loss plus a price for every open input (or weight)",
     num_epochs=100,
     small={"hidden": (6,), "warmup": 0.0},
     options=NetworkOptions,

@@ -13,7 +13,7 @@ from fsjax.registry import register
 @register(
     estimator="RandomSelection",
     paper="control",
-    optimises="the task with K columns drawn at random",
+    optimises="the loss of a network behind K columns drawn at random",
     small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
 )
 def random_selection(

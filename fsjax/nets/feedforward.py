@@ -62,7 +62,7 @@ class Feedforward(nn.Module):
 
 def sparse_activations(
     params: Mapping[str, Mapping[str, jax.Array]],
-    positions: Mapping[str, Mapping[str, jax.Array]],
+    positions: Mapping[str, jax.Array],
     x: jax.Array,
     activation: str,
 ) -> list[jax.Array]:
@@ -70,8 +70,8 @@ def sparse_activations(
 
     Args:
       params: as those of the module, with kernels ``(n,)`` where there are positions.
-      positions: flat positions ``(n,)`` of the weights in their layer ``(I, O)``; of length 0 for
-        arrays that are as they were.
+      positions: flat positions ``(n,)`` of the weights in their layer ``(I, O)``, by layer; others
+        are as they were.
       x: ``(B, D)``.
       activation: of the hidden layers, a name in :data:`ACTIVATIONS`.
 
@@ -83,8 +83,8 @@ def sparse_activations(
     for number in range(len(params)):
         layer = f"layer_{number}"
         kernel, bias = params[layer]["kernel"], params[layer]["bias"]
-        where = positions[layer]["kernel"]
-        if where.size:
+        where = positions.get(layer)
+        if where is not None:
             rows, columns = where // bias.size, where % bias.size
             y = sparse_dot(kernel, rows, columns, values[-1], bias)
         else:

@@ -240,14 +240,14 @@ def sparse_network(
     def compress(state: TrainState) -> TrainState:
         """Layers of few connections by their coordinates."""
         shapes = [mask["kernel"].shape for mask in state.masks.values()]
-        positions = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), state.params)
-        for layer, count in zip(state.masks, recipe.counts(shapes), strict=True):
-            mask = state.masks[layer]["kernel"]
-            if by_coordinates(form, count / mask.size):
-                positions[layer]["kernel"] = positions_of(mask, count)
-        if not any(leaf.size for leaf in jax.tree.leaves(positions)):
+        positions = {
+            layer: positions_of(state.masks[layer]["kernel"], count)
+            for layer, count in zip(state.masks, recipe.counts(shapes), strict=True)
+            if by_coordinates(form, count / state.masks[layer]["kernel"].size)
+        }
+        if not positions:
             return state
-        state = everywhere(gather, state, positions)
+        state = everywhere(gather, state, whole(positions, state.params))
         return state.replace(extra={**state.extra, "positions": positions})
 
     def expand(state: TrainState) -> TrainState:
@@ -255,8 +255,13 @@ def sparse_network(
         if "positions" not in state.extra:
             return state
         extra = dict(state.extra)
-        state = everywhere(scatter, state, extra.pop("positions"), state.masks)
-        return state.replace(extra=extra)
+        positions = whole(extra.pop("positions"), state.params)
+        return everywhere(scatter, state, positions, state.masks).replace(extra=extra)
+
+    def whole(positions: dict[str, Array], params: PyTree) -> PyTree:
+        """Positions in the structure of the parameters, of length 0 where there are none."""
+        tree = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), params)
+        return tree | {name: {**tree[name], "kernel": own} for name, own in positions.items()}
 
     def everywhere(change: Callable[..., Array], state: TrainState, *trees: PyTree) -> TrainState:
         """Changes all arrays of the parameters alike, those in the optimiser's state too."""
