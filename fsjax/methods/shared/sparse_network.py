@@ -257,11 +257,11 @@ def sparse_network(
 
     def everywhere(change: Callable[..., Array], state: TrainState, *trees: PyTree) -> TrainState:
         """Changes all arrays of the parameters alike, those in the optimiser's state too."""
+        state = state.replace(params=jax.tree.map(change, state.params, *trees))
+        if state.opt_state == ():  # There is none before the first step, and none is kept.
+            return state
         opt_state = optax.tree.map_params(optimizer, change, state.opt_state, *trees)
-        return state.replace(
-            params=jax.tree.map(change, state.params, *trees),
-            opt_state=opt_state if state.opt_state != () else (),
-        )
+        return state.replace(opt_state=opt_state)
 
     def select(state: TrainState) -> Selection:
         return Selection(jnp.sum(jnp.abs(expand(state).params["layer_0"]["kernel"]), axis=1))
