@@ -45,10 +45,17 @@ class Within:
         )
 
     def __str__(self) -> str:
-        low = f"from {self.least:g}" if self.above is None else f"above {self.above:g}"
-        if self.most is not None:
-            return f"{low} to {self.most:g}"
-        return low if self.below is None else f"{low} to below {self.below:g}"
+        parts = [
+            f"{word} {bound:g}"
+            for word, bound in (
+                ("from", self.least),
+                ("above", self.above),
+                ("to", self.most),
+                ("to below", self.below),
+            )
+            if bound is not None
+        ]
+        return " ".join(parts)
 
 
 #: Marks a float that shapes the program, such as a density.
@@ -184,7 +191,8 @@ def _number(name: str, value: Any, kind: Kind) -> Any:
         if within == Within(least=within.least) and within.least is not None and not none:
             return check_whole(name, value, int(within.least))
         if not is_number(value) or value != value // 1 or not within.contains(value):
-            raise ConfigError(f"{name}={value!r}; choose a whole number {within}{none}")
+            allowed = f"a whole number {within}".rstrip()
+            raise ConfigError(f"{name}={value!r}; choose {allowed}{none}")
         return int(value)
     if not is_number(value) or not math.isfinite(value):
         raise ConfigError(f"{name}={value!r}; choose a finite number{none}")

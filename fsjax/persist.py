@@ -23,7 +23,7 @@ from fsjax.engine.result import FitResult
 from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, Spec, TrainState
-from fsjax.registry import METHODS, get_method, is_as_built, structure_of
+from fsjax.registry import METHODS, is_as_built, structure_of
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.
 RESULT = "result"
@@ -247,14 +247,14 @@ def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, T
     described = _value(header, "method", dict)
     name, settings = _value(described, "name", str), _value(described, "settings", dict)
     spec_fields = _value(header, "spec", dict)
-    if name not in METHODS and "origin" in described:
-        origin = _value(described, "origin", str)
+    if name not in METHODS:  # It may name a module, which no file may import.
+        origin = _value(described, "origin", str).partition(":")[0]
         raise DataError(
-            f"the method {name!r} is not registered here; import {origin.partition(':')[0]!r} "
-            "first, which registers it (a file never does that by itself)"
+            f"the method {name!r} is not registered here; import {origin!r} first, which registers "
+            "it (a file never does that by itself)"
         )
     try:
-        method = get_method(name)(**{key: _tuples(value) for key, value in settings.items()})
+        method = METHODS[name](**{key: _tuples(value) for key, value in settings.items()})
         spec = Spec(**{key: _tuples(value) for key, value in spec_fields.items()})
         return method, spec, _template(method, spec, num_seeds)
     # What a builder makes of values from elsewhere is not a closed list of errors.

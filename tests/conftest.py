@@ -10,6 +10,7 @@ import jax
 import pytest
 
 import fsjax
+from fsjax.engine import programs
 
 # Two devices, so that the sharded seed axis is tested wherever the tests run.
 fsjax.use_cpu_devices(2)
@@ -29,5 +30,6 @@ def _free_programs() -> Iterator[None]:
     """Frees the compiled programs of a module: Linux allows a process 65,530 mapped regions, of
     which each takes several, and LLVM ends the process when there are no more."""
     yield
+    programs.free()
     jax.clear_caches()
     gc.collect()

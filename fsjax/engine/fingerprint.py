@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
 import types
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -24,30 +27,74 @@ def fingerprint(method: Method) -> str:
         build = method.about.source.structure.build
         return f"{build.__module__}:{build.__qualname__} {method.about.settings!r}"
     about = method.about._replace(source=None)
-    return hashlib.sha256(_substance((about, *method[1:]), 0).encode()).hexdigest()
+    return hashlib.sha256(_Substance().of((about, *method[1:])).encode()).hexdigest()
 
 
-def _substance(value: Any, depth: int) -> str:
-    """A description of what a value does; of a function its code and what it closes over."""
-    if depth > 12:  # things that refer to themselves
-        return type(value).__name__
-    if isinstance(value, types.FunctionType):
-        cells = [_contents(cell) for cell in value.__closure__ or ()]
-        used = (value.__defaults__, value.__kwdefaults__, cells)
-        return _substance(value.__code__, depth + 1) + _substance(used, depth + 1)
-    if isinstance(value, types.CodeType):
-        return repr((value.co_code, value.co_names)) + _substance(value.co_consts, depth + 1)
-    if isinstance(value, dict):
-        pairs = sorted(value.items(), key=lambda pair: str(pair[0]))
-        return _substance(pairs, depth + 1)
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(_substance(one, depth + 1) for one in value) + "]"
-    if isinstance(value, np.ndarray | jax.Array):
-        host = np.ascontiguousarray(value)
-        return f"{host.dtype}{host.shape}{hashlib.sha256(host.tobytes()).hexdigest()}"
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return repr(value)
-    return getattr(value, "__qualname__", type(value).__qualname__)
+class _Substance:
+    """Describes what values do: of functions their code and all that it refers to.
+
+    What is met again is described by its number, as functions may refer to themselves.
+    """
+
+    def __init__(self) -> None:
+        self.met: dict[int, tuple[int, Any]] = {}
+
+    def of(self, value: Any) -> str:
+        """The description of one value."""
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+            return repr(value)
+        if isinstance(value, np.ndarray | np.generic | jax.Array):
+            host = np.ascontiguousarray(value)
+            return f"{host.dtype}{host.shape}{hashlib.sha256(host.tobytes()).hexdigest()}"
+        if isinstance(value, list | tuple):
+            return "[" + ",".join(map(self.of, value)) + "]"
+        if isinstance(value, set | frozenset):
+            return "{" + ",".join(sorted(map(repr, value))) + "}"
+        if isinstance(value, Mapping):
+            return self.of(sorted(value.items(), key=lambda pair: str(pair[0])))
+        if isinstance(value, types.CodeType):
+            return self.of((value.co_code, value.co_names, value.co_consts))
+        if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
+            return value.__name__
+        if id(value) in self.met:
+            return f"#{self.met[id(value)][0]}"
+        self.met[id(value)] = len(self.met), value  # which keeps its id
+        return type(value).__qualname__ + self.of(self.parts(value))
+
+    def parts(self, value: Any) -> Any:
+        """What a function, or another object, is made of."""
+        if isinstance(value, types.FunctionType):
+            cells = [_contents(cell) for cell in value.__closure__ or ()]
+            given = (value.__defaults__, value.__kwdefaults__, cells)
+            return value.__code__, given, _globals(value, value.__code__)
+        if isinstance(value, types.MethodType):
+            return value.__func__, value.__self__
+        if isinstance(value, functools.partial):
+            return value.func, value.args, value.keywords
+        if hasattr(value, "__wrapped__"):  # by jax.jit and its like
+            return value.__wrapped__
+        if dataclasses.is_dataclass(value):
+            return {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
+        return getattr(value, "__dict__", {})
+
+
+def _globals(function: types.FunctionType, code: types.CodeType) -> dict[str, Any]:
+    """What the code takes from its module: values, and functions that are written there."""
+    found = {
+        name: function.__globals__[name]
+        for name in code.co_names
+        if name in function.__globals__ and _is_own(function.__globals__[name], function)
+    }
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            found |= _globals(function, inner)
+    return found
+
+
+def _is_own(value: Any, function: types.FunctionType) -> bool:
+    if isinstance(value, types.FunctionType) or hasattr(value, "__wrapped__"):
+        return getattr(value, "__module__", None) == function.__module__
+    return not isinstance(value, types.ModuleType)
 
 
 def _contents(cell: Any) -> Any:

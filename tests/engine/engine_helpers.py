@@ -2,45 +2,106 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
 
 import fsjax
-from fsjax.engine.prepare import Prepared, prepare
-from fsjax.method import Batch, Method, Spec, create_state
+from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.prepare import Options, Prepared, prepare
+from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
+
+STATIC = fsjax.methods.static_sparse(hidden=(8,), epsilon=2, learning_rate=0.1)
 
 
 def counting_method() -> Method:
     """Records what the engine does: params follow a fixed path, no learning."""
-    import optax
 
-    def init(key: jax.Array, spec: Spec):
+    def init(key: jax.Array, spec: Spec, data: Batch) -> TrainState:
         params = {"bias": jnp.zeros(spec.num_outputs)}
-        extra = {"rows": jnp.zeros(spec.num_samples), "steps": jnp.zeros(())}
-        return create_state(key, spec, params, optax.sgd(0.0), extra=extra)
+        extra = {"rows": jnp.zeros(spec.num_rows), "steps": jnp.zeros(())}
+        return create_state(spec, params, extra=extra)
 
-    def after_step(state, grads, aux, batch: Batch, key):
+    def after_step(state, grads, aux, batch: Batch, key) -> TrainState:
         # The first column of X holds the row's number.
         rows = batch.x[:, 0].astype(jnp.int32)
         seen = state.extra["rows"].at[rows].add(batch.weight)
         return state.replace(extra={"rows": seen, "steps": state.extra["steps"] + 1})
 
     return Method(
-        name="counting",
+        About("counting", num_features=2),
         init=init,
+        select=lambda s: Selection(jnp.arange(s.spec.num_columns, dtype=jnp.float32)),
         loss=lambda p, s, b, k: (jnp.sum(p["bias"]) + b.weight.sum() * 0.0, {}),
         optimizer=optax.sgd(0.0),
         predict=lambda s, x: jnp.zeros((x.shape[0], s.spec.num_outputs)),
-        score=lambda s: jnp.arange(s.spec.num_features, dtype=jnp.float32),
         after_step=after_step,
-        num_features=2,
     )
 
 
-STATIC = fsjax.methods.static_sparse(hidden=(8,), epsilon=2, learning_rate=0.1)
+def linear_method(slope: float = 1.0, **changes: Any) -> Method:
+    """A linear model that was put together by hand; ``slope`` is in the closure of its loss."""
+
+    def init(key: jax.Array, spec: Spec, data: Batch) -> TrainState:
+        kernel = 0.1 * jax.random.normal(key, (spec.num_columns, spec.num_outputs))
+        return create_state(spec, {"kernel": kernel}, extra={"seen": jnp.zeros(spec.num_columns)})
+
+    def predict(state: TrainState, x: jax.Array) -> jax.Array:
+        return x @ state.params["kernel"]
+
+    def loss(params, state: TrainState, batch: Batch, key) -> tuple[jax.Array, dict]:
+        outputs = predict(state.replace(params=params), batch.x)
+        return slope * fsjax.tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {}
+
+    method = Method(
+        About("linear", num_features=2),
+        init=init,
+        select=lambda s: Selection(jnp.sum(jnp.abs(s.params["kernel"]), axis=1)),
+        loss=loss,
+        optimizer=optax.sgd(0.1),
+        predict=predict,
+    )
+    return method._replace(**changes)
 
 
-def prepared_by(data, protocol: str = "random", **changes) -> Prepared:
-    dataset = fsjax.data.as_dataset(*data)
-    options = dict(task="classification", num_features=3, seeds=(0,), split=protocol)
-    return prepare(dataset, **options | changes)
+def prepared_by(data: Any, protocol: str = "random", **changes: Any) -> Prepared:
+    given = {
+        "split": protocol,
+        "split_per_seed": False,
+        "scaling": "paper",
+        "valid_fraction": None,
+        "noise_std": 0.0,
+        "sample_weight": None,
+        "record_test": False,
+        "columns": None,
+        "zero_others": False,
+    }
+    seeds = changes.pop("seeds", (0,))
+    options = Options(**given | changes)
+    return prepare(fsjax.data.as_dataset(*data), "classification", seeds, options)
+
+
+@contextlib.contextmanager
+def killed_after_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Within it, a run dies once it has saved its first checkpoint."""
+    saved = Checkpoints.save
+
+    def save_then_die(self: Checkpoints, *args: Any) -> None:
+        saved(self, *args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", save_then_die)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
+def real(rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Without the rows that only fill up."""
+    return rows[weight > 0]

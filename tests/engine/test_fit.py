@@ -1,57 +1,37 @@
-"""The engine: seeds, epochs, the best snapshot, results, and what it refuses."""
+"""``fit`` as a whole: results, seeds, and what it refuses."""
 
 from __future__ import annotations
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
 from engine_helpers import counting_method
 
 import fsjax
-from fsjax.engine import loop
-from fsjax.engine.seeds import choose_seed_axis, padded_seeds, train_seeds
-from fsjax.engine.train import init_states
 from fsjax.errors import ConfigError, DataError, NonFiniteLossError
-from fsjax.method import Spec
 
 METHOD = fsjax.methods.ip_cae(5, hidden=(8,), embedding_dim=6)
+OPTIONS = dict(num_epochs=5, batch_size=16)
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
-@pytest.mark.parametrize("drop_last", [True, False])
-def test_every_row_is_visited_once_an_epoch(shuffle: bool, drop_last: bool) -> None:
-    n, epochs, size = 23, 3, 5
-    method = counting_method()
-    spec = Spec(4, 2, "classification", n, size, epochs, shuffle, drop_last)
-    states = init_states(method, spec, [0], np.ones((1, 4), bool))
-    x = np.zeros((n, 4), np.float32)
-    x[:, 0] = np.arange(n)
-    y = np.zeros(n, np.int32)
-    rows = (x, y, np.ones(n, np.float32), x[:3], y[:3], x[:0], y[:0])
-    arrays = loop.Arrays(*map(jnp.asarray, rows))
-    states, _ = train_seeds(method, "map", False, states, arrays, jnp.int32(epochs))
-    rows = np.asarray(states.extra["rows"][0])
-    steps = n // size if drop_last else -(-n // size)
-    assert spec.steps_per_epoch == steps
-    assert float(states.extra["steps"][0]) == steps * epochs
-    assert int(states.step[0]) == steps * epochs
-    if not drop_last:
-        assert (rows == epochs).all()
-    else:
-        assert rows.sum() == steps * size * epochs
-        assert rows.max() == epochs
-        assert shuffle or (rows[steps * size :] == 0).all()
+@pytest.fixture(scope="module")
+def three(data) -> fsjax.FitResult:
+    """Three seeds, one after another."""
+    return fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis="map", **OPTIONS)
 
 
-def test_result(data) -> None:
-    result = fsjax.fit(METHOD, data, seeds=(4, 9), num_epochs=6, batch_size=16)
-    chex.assert_shape(result.selected, (2, 5))
-    chex.assert_shape(result.scores, (2, 11))
-    chex.assert_shape(result.history["valid/loss"], (2, 6))
-    assert result.seeds == (4, 9)
+@pytest.fixture(scope="module")
+def result(data) -> fsjax.FitResult:
+    return fsjax.fit(METHOD, data, seeds=(0, 9, 2), num_epochs=40, batch_size=16)
+
+
+def test_shapes_and_metrics_of_a_result(data, result: fsjax.FitResult) -> None:
+    chex.assert_shape(result.selected, (3, 5))
+    chex.assert_shape((result.scores, result.ranking), (3, 11))
+    chex.assert_shape(result.history["valid/loss"], (3, 40))
+    assert result.seeds == (0, 9, 2) and result.gates is None
     for row in result.selected:
         assert len(set(row.tolist())) == 5
     assert result.selection_frequency.sum() == pytest.approx(5)
@@ -69,8 +49,17 @@ def test_result(data) -> None:
         result.predict(x[:, :4])
 
 
-def test_best_snapshot_has_the_lowest_validation_loss(data) -> None:
-    result = fsjax.fit(METHOD, data, seeds=(0, 1, 2), num_epochs=40, batch_size=16)
+def test_picks_come_first_and_no_optimiser_is_left(result: fsjax.FitResult) -> None:
+    logits = jax.vmap(lambda state: METHOD.select(state).picks)(result.states)
+    for ranking, picks, scores in zip(result.ranking, logits, result.scores, strict=True):
+        own = sorted(set(np.asarray(picks).tolist()), key=lambda column: -scores[column])
+        assert ranking[: len(own)].tolist() == own
+        assert sorted(ranking.tolist()) == list(range(11))
+    np.testing.assert_array_equal(result.select(7), result.ranking[:, :7])
+    assert not jax.tree.leaves((result.states.opt_state, result.states.best.params))
+
+
+def test_best_snapshot_has_the_lowest_validation_loss(data, result: fsjax.FitResult) -> None:
     losses = result.history["valid/loss"]
     chex.assert_trees_all_equal(result.best_epoch, losses.argmin(axis=1) + 1)
     # It is the state that is evaluated, not the last one: its loss is found again.
@@ -83,55 +72,31 @@ def test_best_snapshot_has_the_lowest_validation_loss(data) -> None:
     assert not np.allclose(found, losses[:, -1], rtol=1e-4)
 
 
-def test_a_seed_is_the_same_alone_and_among_others(data) -> None:
-    options = dict(num_epochs=5, batch_size=16)
-    together = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis="map", **options)
-    alone = fsjax.fit(METHOD, data, seeds=(2,), seed_axis="map", **options)
-    middle = jax.tree.map(lambda leaf: leaf[1:2], together.states)
+def test_a_seed_is_the_same_alone_and_among_others(data, three: fsjax.FitResult) -> None:
+    alone = fsjax.fit(METHOD, data, seeds=(2,), seed_axis="map", **OPTIONS)
+    middle = jax.tree.map(lambda leaf: leaf[1:2], three.states)
     chex.assert_trees_all_equal(middle, alone.states)
-    again = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis="map", **options)
-    chex.assert_trees_all_equal(again.states, together.states)
-    assert not np.allclose(together.scores[0], together.scores[1])
+    again = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis="map", **OPTIONS)
+    chex.assert_trees_all_equal(again.states, three.states)
+    assert not np.allclose(three.scores[0], three.scores[1])
 
 
 @pytest.mark.parametrize("axis", ["vmap", "shard"])
-def test_seed_axes_agree(data, axis: str) -> None:
+def test_seed_axes_agree(data, axis: str, three: fsjax.FitResult) -> None:
     # Equal up to the order of sums, which 25 steps of Adam amplify: 1e-3 here.
-    options = dict(seeds=(1, 2, 3), num_epochs=5, batch_size=16)
-    expected = fsjax.fit(METHOD, data, seed_axis="map", **options)
-    found = fsjax.fit(METHOD, data, seed_axis=axis, **options)
-    chex.assert_trees_all_close(found.scores, expected.scores, rtol=1e-3, atol=1e-4)
-    chex.assert_trees_all_close(
-        found.history["train/loss"], expected.history["train/loss"], rtol=1e-3
-    )
+    found = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis=axis, **OPTIONS)
+    chex.assert_trees_all_close(found.scores, three.scores, rtol=1e-3, atol=1e-4)
+    chex.assert_trees_all_close(found.history["train/loss"], three.history["train/loss"], rtol=1e-3)
 
 
-@pytest.mark.parametrize("axis", ["vmap", "map", "shard"])
-def test_a_split_for_each_seed(data, axis: str) -> None:
+def test_a_split_for_each_seed(data) -> None:
     options = dict(num_epochs=4, batch_size=16, split_per_seed=True)
-    result = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis=axis, **options)
-    assert not np.array_equal(result.splits[0].train, result.splits[1].train)
     alone = fsjax.fit(METHOD, data, seeds=(2,), seed_axis="map", **options)
-    chex.assert_trees_all_equal(alone.splits[0].train, result.splits[1].train)
-    chex.assert_trees_all_close(result.scores[1], alone.scores[0], rtol=1e-3, atol=1e-4)
-
-
-def test_choice_of_the_seed_axis() -> None:
-    assert jax.device_count() == 2
-    assert choose_seed_axis("auto", 3) == "shard"
-    assert choose_seed_axis("auto", 1) == "map"
-    assert choose_seed_axis("vmap", 1) == "vmap"
-    assert padded_seeds("shard", 3) == 4
-    assert padded_seeds("map", 3) == 3
-
-
-def test_second_fit_does_not_compile(data) -> None:
-    options = dict(seeds=(1, 2), num_epochs=3, batch_size=16)
-    fsjax.fit(METHOD, data, **options)
-    before = train_seeds._cache_size()
-    result = fsjax.fit(METHOD, (data[0] + 1.0, data[1]), **options | {"seeds": (5, 6)})
-    assert train_seeds._cache_size() == before
-    assert result.cost["compile_seconds"] < 0.5
+    for axis in ("vmap", "map", "shard"):
+        result = fsjax.fit(METHOD, data, seeds=(1, 2, 3), seed_axis=axis, **options)
+        assert not np.array_equal(result.splits[0].train, result.splits[1].train)
+        chex.assert_trees_all_equal(alone.splits[0].train, result.splits[1].train)
+        chex.assert_trees_all_close(result.scores[1], alone.scores[0], rtol=1e-3, atol=1e-4)
 
 
 def test_constant_columns_are_scaled_and_never_preferred(data) -> None:
@@ -172,6 +137,7 @@ def test_progress_is_shown_with_metric_and_time_left(data, capsys) -> None:
     [
         (dict(num_epochs=0), ConfigError, "num_epochs=0; choose a whole number"),
         (dict(batch_size=0), ConfigError, "batch_size=0"),
+        (dict(min_steps_per_epoch=0), ConfigError, "min_steps_per_epoch=0"),
         (dict(seeds=()), ConfigError, "seeds is empty"),
         (dict(seeds=(1, 1)), ConfigError, "repeats a seed"),
         (dict(seeds=("a",)), ConfigError, "a seed=.a."),
@@ -234,9 +200,8 @@ def test_what_is_no_method_or_no_data_is_named(data) -> None:
         ({"noise_std": None}, "noise_std=None; choose 0"),
         ({"shuffle": "no"}, "shuffle='no'; choose True or False"),
         ({"checkpoint_dir": 3}, "checkpoint_dir=3; give a folder, or None"),
-        ({"before_training": 3}, "before_training=3; give a function"),
         ({"sample_weight": "balanced"}, "sample_weight='balanced'; give a number"),
-        ({"num_features": "2"}, "num_features='2' but the method was made for 5"),
+        ({"num_features": "2"}, "num_features='2'"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -245,59 +210,69 @@ def test_options_of_another_type_are_named(data, changes: dict, message: str) ->
         fsjax.fit(METHOD, data, **changes)
 
 
-def test_checkpoints_of_another_run_are_refused(data, tmp_path) -> None:
-    options = dict(num_epochs=2, batch_size=16, checkpoint_dir=tmp_path)
-    fsjax.fit(METHOD, data, seeds=(0,), **options)
-    with pytest.raises(ConfigError, match="checkpoints of another run .*seeds"):
-        fsjax.fit(METHOD, data, seeds=(1,), **options)
-    other = fsjax.methods.ip_cae(5, hidden=(8,), embedding_dim=6, learning_rate=0.1)
-    with pytest.raises(ConfigError, match="learning_rate '0.001' there, '0.1' here"):
-        fsjax.fit(other, data, seeds=(0,), **options)
-    with pytest.raises(ConfigError, match="data_crc32"):
-        fsjax.fit(METHOD, (data[0] ** 3, data[1]), seeds=(0,), **options)
-    # The finished run is read again without training.
-    again = fsjax.fit(METHOD, data, seeds=(0,), **options)
-    assert again.cost["trained_epochs"] == 0
-
-
 def test_text_labels() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 4))
     y = np.array(["no", "yes"])[(x[:, 1] > 0).astype(int)]
-    result = fsjax.fit(fsjax.methods.ip_cae(1, hidden=(8,)), (x, y), num_epochs=40, batch_size=16)
-    assert result.selected.tolist() == [[1]]
+    method = fsjax.methods.ip_cae(1, hidden=(8,), learning_rate=0.03)
+    result = fsjax.fit(method, (x, y), seeds=(0, 1, 2), num_epochs=40, batch_size=16)
+    assert result.selected.tolist() == [[1]] * 3
 
 
-def test_a_run_continues_on_another_seed_axis(data, tmp_path, monkeypatch) -> None:
-    # Three seeds are four on two devices; the checkpoint must not know.
-    options = dict(seeds=(1, 2, 3), num_epochs=4, batch_size=16, checkpoint_every=2)
-    whole = fsjax.fit(METHOD, data, seed_axis="map", **options)
-    saved = fsjax.engine.checkpoint.Checkpoints.save
-
-    def save_then_die(self, epoch, states, history) -> None:
-        saved(self, epoch, states, history)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fsjax.engine.checkpoint.Checkpoints, "save", save_then_die)
-        with pytest.raises(KeyboardInterrupt):
-            fsjax.fit(METHOD, data, seed_axis="shard", checkpoint_dir=tmp_path, **options)
-    resumed = fsjax.fit(METHOD, data, seed_axis="map", checkpoint_dir=tmp_path, **options)
-    assert resumed.cost["trained_epochs"] == 2
-    chex.assert_trees_all_close(resumed.scores, whole.scores, rtol=1e-3, atol=1e-4)
+def test_several_targets() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 5))
+    options = dict(task="regression", num_features=2, num_epochs=2, split="random")
+    result = fsjax.fit(fsjax.methods.dense(hidden=(4,)), (x, x[:, :2] + 1.0), **options)
+    chex.assert_shape(result.predict(x), (1, 30, 2))
+    assert np.isfinite(result.metrics["r2"]).all()
 
 
 def test_the_task_is_that_of_the_method(data) -> None:
+    counting = counting_method()._replace(after_step=lambda state, *_: state)
     for tasks, expected in (
         (("reconstruction",), "reconstruction"),
         (("classification", "reconstruction"), "classification"),
     ):
-        method = counting_method()._replace(tasks=tasks, after_step=lambda state, *_: state)
-        result = fsjax.fit(method, data, num_epochs=1)
-        assert result.task == expected
+        method = counting._replace(about=counting.about._replace(tasks=tasks))
+        assert fsjax.plan(method, data, num_epochs=1).spec.task == expected
+    with pytest.raises(ConfigError, match="counting is for the task reconstruction, not for class"):
+        about = counting.about._replace(tasks=("reconstruction",))
+        fsjax.plan(counting._replace(about=about), data, task="classification")
 
 
-def test_settings_of_jax_come_too_late() -> None:
-    assert fsjax.use_cpu_devices(2) == 2
-    with pytest.raises(ConfigError, match="too late"):
-        fsjax.use_cpu_devices(3)
+def test_several_sizes_of_a_ranking_share_one_fit(data, monkeypatch) -> None:
+    calls, train = [], fsjax.Plan.train
+
+    def counted(plan: fsjax.Plan, **given) -> object:
+        calls.append(given)
+        return train(plan, **given)
+
+    monkeypatch.setattr(fsjax.Plan, "train", counted)
+    method = fsjax.methods.static_sparse(hidden=(8,), epsilon=2)
+    results = fsjax.fit_sizes(method, data, (4, 2), num_epochs=2)
+    assert list(results) == [4, 2] and len(calls) == 1
+    assert results[2].selected.tolist() == results[4].selected[:, :2].tolist()
+    with pytest.raises(ConfigError, match="at least one"):
+        fsjax.fit_sizes(method, data, ())
+    with pytest.raises(ConfigError, match="num_features=12"):
+        fsjax.fit_sizes(method, data, (2, 12), num_epochs=1)
+    with pytest.raises(ConfigError, match="give no num_features"):
+        fsjax.fit_sizes(method, data, (2,), num_features=2)
+    with pytest.raises(ConfigError, match="fit_sizes has no 'num_epoch': did you mean"):
+        fsjax.fit_sizes(method, data, (2,), num_epoch=2)
+
+
+def test_equal_scores_are_warned_of(data) -> None:
+    counting = counting_method()._replace(after_step=lambda state, *_: state)
+    equal = counting._replace(
+        select=lambda state: fsjax.Selection(state.feature_mask * 0.5),
+    )
+    with pytest.warns(UserWarning, match="counting gives all columns the same score.*position"):
+        fsjax.fit(equal, data, num_epochs=1)
+    # Of the columns that may be selected: a constant one has another score here.
+    x = data[0].copy()
+    x[:, 3] = 1.0
+    with pytest.warns(UserWarning, match="the same score"):
+        fsjax.fit(equal, (x, data[1]), num_epochs=1)
+    fsjax.fit(counting, data, num_epochs=1)  # Any warning is an error here.

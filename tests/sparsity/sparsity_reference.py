@@ -1,6 +1,10 @@
-"""What the tests compare with: a stable sort in NumPy."""
+"""What the tests compare with, a stable sort in NumPy; and all rules there are."""
 
 from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 
@@ -16,3 +20,13 @@ def first_of_sort(
     marked = np.zeros(flat.size, bool)
     marked[order[:k]] = True
     return marked.reshape(np.shape(values))
+
+
+def rules_of(module: ModuleType, second: str) -> dict[str, Callable]:
+    """The rules of a module by name: public functions of (layer, second, key)."""
+    return {
+        name: rule
+        for name, rule in inspect.getmembers(module, inspect.isfunction)
+        if tuple(inspect.signature(rule).parameters) == ("layer", second, "key")
+        and not name.startswith("_")
+    }

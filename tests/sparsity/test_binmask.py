@@ -55,9 +55,9 @@ def test_masks_only_what_was_chosen() -> None:
 
     only = sparsity.init_binmask(params.weights, lambda path, leaf: path[0] == "layers_2")
     assert sorted(only.latents) == ["layers_2/bias", "layers_2/kernel"]
-    with pytest.raises(ConfigError, match="chooses none"):
+    with pytest.raises(ConfigError, match="chooses no parameter; there are layers_0/bias"):
         sparsity.init_binmask(params.weights, lambda path, leaf: False)
-    with pytest.raises(ConfigError, match="at least 0"):
+    with pytest.raises(ConfigError, match="initial=-0.1; choose a value from 0"):
         sparsity.init_binmask(params.weights, initial=-0.1)
 
 

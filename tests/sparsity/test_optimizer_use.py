@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from sparsity_reference import first_of_sort
+from sparsity_reference import first_of_sort, rules_of
 from sparsity_trees import (
     SMALL,
     START,
@@ -21,7 +21,7 @@ from sparsity_trees import (
 from fsjax import sparsity
 from fsjax.errors import ConfigError
 from fsjax.sparsity import drop, grow
-from fsjax.sparsity.optimizer import NEEDS
+from fsjax.sparsity.topology import needs_of
 
 
 def test_snip_keeps_the_largest_products_of_every_layer_and_starts_from_them() -> None:
@@ -66,7 +66,7 @@ def test_bad_masks_are_refused() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"density": 1.5}, "density=1.5.*at most 1"),
+        ({"density": 1.5}, "density=1.5.*above 0 to 1"),
         ({"density": 0.0}, "density=0.0.*above 0"),
         ({"epsilon": -1}, "epsilon=-1.*above 0"),
         ({}, "one of the two"),
@@ -75,7 +75,7 @@ def test_bad_masks_are_refused() -> None:
         ({"density": 0.1, "fraction": 1.2}, "fraction=1.2.*0 to 1"),
         ({"density": 0.1, "every": 0}, "every=0.*at least 1"),
         ({"density": 0.1, "end_step": 2.5}, "end_step=2.5.*whole"),
-        ({"density": 0.1, "drop": drop.magnitude}, "give both or none"),
+        ({"density": 0.1, "grow": grow.random}, "a grow rule needs a drop rule"),
     ],
 )
 def test_bad_recipes_are_refused(values: dict[str, Any], message: str) -> None:
@@ -110,22 +110,46 @@ def test_bad_use_is_refused_with_advice() -> None:
         matrices.update(params, matrices.init(params), params, importance=given)
 
 
-def test_the_table_of_what_rules_need_is_complete() -> None:
+def test_rules_say_what_they_need() -> None:
     weight = jnp.ones((2, 2))
-    full = sparsity.Layer(weight, weight > 0, weight, weight, weight, jnp.array(False))
-    for module, third in ((drop, jnp.float32(0.5)), (grow, weight > 0)):
-        for name, rule in vars(module).items():
-            if getattr(rule, "__module__", None) != module.__name__ or name in (
-                "switched",
-                "_count",
-            ):
-                continue
-            if name.startswith("_"):
-                continue
-            for what in ("similarity", "importance"):
-                try:
-                    jax.eval_shape(rule, full._replace(**{what: None}), third, jax.random.key(0))
-                except (TypeError, AttributeError):
-                    assert NEEDS[rule] == what
-                else:
-                    assert NEEDS.get(rule) != what
+    optional = ("gradient", "similarity", "importance")
+    full = sparsity.Layer(weight, weight > 0, 0, weight, weight, weight, jnp.array(False))
+    rules = [(rule, jnp.float32(0.5)) for rule in rules_of(drop, "fraction").values()]
+    rules += [(rule, weight > 0) for rule in rules_of(grow, "dropped").values()]
+    rules.append((grow.switched(grow.similar, grow.gradient), weight > 0))
+    assert len(rules) == 13
+    for rule, second in rules:
+        missed = set()
+        for field in optional:
+            try:
+                jax.eval_shape(rule, full._replace(**{field: None}), second, jax.random.key(0))
+            except (TypeError, AttributeError):
+                missed.add(field)
+        assert needs_of(rule) == missed, rule
+
+
+def test_a_rule_of_ones_own_says_what_it_needs() -> None:
+    @sparsity.needs("importance")
+    def by_importance(layer: sparsity.Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
+        return grow.random(layer, dropped, key)
+
+    recipe = sparsity.Recipe(density=0.3, drop=drop.magnitude, grow=by_importance)
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
+    with pytest.raises(ConfigError, match="by_importance needs importance of dense/kernel"):
+        tx.update(SMALL, tx.init(SMALL), SMALL)
+
+
+def test_without_a_grow_rule_the_optimizer_prunes() -> None:
+    recipe = sparsity.Recipe(density=0.5, drop=drop.magnitude, fraction=0.5, every=1)
+    tx = sparsity.sparse(optax.adam(0.1), recipe, jax.random.key(0))
+    params, state, counts = SMALL, tx.init(SMALL), []
+    params = sparsity.mask_params(params, state)
+    update = jax.jit(tx.update)
+    for step in range(3):
+        updates, state = update(noisy_gradient(params, step), state, params)
+        params = optax.apply_updates(params, updates)
+        mask = np.asarray(state.masks["dense"]["kernel"])
+        counts.append(int(mask.sum()))
+        for values in (params, state.inner[0].mu, state.inner[0].nu):
+            assert not np.asarray(values["dense"]["kernel"])[~mask].any()
+    assert counts == [18, 9, 5]

@@ -243,7 +243,7 @@ def test_mistakes_are_named() -> None:
     weights = {"kernel": jnp.ones((2, 2))}
     with pytest.raises(ConfigError, match="initial=0"):
         init_probmask(weights, initial=0)
-    with pytest.raises(ConfigError, match="chooses none of the parameters kernel"):
+    with pytest.raises(ConfigError, match="chooses no parameter; there are kernel"):
         init_probmask(weights, where=lambda *_: False)
     for wrong in ({"learning_rate": 0.0}, {"max_norm": -1.0}):
         with pytest.raises(ConfigError, match=next(iter(wrong))):

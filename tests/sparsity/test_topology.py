@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
-from types import ModuleType
+from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sparsity_reference import first_of_sort
+from sparsity_reference import first_of_sort, rules_of
 
 from fsjax.sparsity import drop, grow, topology
 from fsjax.sparsity.topology import Layer
 
 IN, OUT = 6, 5
 SIZE = IN * OUT
-
-
-def rules_of(module: ModuleType, second: str) -> dict[str, Callable]:
-    """The rules of a module by name: public functions of (layer, second, key)."""
-    return {
-        name: rule
-        for name, rule in inspect.getmembers(module, inspect.isfunction)
-        if tuple(inspect.signature(rule).parameters) == ("layer", second, "key")
-        and not name.startswith("_")
-    }
 
 
 DROP = rules_of(drop, "fraction")
@@ -63,7 +52,7 @@ def cases() -> tuple[Layer, np.ndarray]:
                 values["weight"] = np.where(mask, values["weight"], 0)
                 layers.append(Layer(mask=mask, search=np.array(rng.random() < 0.5), **values))
                 fractions.append(np.float32(fraction))
-    stacked = Layer(*(np.stack(leaves) for leaves in zip(*layers, strict=True)))
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *layers)
     return stacked, np.array(fractions)
 
 
@@ -266,7 +255,7 @@ def test_order_of_neurons_does_not_matter_to_drop(name: str) -> None:
     if name == "per_sign":
         layers = layers._replace(importance=np.ones((CASES, IN, OUT), np.float32))
     found = np.asarray(rule(layers, FRACTIONS, keys(7)))
-    moved = Layer(*(permuted(leaf, ROWS, COLUMNS) for leaf in layers))
+    moved = jax.tree.map(lambda leaf: permuted(leaf, ROWS, COLUMNS), layers)
     np.testing.assert_array_equal(rule(moved, FRACTIONS, keys(7)), permuted(found, ROWS, COLUMNS))
 
 
@@ -283,7 +272,7 @@ def test_order_of_neurons_does_not_matter_to_grow(name: str) -> None:
         layers = layers._replace(importance=importance)
     dropped = dropped_by("random")
     found = np.asarray(rewiring(name)(layers, dropped, keys(8)).mask)
-    moved = Layer(*(permuted(leaf, rows, columns) for leaf in layers))
+    moved = jax.tree.map(lambda leaf: permuted(leaf, rows, columns), layers)
     again = rewiring(name)(moved, permuted(dropped, rows, columns), keys(8)).mask
     np.testing.assert_array_equal(again, permuted(found, rows, columns))
 
@@ -314,3 +303,50 @@ def test_convolution_kernels_are_rewired(key: jax.Array) -> None:
         lambda layer, key: topology.rewire(layer, drop.magnitude, grow.gradient, 0.5, key)
     )(layer, key_rewire)
     assert found.mask.shape == shape and int(found.mask.sum()) == int(mask.sum())
+
+
+PARAMS = {
+    f"layer_{number}": {"kernel": jnp.full((3, 4), 1.0 + number), "bias": jnp.ones(4)}
+    for number in range(11)
+}
+FULL = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
+
+
+def change(grow_rule: topology.GrowRule | None, **given: Any) -> topology.Changed:
+    """Half of the connections of every layer go, at random."""
+    layers = {
+        name: layer._replace(**given) for name, layer in topology.layers_of(PARAMS, FULL).items()
+    }
+    zeros = jax.nn.initializers.zeros
+    return topology.change(
+        PARAMS, FULL, layers, drop.random, grow_rule, 0.5, zeros, jax.random.key(0)
+    )
+
+
+def test_without_a_grow_rule_the_counts_fall() -> None:
+    changed = change(None)
+    for name, layer in changed.masks.items():
+        assert int(layer["kernel"].sum()) == 6 and layer["bias"].all()
+        kept, weight = changed.kept[name], changed.params[name]["kernel"]
+        chex.assert_trees_all_equal(kept["kernel"], layer["kernel"])
+        np.testing.assert_array_equal(weight != 0, layer["kernel"])
+        chex.assert_trees_all_equal(changed.params[name]["bias"], PARAMS[name]["bias"])
+    # Each layer draws by itself.
+    assert len({np.asarray(layer["kernel"]).tobytes() for layer in changed.masks.values()}) > 5
+
+
+def test_rules_see_the_number_of_their_layer_and_the_state() -> None:
+    seen = []
+
+    def rule(layer: Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
+        del key
+        seen.append((layer.number, float(layer.weight.max()), layer.state))
+        # The first layer alone grows again.
+        return dropped & (layer.number == 0)
+
+    changed = change(rule, state="of the method")
+    # In the order of the network, not of the words: layer_10 is the last one.
+    assert sorted(seen) == [(i, 1.0 + i, "of the method") for i in range(11)]
+    counts = [int(layer["kernel"].sum()) for layer in changed.masks.values()]
+    assert sorted(counts) == [6] * 10 + [12]
+    assert int(changed.masks["layer_0"]["kernel"].sum()) == 12

@@ -107,9 +107,10 @@ def test_names_of_groups() -> None:
 
 def test_methods_without_groups_say_so() -> None:
     for name, build in fsjax.methods.METHODS.items():
-        if not build().takes_groups:
+        about = build().about
+        if not about.takes_groups:
             with pytest.raises(ConfigError, match=f"{name} chooses single columns"):
-                fsjax.fit(build(), table(), groups=GROUPS, num_features=build().num_features or 1)
+                fsjax.plan(build(), table(), groups=GROUPS, num_features=about.num_features or 1)
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 9))
@@ -152,5 +153,4 @@ def test_proximal_step_is_not_changed_by_padding() -> None:
 )
 def test_groups_that_do_not_fit(groups: tuple, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        fitted_options = {"groups": groups, "num_epochs": 1}
-        fsjax.fit(METHODS["stg"](1), table(), **fitted_options)
+        fsjax.plan(METHODS["stg"](1), table(), groups=groups, num_epochs=1)

@@ -1,0 +1,125 @@
+"""The search for exactly K open gates, on a method whose gates are known."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import fsjax
+from fsjax.arguments import Positive
+from fsjax.data import Split
+from fsjax.engine.search import gate_metrics
+from fsjax.errors import ConfigError
+from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
+from fsjax.methods import METHODS
+
+D = 12
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("known_gates", "careless"):
+        monkeypatch.delitem(METHODS, name, raising=False)
+
+
+def known_gates(*, strength: Positive = 1.0, shrinks: bool = True) -> Method:
+    """Gate d is open by ``1 / (1 + strength d / 4)``; nothing is learnt."""
+
+    def init(key: jax.Array, spec: Spec, data: Batch) -> TrainState:
+        extra = {"threshold": jnp.zeros(()), "place": jnp.arange(D) * 1.0}
+        return create_state(spec, {"bias": jnp.zeros(spec.num_outputs)}, extra=extra)
+
+    def gates(state: TrainState) -> jax.Array:
+        found = 1.0 / (1.0 + strength * state.extra["place"] / 4)
+        return jnp.where(found >= state.extra["threshold"], found, 0.0)
+
+    def close(state: TrainState, threshold: jax.Array) -> TrainState:
+        if not shrinks:
+            return state
+        return state.replace(extra={**state.extra, "threshold": threshold})
+
+    return Method(
+        About("known_gates", gates=True),
+        init=init,
+        select=lambda s: Selection(gates(s), gates=gates(s)),
+        loss=lambda p, s, b, k: (jnp.sum(jnp.square(p["bias"])), {}),
+        optimizer=optax.sgd(0.1),
+        predict=lambda s, x: x[:, :2] * gates(s)[5] + s.params["bias"],
+        keep="last",
+        search=Search("strength", close),
+    )
+
+
+def registered() -> Method:
+    return fsjax.register(estimator="KnownGates")(known_gates)()
+
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(40, D)), np.arange(40) % 2
+
+
+OPTIONS = dict(num_epochs=1, split=Split(np.arange(30), np.arange(0), np.arange(30, 40)))
+
+
+def test_exactly_k_gates_stay_open_in_the_state_that_is_kept() -> None:
+    results = fsjax.fit_sizes(registered(), table(), (3, 6), seeds=(0, 1), **OPTIONS)
+    for k, result in results.items():
+        np.testing.assert_array_equal(result.selected, [list(range(k))] * 2)
+        assert result.metrics["exact_selection"].tolist() == [100.0, 100.0]
+        # Before any is closed all are seen; the network sees those that are left.
+        assert (result.gates > 0).all()
+        strength = result.metrics["strength"][:, None]
+        np.testing.assert_allclose(result.gates, 1 / (1 + strength * np.arange(D) / 4), rtol=1e-5)
+        threshold = result.states.extra["threshold"][:, None]
+        assert ((result.gates >= threshold).sum(axis=1) == k).all()
+        outputs = result.predict(table()[0])
+        assert (outputs == 0).all() == (k <= 5)
+    assert (results[3].metrics["strength"] >= results[6].metrics["strength"]).all()
+    # Each training serves every K.
+    assert results[3].cost["trainings"] == results[6].cost["trainings"]
+
+
+def test_gates_that_close_does_not_close_are_not_exact() -> None:
+    careless = fsjax.register(estimator="KnownGates")(known_gates)(shrinks=False)
+    result = fsjax.fit(careless, table(), num_features=6, **OPTIONS)
+    assert result.metrics["exact_selection"].tolist() == [0.0]
+    assert result.selected.tolist() == [list(range(6))]
+
+
+def test_columns_that_may_not_be_selected_have_closed_gates() -> None:
+    x, y = table()
+    x[:, 1] = 3.0
+    result = fsjax.fit(registered(), (x, y), num_features=3, **OPTIONS)
+    assert result.selected.tolist() == [[0, 2, 3]] and result.gates[0, 1] == 0
+    assert result.metrics["exact_selection"].tolist() == [100.0]
+
+
+@pytest.mark.parametrize("by", ["hand", "replacement", "another parameter"])
+def test_a_search_without_a_traced_argument_is_refused(by: str) -> None:
+    method = known_gates()
+    if by == "replacement":
+        method = registered()._replace(keep="loss")
+    if by == "another parameter":
+
+        def other(*, strength: Positive = 1.0) -> Method:
+            made = known_gates(strength=strength)
+            return made._replace(search=Search("strengt", made.search.close))
+
+        other.__name__ = "known_gates"
+        method = fsjax.register(estimator="KnownGates")(other)()
+    with pytest.raises(ConfigError, match="searches for 'strengt.*no float argument of a regist"):
+        fsjax.plan(method, table(), num_features=3)
+
+
+def test_gate_metrics_count_as_the_paper_does() -> None:
+    gates = np.zeros((2, 100))
+    gates[0, :10], gates[0, 10:40] = 0.5, 1.0
+    gates[1, :30], gates[1, 30:40] = 0.5, 0.99
+    found = gate_metrics(gates)
+    np.testing.assert_allclose(found["undecided_percentage"], [10, 30])
+    np.testing.assert_allclose(found["undecided_open_percentage"], [25, 75])
+    np.testing.assert_allclose(found["mask_converged"], [100, 0])

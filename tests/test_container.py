@@ -1,0 +1,127 @@
+"""Files of a header and arrays: what is written, and what is refused when it is read."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.container import VERSION, read, write
+from fsjax.errors import ConfigError, DataError
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays", "reason"),
+    [
+        ({}, {"a": np.array([object()])}, "'a' has the type object, which needs pickle"),
+        ({}, {"header": np.zeros(2)}, "as 'header'"),
+        ({}, {"file": np.zeros(2)}, "as 'file'"),
+        ({"a": object()}, {}, "cannot be written as JSON"),
+    ],
+)
+def test_what_needs_pickle_is_not_written(
+    header: dict, arrays: dict, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a"
+    path.write_text("older")
+    with pytest.raises(ConfigError, match=reason):
+        write(path, {"kind": "a", **header}, arrays)
+    assert path.read_text() == "older"
+
+
+def _head(**changes: Any) -> np.ndarray:
+    header = {"format": "fsjax", "version": VERSION, "kind": "result", "fsjax": "9.9", **changes}
+    return np.frombuffer(json.dumps(header).encode(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ({"x": np.zeros(2)}, "it has no array 'header'"),
+        ({"header": np.zeros(2)}, "its header is no JSON"),
+        ({"header": np.frombuffer(b"\xff{", np.uint8)}, "its header is no JSON"),
+        ({"header": np.frombuffer(b"[" * 100_000, np.uint8)}, "its header is no JSON"),
+        ({"header": np.frombuffer(b"[1]", np.uint8)}, "another format"),
+        ({"header": _head(format="other")}, "another format"),
+        ({"header": _head(version="1")}, "version is '1'"),
+        ({"header": _head(version=True)}, "version is True"),
+        ({"header": _head(version=1)}, "version 1 .* by fsjax 9.9, .*load it there, or fit again"),
+        ({"header": _head(version=VERSION + 1)}, "version 3 .* by fsjax 9.9; .*install a newer"),
+    ],
+)
+def test_files_of_others_are_refused(entries: dict, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "other.npz"
+    np.savez(path, **entries)
+    with pytest.raises(DataError, match=reason):
+        read(path)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    arrays = {"a": np.arange(6.0).reshape(2, 3), "b/c": np.array(["x", "yz"]), "d": np.array(True)}
+    write(tmp_path / "new" / "a.v1", {"kind": "a", "more": [1, None]}, arrays)
+    header, found = read(tmp_path / "new" / "a.v1")
+    assert header["kind"] == "a" and header["more"] == [1, None]
+    assert (header["version"], header["fsjax"]) == (VERSION, fsjax.__version__)
+    assert found.keys() == arrays.keys()
+    for name, values in arrays.items():
+        assert found[name].dtype == values.dtype
+        np.testing.assert_array_equal(found[name], values)
+    with pytest.raises(ConfigError, match="new is a folder; give the name of a file"):
+        write(tmp_path / "new", {"kind": "a"}, arrays)
+
+
+def test_broken_files_are_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    many = {f"array {i}": rng.normal(size=(20, 30)) for i in range(10)}
+    write(tmp_path / "whole", {"kind": "a"}, many)
+    path, whole = tmp_path / "broken", (tmp_path / "whole").read_bytes()
+
+    def refused(reason: str, content: bytes) -> None:
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=reason):
+            read(path)
+
+    with pytest.raises(DataError, match="cannot be read: No such file"):
+        read(path)
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        read(tmp_path)
+    refused("no npz file", b"")
+    refused("no npz file", b"seed,accuracy\n0,99\n")
+    for length in (10, len(whole) // 2, len(whole) - 1):
+        refused("incomplete", whole[:length])
+    middle = len(whole) // 4
+    refused("cannot be read", whole[:middle] + bytes(50) + whole[middle + 50 :])
+    table = whole.index(b"PK\x01\x02")
+    refused("is broken", whole[:table] + bytes(8) + whole[table + 8 :])
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("header.npy", "no array")
+    with pytest.raises(DataError, match="'header' is no array"):
+        read(path)
+
+
+class _Trap:
+    """Unpickling it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["header", "scores"])
+def test_pickles_are_never_opened(name: str, tmp_path: Path) -> None:
+    sprung, path = tmp_path / "sprung", tmp_path / "trap.npz"
+    np.savez(path, **{"header": _head(), name: np.array([_Trap(sprung)], object)})
+    with np.load(path, allow_pickle=True) as stored:
+        stored[name]
+    assert sprung.exists()
+    sprung.unlink()
+    with pytest.raises(DataError, match=f"'{name}' cannot be read: Object arrays"):
+        read(path)
+    assert not sprung.exists()
