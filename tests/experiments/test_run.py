@@ -23,7 +23,16 @@ from fsjax.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
 #: What the configs share, and the configs of comparisons; all other files are configs of a method.
-SHARED = ("__init__", "common", "rewiring", "gates", "feature_selection", "sparsify", "regularize")
+SHARED = (
+    "__init__",
+    "any",
+    "common",
+    "rewiring",
+    "gates",
+    "feature_selection",
+    "sparsify",
+    "regularize",
+)
 MODULES = {
     path.stem: importlib.import_module(f"configs.{path.stem}")
     for path in sorted((ROOT / "configs").glob("*.py"))
@@ -213,7 +222,7 @@ def test_configs_of_rewiring_networks_are_the_papers_settings() -> None:
 def test_every_config_fits_every_data_set(name: str, quick_run: bool) -> None:
     fields = set(MODULES[name].get_config().to_dict())
     options = set(MODULES[name].get_config().method)
-    tasks = build_method(MODULES[name].get_config()).tasks
+    tasks = build_method(MODULES[name].get_config()).about.tasks
     for data, task in ((data, task) for data in available() for task in tasks):
         words = (data, task, "quick") if quick_run else (task, data)
         config = MODULES[name].get_config(",".join(words))
@@ -332,7 +341,7 @@ def test_mistakes_train_nothing_and_leave_nothing(
         (wast, {"data.noise_std": -1.0}, "noise_std=-1.0"),
         (wast, {"train.best_by": "accuracy"}, "needs classes"),
         (ctre_sim, {"method.density": 0.1}, "epsilon=5.0 and density=0.1; set one of them to 0"),
-        (ctre_sim, {"method.epsilon": 0.0}, "ctre_sim trains a sparse network; give"),
+        (ctre_sim, {"method.epsilon": 0.0}, "the network is sparse; give epsilon or density"),
         (ctre_sim, {"method.grow": "similiar"}, "grow='similiar': did you mean 'similar'"),
         (ctre_seq, {"method.order": "randomfirst"}, "did you mean 'random_first'"),
         (snip, {"train.best_by": "acuracy"}, "did you mean 'accuracy'"),
