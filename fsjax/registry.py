@@ -326,8 +326,8 @@ def get_method(name: str) -> Callable[..., Method]:
         _load_entry_points()
     if name not in METHODS:
         raise ConfigError(
-            f"unknown method {name!r}: {nearest(name, METHODS)}; one of your own is given as "
-            "module:function"
+            f"unknown method {name!r}: {nearest(name, METHODS)} (one of your own is given as "
+            "module:function)"
         )
     return METHODS[name]
 
