@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from configs import any as any_method
 from configs import ctre_seq, ctre_sim, gjsd, ip_cae, quick_selection, snip, wast
 from experiments import cli, compare
 from experiments.launch import build_method, run_experiment
@@ -435,6 +436,57 @@ def test_variants_that_the_comma_has_cut_are_joined() -> None:
     assert compare.label_of(names[0]) == "wast-madelon-quick"
     config = cli.load_config(names[0])
     assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
+
+
+@pytest.mark.parametrize(
+    ("variant", "assignment", "message"),
+    [
+        ("stgg,digits", "", "unknown variant 'stgg': did you mean 'stg'"),
+        ("stg,digit", "", "unknown variant 'digit': did you mean 'digits'"),
+        ("stg,cae", "", "names the methods stg and cae; give one"),
+        ("no_such_file:deep_lasso", "", "there is no module 'no_such_file'"),
+        ("math:sqrt", "", "'math:sqrt' is not registered; put @fsjax.register"),
+        ("quick", "", "config.method.name is empty; name a method in the variant"),
+        ("quick", "method.name=stgg", "unknown method 'stgg': did you mean 'stg'"),
+        ("quick", "method.strength=3", "'method.strength': a method that the variant names has"),
+        ("stg", "method.strenght=3", "did you mean 'method.strength'"),
+        ("stg", "method.strength=-3", "strength=-3.0; choose a value above 0"),
+        ("stg", "method.name=lassonet", "does not fit lassonet.*configs/any.py:lassonet has its"),
+        ("fisher_score", "evaluation.protocols=embedded", "the method predicts nothing; choose"),
+        ("quick", "method.name=fisher_score", "the method predicts nothing; choose 'retrain'"),
+        ("wast,classification", "", "wast is for the task reconstruction"),
+    ],
+)
+def test_mistakes_with_any_method(
+    variant: str, assignment: str, message: str, tmp_path: Path
+) -> None:
+    def launched() -> None:
+        config = any_method.get_config(variant)
+        if assignment:
+            cli.override(config, assignment)
+        run_experiment(config, tmp_path / "run", progress=False)
+
+    with pytest.raises(ConfigError, match=message) as caught:
+        launched()
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_any_method_has_a_config_of_its_own_defaults(name: str) -> None:
+    config = any_method.get_config(f"{name},isolet,quick")
+    assert (config.data.name, len(config.seeds)) == ("isolet", 2)
+    builder = METHODS[name]
+    own = {"num_features": 50} if builder.registration.takes_number else {}
+    assert build_method(config) is builder(**own)
+    assert config.task == builder().about.tasks[0]
+
+
+def test_a_filter_is_judged_by_a_network_on_its_columns(tmp_path: Path) -> None:
+    config = any_method.get_config("fisher_score,quick")
+    config.evaluation.retrain.update(num_epochs=1, hidden=(8,))
+    result = run_experiment(config, tmp_path, progress=False)
+    assert list(result["metrics"]) == ["retrain_accuracy"]
 
 
 def test_overrides_of_fields_that_are_still_empty() -> None:
