@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 import fsjax
 from experiments import timing
-from fsjax.engine.loop import Arrays
-from fsjax.method import Spec
+from fsjax.data import Split
 
 #: The shape at which the published code is timed: COIL-20 with the paper's settings.
 ROWS, BATCH, K, D = 864, 16, 50, 1024
@@ -32,13 +32,20 @@ def training(
 ) -> dict[str, float]:
     """Reconstruction of random data: time per step and seed after compilation, peak memory."""
     options = {"embedding_dim": embedding_dim} if name == "ip_cae" else {}
-    method = getattr(fsjax.methods, name)(K, noise=noise, **options)
-    spec = Spec(columns, columns, "reconstruction", rows, batch, 200, False, True)
-    x = jnp.asarray(np.random.default_rng(0).uniform(size=(rows, columns)), jnp.float32)
-    y = jnp.zeros(rows, jnp.int32)
-    arrays = Arrays(x, y, jnp.ones(rows), x[: rows // 4], y[: rows // 4], x[:0], y[:0])
-    steps = spec.steps_per_epoch * epochs * num_seeds
-    found = timing.training(method, spec, arrays, num_seeds, epochs=epochs, units=steps, axis=axis)
+    valid = rows // 4
+    x = np.random.default_rng(0).uniform(size=(rows + valid, columns))
+    planned = fsjax.plan(
+        getattr(fsjax.methods, name)(K, noise=noise, **options),
+        (x.astype(np.float32), None),
+        seeds=range(num_seeds),
+        task="reconstruction",
+        split=Split(np.arange(rows), rows + np.arange(valid), np.arange(0)),
+        scaling="none",
+        batch_size=batch,
+        num_epochs=epochs,
+        seed_axis=axis,
+    )
+    found = timing.training(planned, planned.spec.steps_per_epoch * epochs * num_seeds)
     return found | {"steps_per_second_all_seeds": 1e3 / found["wall_ms"]}
 
 
@@ -47,12 +54,11 @@ def parts() -> dict[str, float]:
     from fsjax.concrete.random import key_words
     from fsjax.concrete.sampling import select_per_row
     from fsjax.nets import MLP
-    from fsjax.optimizers import adam
 
     keys = jax.random.split(jax.random.key(0), 8)
     logits, x = jax.random.normal(keys[0], (K, D)), jax.random.uniform(keys[1], (BATCH, D))
     kernel, psi = 0.03 * jax.random.normal(keys[2], (D, D)), jax.random.normal(keys[3], (K, D))
-    net, optimizer = MLP(D), adam(1e-3)
+    net, optimizer = MLP(D), optax.adam(1e-3)
     decoder = net.init(keys[4], jnp.zeros((1, K)))["params"]
     z = jax.random.normal(keys[5], (BATCH, K))
     warm, hot = jnp.float32(2.0), jax.random.key(1)

@@ -12,8 +12,7 @@ import optax
 
 import fsjax
 from experiments.timing import looped, training
-from fsjax.engine.loop import Arrays
-from fsjax.method import Spec
+from fsjax.data import Split
 from fsjax.nets import Feedforward
 from fsjax.sparsity import Layer, drop, grow, random_mask, rewire, smallest
 from fsjax.sparsity.coordinates import gather, positions_of, sparse_dot
@@ -32,12 +31,17 @@ RULES = {
 
 def wast(rows: int, columns: int, num_seeds: int) -> dict[str, Any]:
     """Ten epochs of WAST after compilation: seconds per seed, and peak memory."""
-    method = fsjax.methods.wast()
-    spec = Spec(columns, columns, "reconstruction", rows, min(128, rows), 10, best_by="last")
-    x = np.random.default_rng(0).standard_normal((rows, columns), np.float32)
-    y = jnp.zeros(rows, jnp.int32)
-    arrays = Arrays(jnp.asarray(x), y, jnp.ones(rows), x[:0], y[:0], x[:0], y[:0])
-    found = training(method, spec, arrays, num_seeds, epochs=10, units=num_seeds)
+    none = np.arange(0)
+    planned = fsjax.plan(
+        fsjax.methods.wast(),
+        (np.random.default_rng(0).standard_normal((rows, columns), np.float32), None),
+        seeds=range(num_seeds),
+        split=Split(np.arange(rows), none, none),
+        scaling="none",
+        batch_size=128,
+        num_epochs=10,
+    )
+    found = training(planned, num_seeds)
     for name in ("cpu", "wall"):
         found[f"{name}_seconds_per_seed"] = found.pop(f"{name}_ms") / 1e3
     return found

@@ -66,6 +66,8 @@ def override(config: ml_collections.ConfigDict, assignment: str) -> None:
         last = field.rpartition(".")[2]
         same = [name for name in fields if name.rpartition(".")[2] == last]
         hint = f"did you mean {same[0]!r}?" if same else nearest(field, fields)
+        if field.startswith("method.") and list(config.get("method", ())) == ["name"]:
+            hint = "a method that the variant names has its fields, as in configs/any.py:ip_cae"
         raise ConfigError(f"unknown config field {field!r}: {hint}")
     *parents, last = field.split(".")
     holder = functools.reduce(operator.getitem, parents, config)

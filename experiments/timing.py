@@ -8,14 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import fsjax
-from fsjax.engine.loop import Arrays
-from fsjax.engine.seeds import choose_seed_axis, padded_seeds, place_seeds, train_seeds
-from fsjax.engine.train import init_states
-from fsjax.method import Spec
 
 #: Measurements of which the median is reported.
 REPEATS = 3
@@ -45,46 +40,24 @@ def median(found: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.median([one[name] for one in found])) for name in found[0]}
 
 
-def training(
-    method: fsjax.Method,
-    spec: Spec,
-    arrays: Arrays,
-    num_seeds: int,
-    *,
-    epochs: int,
-    units: int,
-    axis: str = "auto",
-) -> dict[str, Any]:
-    """Trains some seeds again and again, after compilation.
+def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
+    """A plan's epochs after compilation, without the initial states and the transfers.
 
     Args:
-      method: what is trained.
-      spec: shapes, and the rows of an epoch.
-      arrays: the rows.
-      num_seeds: trained at once.
-      epochs: of a measurement.
-      units: of work in a measurement, such as steps of all seeds.
-      axis: how the seeds are laid out.
+      planned: what is trained, again and again.
+      units: of work in all epochs of all seeds, such as steps.
 
     Returns:
       ``axis``, ``wall_ms`` and ``cpu_ms`` per unit, ``compile_seconds`` and ``peak_gib``.
     """
-    axis = choose_seed_axis(axis, num_seeds)
-    seeds = list(range(padded_seeds(axis, num_seeds)))
-    masks = np.ones((len(seeds), spec.num_features), bool)
-    states = place_seeds(axis, init_states(method, spec, seeds, masks))
-
-    def run(epochs: int) -> None:
-        nonlocal states
-        states, _ = train_seeds(method, axis, False, states, arrays, jnp.int32(epochs))
-        jax.block_until_ready(states)
-
-    started = time.perf_counter()
-    run(0)
-    compile_seconds = time.perf_counter() - started
-    run(1)
-    found = median([timed(lambda: run(epochs), units) for _ in range(REPEATS)])
-    return {"axis": axis, **found, "compile_seconds": compile_seconds, "peak_gib": peak_gib()}
+    idle = [True] * len(planned.seeds)
+    compile_seconds = planned.train(idle=idle).cost["compile_seconds"]
+    planned.train()
+    whole = median([timed(planned.train, units) for _ in range(REPEATS)])
+    around = median([timed(lambda: planned.train(idle=idle), units) for _ in range(REPEATS)])
+    found = {name: whole[name] - around[name] for name in whole}
+    about = {"compile_seconds": compile_seconds, "peak_gib": peak_gib()}
+    return {"axis": planned.axis, **found, **about}
 
 
 def looped(step: Callable[[Any, jax.Array], Any], start: Any, times: int = 20) -> float:

@@ -208,7 +208,7 @@ def test_options_of_the_tables_are_options_of_the_methods(name):
 
 @pytest.mark.parametrize("name", ["ctre_sim", "ctre_seq", "set", "rigl", "snip", "dense"])
 def test_defaults_of_the_methods_are_those_of_table_2(name):
-    settings = dict(METHODS[name]().settings)
+    settings = dict(METHODS[name]().about.settings)
     (entry,) = published(name, "madelon", "classification", 20, 500, settings).values()
     assert entry["source"] == "CTRE, Table 2"
 

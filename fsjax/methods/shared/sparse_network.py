@@ -99,6 +99,8 @@ def recipe_of(epsilon: float | None, density: float | None, **rules: Any) -> Rec
     """
     if not epsilon and not density:
         raise ConfigError("the network is sparse; give epsilon or density")
+    if epsilon and density:
+        raise ConfigError(f"epsilon={epsilon} and density={density}; set one of them to 0")
     return Recipe(epsilon=epsilon or None, density=density or None, distribution="uniform", **rules)
 
 
