@@ -209,7 +209,7 @@ def dense(**options: Any) -> Method:
 @register(
     estimator="QuickSelection",
     paper="Atashgahi et al., Machine Learning 2022",
-    optimises="the reconstruction of noisy inputs by a sparse network that grows at random",
+    optimises="the reconstruction by a sparse network that grows at random",
     small={"hidden": (6,), "density": 0.4, "form": "coordinates", "learning_rate": 0.03},
     options=SparseOptions,
     num_epochs=100,
