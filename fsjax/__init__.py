@@ -27,7 +27,7 @@ from fsjax.method import (
     create_state,
 )
 from fsjax.persist import load, save
-from fsjax.registry import register
+from fsjax.publish import register
 
 __version__ = "0.1.0"
 

@@ -246,8 +246,6 @@ def register(
         builder.registration = one
         builder.__signature__ = inspect.Signature(list(parameters.values()))
         METHODS[one.name] = builder
-        if not build.__module__.startswith("fsjax.methods"):
-            _publish(builder)
         return builder
 
     return decorate
@@ -300,14 +298,6 @@ def _built(
     method = method._replace(about=method.about._replace(settings=settings, source=None))
     source = Source(structure, tuple(traced.items()), _parts(method))
     return method._replace(about=method.about._replace(source=source))
-
-
-def _publish(builder: Callable[..., Method]) -> None:
-    """Makes the estimator of a method in its own module, where pickle finds it."""
-    from fsjax.estimators.factory import estimator_of  # above this module, and heavy
-
-    made = estimator_of(builder.registration)
-    builder.registration.build.__globals__[made.__name__] = made
 
 
 def get_method(name: str) -> Callable[..., Method]:

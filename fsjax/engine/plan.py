@@ -184,7 +184,7 @@ class Plan:
         if not self.sizes and not about.gates:
             raise ConfigError(f"{about.name} selects any number; give fit(num_features=...)")
         if self.sizes and self.method.search is not None:
-            found = search_strengths(self)
+            found = self._searched(self.method.search.parameter)
             return [
                 self._result(trained, self.choose(trained, one.threshold), k, one)
                 for k, (trained, one) in zip(self.sizes, found, strict=True)
@@ -193,6 +193,13 @@ class Plan:
         chosen = self.choose(trained)
         sizes = self.sizes or (own_number(np.asarray(chosen.gates)),)
         return [self._result(trained, chosen, k, None) for k in sizes]
+
+    def _searched(self, parameter: str) -> list[tuple[Trained, Found]]:
+        def trained(strengths: Sequence[float], **options: Any) -> Trained:
+            return self.train(hyper={parameter: strengths}, **options)
+
+        start = self.hyper[parameter]
+        return search_strengths(len(self.seeds), self.sizes, start, trained, self.gates)
 
     @property
     def usable(self) -> np.ndarray:

@@ -6,8 +6,8 @@ tried serves every other K of the same seed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -15,9 +15,6 @@ import numpy as np
 from fsjax.engine.strengths import HIGHEST, LOWEST, misses, next_strengths, threshold_for
 from fsjax.engine.train import Trained
 from fsjax.method import TrainState
-
-if TYPE_CHECKING:  # the plan searches
-    from fsjax.engine.plan import Plan
 
 #: Most strengths that are tried for one K and seed.
 MAX_STEPS = 12
@@ -90,11 +87,22 @@ class _Training(NamedTuple):
     row: int
 
 
-def search_strengths(plan: Plan, width: int | None = None) -> list[tuple[Trained, Found]]:
-    """Trains until every seed has exactly K open gates, for each K of ``plan.sizes``.
+def search_strengths(
+    num_seeds: int,
+    sizes: Sequence[int],
+    start: float,
+    train: Callable[..., Trained],
+    gates: Callable[[Trained, np.ndarray], np.ndarray],
+    width: int | None = None,
+) -> list[tuple[Trained, Found]]:
+    """Trains until every seed has exactly K open gates, for each K of ``sizes``.
 
     Args:
-      plan: of a method with a ``search``; checkpoints go to a subfolder for every round.
+      num_seeds: S.
+      sizes: numbers of columns.
+      start: the first strength.
+      train: ``(strengths, rows=, idle=, folder=) -> Trained``, see ``Plan.train``.
+      gates: the gates ``(R, D)`` of what was trained, given the seed of each row.
       width: strengths of a seed that are trained at once; by default 1 on a CPU, where they would
         take as long as one after another, and 4 on accelerators.
 
@@ -103,37 +111,28 @@ def search_strengths(plan: Plan, width: int | None = None) -> list[tuple[Trained
       K the nearest is kept.
     """
     width = width or (1 if jax.default_backend() == "cpu" else 4)
-    start = plan.hyper[plan.method.search.parameter]
-    known: list[dict[float, _Training]] = [{} for _ in plan.seeds]
+    known: list[dict[float, _Training]] = [{} for _ in range(num_seeds)]
     rounds: list[Trained] = []
-    while any(wanted := [_wanted(of_seed, plan.sizes, start, width) for of_seed in known]):
-        rounds.append(_train_round(plan, wanted, known, len(rounds), start, width))
-    return [_kept(k, known, rounds, start, width) for k in plan.sizes]
-
-
-def _train_round(
-    plan: Plan,
-    wanted: list[list[float]],
-    known: list[dict[float, _Training]],
-    number: int,
-    start: float,
-    width: int,
-) -> Trained:
-    """Trains each seed with the strengths that it wants, and notes the gates in ``known``."""
-    slots = [(seed, i) for seed in range(len(wanted)) for i in range(width)]
-    strengths = [wanted[seed][i] if i < len(wanted[seed]) else None for seed, i in slots]
-    order = _spread([strength is not None for strength in strengths])
-    trained = plan.train(
-        rows=np.array([slots[i][0] for i in order]),
-        hyper={plan.method.search.parameter: [strengths[i] or start for i in order]},
-        idle=[strengths[i] is None for i in order],
-        folder=f"round_{number:02d}",
-    )
-    gates = plan.gates(trained, np.array([slots[i][0] for i in order]))
-    for row, i in enumerate(order):
-        if strengths[i] is not None:
-            known[slots[i][0]][strengths[i]] = _Training(gates[row], number, row)
-    return trained
+    while any(wanted := [_wanted(of_seed, sizes, start, width) for of_seed in known]):
+        slots = [
+            (seed, strengths[i] if i < len(strengths) else None)
+            for seed, strengths in enumerate(wanted)
+            for i in range(width)
+        ]
+        slots = [slots[i] for i in _spread([strength is not None for _, strength in slots])]
+        rows = np.array([seed for seed, _ in slots])
+        trained = train(
+            [strength or start for _, strength in slots],
+            rows=rows,
+            idle=[strength is None for _, strength in slots],
+            folder=f"round_{len(rounds):02d}",
+        )
+        found = gates(trained, rows)
+        for row, (seed, strength) in enumerate(slots):
+            if strength is not None:
+                known[seed][strength] = _Training(found[row], len(rounds), row)
+        rounds.append(trained)
+    return [_kept(k, known, rounds, start, width) for k in sizes]
 
 
 def _sequence(

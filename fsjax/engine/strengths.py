@@ -81,24 +81,27 @@ def next_strengths(
         return []
     if not tried:
         return [start * FACTOR**step for step in _around(width)]
-    high = min((s for s, gates in tried.items() if not too_many(gates, k)), default=None)
-    low = max(
-        (s for s, gates in tried.items() if too_many(gates, k) and (high is None or s < high)),
-        default=None,
-    )
-    if high is None or low is None:
-        rising = high is None
-        sides = sorted(tried, reverse=rising)
-        # The gates that must change sides for a threshold to fit, and no more: far beyond that, all
-        # gates may close at once and the training not recover.
-        edge = HIGHEST if rising else LOWEST
-        factor = _jump([(s, _count(tried[s], edge)) for s in sides[:2]], k)
-        return [sides[0] * factor ** (step if rising else -step) for step in range(1, width + 1)]
+    high = min((s for s, gates in tried.items() if not too_many(gates, k)), default=math.inf)
+    low = max((s for s, gates in tried.items() if too_many(gates, k) and s < high), default=0.0)
+    if high < math.inf and low > 0.0:
+        return _between(tried, low, high, k, width)
+    rising = high == math.inf
+    sides = sorted(tried, reverse=rising)
+    # The gates that must change sides for a threshold to fit, and no more: far beyond that, all
+    # gates may close at once and the training not recover.
+    edge = HIGHEST if rising else LOWEST
+    factor = _jump([(s, _count(tried[s], edge)) for s in sides[:2]], k)
+    return [sides[0] * factor ** (step if rising else -step) for step in range(1, width + 1)]
+
+
+def _between(
+    tried: Mapping[float, np.ndarray], low: float, high: float, k: int, width: int
+) -> list[float]:
+    """Strengths inside a bracket; none where nothing is left in it."""
     if high / low < CLOSEST:
         return []
-    if width > 1:
-        shares = [step / (width + 1) for step in range(1, width + 1)]
-    else:
+    shares = [step / (width + 1) for step in range(1, width + 1)]
+    if width == 1:
         shares = [_share(tried[low], tried[high], k)]
     return [low * (high / low) ** share for share in shares]
 

@@ -1,19 +1,17 @@
-"""CTRE: sparse networks that grow connections between similar neurons (Atashgahi et al. 2022)."""
+"""CTRE: sparse networks that grow connections between similar neurons (Atashgahi et al. 2022).
+
+Both raise ConfigError for a value outside its range; the score of a column is the sum of the
+absolute weights of its connections.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from fsjax.arguments import STATIC, Count, Fraction, NonNegative, Share
+from fsjax.arguments import STATIC, Count, Fraction, Share
 from fsjax.method import Array, Method, TrainState
-from fsjax.methods.shared.sparse_network import (
-    GROW_INITS,
-    GrowInit,
-    SparseOptions,
-    recipe_of,
-    sparse_network,
-)
+from fsjax.methods.shared.sparse_network import GrowInit, SparseOptions, sparse_network
 from fsjax.registry import register
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
@@ -34,6 +32,9 @@ GROWS = {
 
 Similarity = Literal["cosine", "hebb", "euclidean"]
 
+#: For tables of a dozen columns.
+SMALL = {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03}
+
 
 @register(
     estimator="CTRESim",
@@ -41,7 +42,7 @@ Similarity = Literal["cosine", "hebb", "euclidean"]
     optimises="the loss of a sparse network that grows between similar neurons",
     num_epochs=500,
     batch_size=100,
-    small={"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},
+    small=SMALL,
     options=SparseOptions,
 )
 def ctre_sim(
@@ -52,8 +53,6 @@ def ctre_sim(
     similarity: Similarity = "cosine",
     similarity_fraction: Annotated[Fraction, STATIC] = 1.0,
     grow_init: GrowInit = "uniform",
-    epsilon: Annotated[NonNegative, STATIC] | None = 1.0,
-    density: Annotated[NonNegative, STATIC] | None = None,
     **options: Any,
 ) -> Method:
     """A sparse ReLU network that grows connections between similar neurons (Algorithm 2).
@@ -68,25 +67,16 @@ def ctre_sim(
       similarity: ``cosine`` (eq. 2), ``hebb`` (section 5.3) or ``euclidean`` (eq. 4).
       similarity_fraction: share of the training rows it is computed from, in (0, 1] (Table 7).
       grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
-      epsilon, density: how many connections there are.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
-
-    Returns:
-      The method; its score of a column is the sum of its absolute outgoing weights.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
-    recipe = recipe_of(
-        epsilon,
-        density,
+    return sparse_network(
         drop=DROPS[drop],
         grow=GROWS[grow],
-        fraction=drop_fraction,
-        grow_init=GROW_INITS[grow_init],
-    )
-    return sparse_network(
-        recipe, similarity=similarity, similarity_fraction=similarity_fraction, **options
+        drop_fraction=drop_fraction,
+        grow_init=grow_init,
+        similarity=similarity,
+        similarity_fraction=similarity_fraction,
+        **options,
     )
 
 
@@ -96,7 +86,7 @@ def ctre_sim(
     optimises="the same; grows at random once validation stalls",
     num_epochs=500,
     batch_size=100,
-    small={"hidden": (16, 8), "epsilon": 4.0, "patience": 1},
+    small={**SMALL, "patience": 1},
     options=SparseOptions,
 )
 def ctre_seq(
@@ -107,8 +97,6 @@ def ctre_seq(
     similarity: Similarity = "cosine",
     similarity_fraction: Annotated[Fraction, STATIC] = 1.0,
     grow_init: GrowInit = "uniform",
-    epsilon: Annotated[NonNegative, STATIC] | None = 1.0,
-    density: Annotated[NonNegative, STATIC] | None = None,
     **options: Any,
 ) -> Method:
     """A sparse ReLU network that grows between similar neurons until validation stalls.
@@ -124,26 +112,14 @@ def ctre_seq(
       similarity: ``cosine`` (eq. 2), ``hebb`` (section 5.3) or ``euclidean`` (eq. 4).
       similarity_fraction: share of the training rows it is computed from, in (0, 1].
       grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
-      epsilon, density: how many connections there are.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
-
-    Returns:
-      The method; its score of a column is the sum of its absolute outgoing weights.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     rules = (grow_rules.similar, grow_rules.random)
-    recipe = recipe_of(
-        epsilon,
-        density,
+    return sparse_network(
         drop=drop_rules.magnitude,
         grow=grow_rules.switched(*(rules if order == "similar_first" else rules[::-1])),
-        fraction=drop_fraction,
-        grow_init=GROW_INITS[grow_init],
-    )
-    return sparse_network(
-        recipe,
+        drop_fraction=drop_fraction,
+        grow_init=grow_init,
         similarity=similarity,
         similarity_fraction=similarity_fraction,
         search=_half_way if order == "half" else _stalled(patience),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ from fsjax.method import (
 )
 from fsjax.nets import Feedforward
 from fsjax.nets.feedforward import sparse_activations
-from fsjax.sparsity import Recipe, apply_masks, init_masks, snip_masks
+from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
 from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.sparsity.topology import change, keep_moments, layers_of, needs_of
@@ -91,22 +91,14 @@ class SparseOptions(DenseOptions):
     form: Literal["auto", "dense", "coordinates"] = "auto"
 
 
-def recipe_of(epsilon: float | None, density: float | None, **rules: Any) -> Recipe:
-    """How many connections, and how they change; 0 counts as not given.
-
-    Raises:
-      ConfigError: where neither epsilon nor density is given, or both are.
-    """
-    if not epsilon and not density:
-        raise ConfigError("the network is sparse; give epsilon or density")
-    if epsilon and density:
-        raise ConfigError(f"epsilon={epsilon} and density={density}; set one of them to 0")
-    return Recipe(epsilon=epsilon or None, density=density or None, distribution="uniform", **rules)
-
-
 def sparse_network(
-    recipe: Recipe | None,
     *,
+    drop: DropRule | None = None,
+    grow: GrowRule | None = None,
+    drop_fraction: float = 0.0,
+    grow_init: str = "zeros",
+    epsilon: float | None = None,
+    density: float | None = None,
     hidden: tuple[int, ...],
     learning_rate: float,
     momentum: float,
@@ -119,6 +111,7 @@ def sparse_network(
     similarity: str = "cosine",
     similarity_fraction: float = 1.0,
     search: Callable[[TrainState], Array] | None = None,
+    sparse: bool = True,
     only: tuple[str, ...] = tasks.TASKS,
 ) -> Method:
     """A feedforward network with masks on its weights.
@@ -127,9 +120,11 @@ def sparse_network(
     without momentum; one that is dropped and grown again at once keeps its weight and momentum.
 
     Args:
-      recipe: how many connections there are, and how they change after every epoch but the last;
-        ``None`` for a dense network.
-      hidden, learning_rate, momentum, l2, form: see :class:`SparseOptions`.
+      drop, grow: rules by which the connections change after every epoch but the last; without
+        them they stay.
+      drop_fraction: share of the connections that is dropped.
+      grow_init: starting weights of new connections, a name in :data:`GROW_INITS`.
+      epsilon, density, hidden, learning_rate, momentum, l2, form: see :class:`SparseOptions`.
       activation: of the hidden layers.
       initialisation: of weights and biases.
       input_noise: standard deviation of Gaussian noise on the inputs of each training batch.
@@ -137,14 +132,30 @@ def sparse_network(
       similarity: the similarity that a rule needs, a name in ``SIMILARITIES``.
       similarity_fraction: share of the training rows for it, in (0, 1].
       search: ``(state) -> bool``, what ``Layer.search`` is; once true it stays so.
+      sparse: whether there are masks at all.
       only: the tasks that the method is for; the first is its default.
 
     Returns:
       The method. The score of a column is the sum of the absolute weights of its connections.
+
+    Raises:
+      ConfigError: where neither epsilon nor density is given, or both are.
     """
+    recipe = None
+    if sparse:
+        check_density(epsilon, density)
+        # 0 counts as not given, for command lines that cannot say None.
+        recipe = Recipe(
+            epsilon=epsilon or None,
+            density=density or None,
+            distribution="uniform",
+            drop=drop,
+            grow=grow,
+            fraction=drop_fraction,
+            grow_init=GROW_INITS[grow_init],
+        )
     optimizer = optax.sgd(learning_rate, momentum, nesterov=True)
-    rewires = recipe is not None and recipe.drop is not None
-    needed = needs_of(recipe.drop, recipe.grow) if rewires else set()
+    needed = needs_of(drop, grow)
 
     def network(spec: Spec) -> Feedforward:
         return Feedforward(spec.num_outputs, hidden, activation, initialisation)
@@ -285,7 +296,15 @@ def sparse_network(
         select=select,
         finish=lambda state, data, key: expand(state),
     )
-    return method._replace(after_epoch=after_epoch) if rewires else method
+    return method if drop is None else method._replace(after_epoch=after_epoch)
+
+
+def check_density(epsilon: float | None, density: float | None) -> None:
+    """Raises ConfigError unless exactly one of them says how many connections there are."""
+    if not epsilon and not density:
+        raise ConfigError("the network is sparse; give epsilon or density")
+    if epsilon and density:
+        raise ConfigError(f"epsilon={epsilon} and density={density}; set one of them to 0")
 
 
 def by_coordinates(form: str, density: float) -> bool:

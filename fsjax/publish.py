@@ -1,0 +1,26 @@
+"""``fsjax.register``: registers a method of one's own, and makes its estimator in its module."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from fsjax import registry
+from fsjax.method import Method
+
+
+@functools.wraps(registry.register)
+def register(**facts: Any) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+    decorate = registry.register(**facts)
+
+    def publish(build: Callable[..., Method]) -> Callable[..., Method]:
+        from fsjax.estimators.factory import estimator_of  # heavy, and only needed here
+
+        builder = decorate(build)
+        made = estimator_of(builder.registration)
+        # Where pickle finds it.
+        build.__globals__[made.__name__] = made
+        return builder
+
+    return publish
