@@ -8,13 +8,14 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from fsjax.arguments import NonNegative, check
 from fsjax.data.checks import check_features, check_task, constant_columns, name_some
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import DEFAULT_SEED, Split, make_split
 from fsjax.engine.loop import Arrays, Rows
-from fsjax.errors import ConfigError, DataError, check_whole, is_number
+from fsjax.errors import ConfigError, DataError, check_whole
 
 #: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
 _UNIT = 8
@@ -90,18 +91,13 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     """
     check_features(dataset.X, dataset.feature_names, dataset.name)
     dataset = check_task(dataset, task)
-    noise_std = options.noise_std
-    if not is_number(noise_std) or not 0 <= noise_std < float("inf"):
-        raise ConfigError(f"noise_std={noise_std!r}; choose 0 for no noise, or a value above it")
+    check(NonNegative, noise_std=options.noise_std)
     options = options._replace(sample_weight=_weights(options.sample_weight, dataset))
     split_seeds = [int(s) for s in seeds] if options.split_per_seed else [None] * len(seeds)
     splits = _splits(dataset, task, options, split_seeds)
     parts = _parts(dataset, task, splits, split_seeds, options)
     own = len({id(part.train.x) for part in parts}) > 1
-    recorded = parts if options.record_test else [_without_test(part) for part in parts]
-    arrays = [
-        Arrays(*(_filled(rows) for rows in part[:3])) for part in recorded[: None if own else 1]
-    ]
+    arrays = [_filled(part, options.record_test) for part in (parts if own else parts[:1])]
     return Prepared(
         arrays=jax.tree.map(lambda *leaves: np.stack(leaves), *arrays) if own else arrays[0],
         x_test=tuple(p.test.x for p in parts),
@@ -130,12 +126,10 @@ def filled_rows(x: np.ndarray) -> np.ndarray:
     return np.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1)))
 
 
-def _filled(rows: Rows) -> Rows:
-    return Rows(*map(filled_rows, rows))
-
-
-def _without_test(part: _Part) -> _Part:
-    return part._replace(test=Rows(*(leaf[:0] for leaf in part.test)))
+def _filled(part: _Part, record_test: bool) -> Arrays:
+    """The rows of a part with those that fill up; without test rows unless they are recorded."""
+    test = part.test if record_test else Rows(*(leaf[:0] for leaf in part.test))
+    return Arrays(*(Rows(*map(filled_rows, rows)) for rows in (part.train, part.valid, test)))
 
 
 def check_seeds(seeds: Sequence[int]) -> None:

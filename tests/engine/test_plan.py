@@ -159,7 +159,7 @@ def test_best_epoch_by_auc() -> None:
         (dict(best_by="accuracy", task="reconstruction"), "needs classes, but the task is recons"),
         (dict(valid_fraction=1.0), "valid_fraction=1.0; choose a share"),
         (dict(valid_fraction=-0.1), "valid_fraction=-0.1"),
-        (dict(noise_std=-1.0), "noise_std=-1.0; choose 0 for no noise"),
+        (dict(noise_std=-1.0), "noise_std=-1.0; choose a value from 0"),
         (dict(noise_std=float("inf")), "noise_std=inf"),
         (dict(noise_std=float("nan")), "noise_std=nan"),
     ],
