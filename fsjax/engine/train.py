@@ -163,7 +163,9 @@ class _Training:
         epochs = min(self.epochs, job.spec.num_epochs - self.done, MAX_EPOCHS_PER_CALL)
         if job.checkpoints is not None:
             epochs = min(epochs, to_checkpoint)
-        self.states, recorded = self.program.call(self.states, self.arrays, epochs * self.works)
+        states, recorded = self.program.call(self.states, self.arrays, epochs * self.works)
+        # As they came in: arrays without entries lose their layout on the way.
+        self.states = place_seeds(job.axis, states)
         trained = np.asarray(self.states.epoch)[: self.real] - self.done
         # Fewer than asked for where the seeds are done.
         count = min(max(int(trained.max()), 0), epochs)
@@ -187,8 +189,9 @@ class _Training:
 
 
 def _cost(job: Job, states: TrainState, epochs: int) -> dict[str, float]:
-    first = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (states.params, states.masks))
-    weights = first[0] if job.about.weights is None else job.about.weights(first[0])
-    connections = count_connections(weights, first[1])
+    params, masks = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (states.params, states.masks))
+    # Masks tell the connections in whatever form the weights are held.
+    weights = masks or (params if job.about.weights is None else job.about.weights(params))
+    connections = count_connections(weights, masks)
     flops = training_flops(connections, job.num_rows, epochs, job.about.flops)
     return {"params": connections, "train_flops": flops}
