@@ -48,7 +48,8 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 docs: $(STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir build/site
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env \
+	  --doctree-dir build/doctrees docs build/site
 
 benchmark: $(STAMP)
 	$(BIN)/python -m experiments.benchmark

@@ -13,8 +13,10 @@ import ml_collections
 from ml_collections import config_dict
 
 from configs.common import base_config, method_fields, parse_variant
-from fsjax.errors import ConfigError
+from fsjax.data import available
+from fsjax.errors import ConfigError, nearest
 from fsjax.methods import METHODS, get_method
+from fsjax.tasks import TASKS
 
 #: Runs where no paper says how many.
 SEEDS = (0, 1, 2, 3, 4)
@@ -27,7 +29,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
       ConfigError: for a word that is no method, data set, task or ``quick``.
     """
     words = [word for word in (variant or "").split(",") if word]
-    named = [word for word in words if word in METHODS or ":" in word]
+    named = [word for word in words if _names_a_method(word)]
     if len(named) > 1:
         raise ConfigError(f"the variant names the methods {' and '.join(named)}; give one")
     rest = ",".join(word for word in words if word not in named)
@@ -48,8 +50,27 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     config.train.batch_size = one.batch_size or 1_000_000
     config.train.shuffle, config.train.drop_last = True, False
     config.train.update(one.training)
+    own = () if method.predict is None else ("embedded",)
     if read.task == "reconstruction":
-        config.evaluation.protocols = ("svm", "embedded")
-    elif method.predict is None:
-        config.evaluation.protocols = ("retrain",)
+        config.evaluation.protocols = ("svm", *own)
+    else:
+        config.evaluation.protocols = own or ("retrain",)
     return config
+
+
+def _names_a_method(word: str) -> bool:
+    """Whether this is a method, and not another word of a variant.
+
+    Raises:
+      ConfigError: if it is neither.
+    """
+    others = (*available(), *TASKS, "quick")
+    if word in others or ":" in word or word in METHODS:
+        return word not in others
+    try:
+        get_method(word)  # of another package
+    except ConfigError:
+        raise ConfigError(
+            f"unknown variant {word!r}: {nearest(word, (*METHODS, *others))}"
+        ) from None
+    return True

@@ -93,12 +93,13 @@ def train(strength: float, epochs: int = EPOCHS) -> tuple[float, dict[str, float
     return accuracy, sparsity.layer_sparsity(params.latents)
 
 
-def main() -> None:
-    """Prints accuracy and sparsity without and with a price on open masks."""
-    for strength in (0.0, 1e-4):
-        accuracy, closed = train(strength)
+def main() -> dict[float, tuple[float, dict[str, float]]]:
+    """Prints accuracy and sparsity without and with a price on open masks, and returns them."""
+    results = {strength: train(strength) for strength in (0.0, 1e-4)}
+    for strength, (accuracy, closed) in results.items():
         layers = ", ".join(f"{path} {100 * share:.0f} %" for path, share in closed.items())
         print(f"lambda {strength:g}: test accuracy {100 * accuracy:.1f} %; closed: {layers}")
+    return results
 
 
 if __name__ == "__main__":

@@ -31,6 +31,25 @@ _WORKER = flags.DEFINE_string("worker", None, "Runs one measurement and prints i
 _CPU_DEVICES = flags.DEFINE_integer("cpu_devices", 0, "CPU devices of a worker; 0 keeps one.")
 
 
+def measure(name: str, devices: int) -> str:
+    """Runs one case in a process of its own; its values in a line.
+
+    Raises:
+      ConfigError: if the process fails, with the end of what it said.
+    """
+    command = [sys.executable, "-m", "experiments.benchmark", f"--worker={name}"]
+    done = subprocess.run(
+        [*command, f"--cpu_devices={devices}"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise ConfigError(f"{name} failed:\n{done.stderr[-2000:]}")
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    return ", ".join(
+        f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
+        for key, value in found.items()
+    )
+
+
 def main() -> None:
     """Entry point."""
     parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors, benchmark_estimators)
@@ -41,30 +60,18 @@ def main() -> None:
         print(json.dumps(cases[_WORKER.value][0]()))
         return
     groups = list(dict.fromkeys(name.split("/")[0] for name in cases))
-    wanted = _CASES.value or groups
-    for group in wanted:
+    for group in _CASES.value:
         if group not in groups:
             raise ConfigError(f"unknown case {group!r}: {nearest(group, groups)}")
+    wanted = set(_CASES.value or groups)
     if "torch" in wanted and importlib.util.find_spec("torch") is None:
         print("torch: not installed, left out")
-        wanted = [group for group in wanted if group != "torch"]
+        wanted.remove("torch")
     device = jax.devices()[0]
     print(f"device: {device.platform}, {device.device_kind}; jax {jax.__version__}")
     for name, (_, devices) in cases.items():
-        if name.split("/")[0] not in wanted:
-            continue
-        command = [sys.executable, "-m", "experiments.benchmark", f"--worker={name}"]
-        if devices:
-            command.append(f"--cpu_devices={devices}")
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise ConfigError(f"{name} failed:\n{done.stderr[-2000:]}")
-        found = json.loads(done.stdout.strip().splitlines()[-1])
-        shown = ", ".join(
-            f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
-            for key, value in found.items()
-        )
-        print(f"{name}: {shown}", flush=True)
+        if name.split("/")[0] in wanted:
+            print(f"{name}: {measure(name, devices)}", flush=True)
 
 
 if __name__ == "__main__":

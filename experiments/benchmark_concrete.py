@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 import fsjax
-from experiments.timing import REPEATS, median, peak_gib, timed
-from fsjax.engine.loop import Arrays
-from fsjax.engine.seeds import choose_seed_axis, padded_seeds, place_seeds, train_seeds
-from fsjax.engine.train import init_states
-from fsjax.method import Spec
+from experiments import timing
+from fsjax.data import Split
 
 #: The shape at which the published code is timed: COIL-20 with the paper's settings.
 ROWS, BATCH, K, D = 864, 16, 50, 1024
@@ -35,34 +32,21 @@ def training(
 ) -> dict[str, float]:
     """Reconstruction of random data: time per step and seed after compilation, peak memory."""
     options = {"embedding_dim": embedding_dim} if name == "ip_cae" else {}
-    method = getattr(fsjax.methods, name)(K, noise=noise, **options)
-    spec = Spec(columns, columns, "reconstruction", rows, batch, 200, False, True)
-    axis = choose_seed_axis(axis, num_seeds)
-    padded = padded_seeds(axis, num_seeds)
-    masks = np.ones((padded, columns), bool)
-    states = place_seeds(axis, init_states(method, spec, list(range(padded)), masks))
-    x = jnp.asarray(np.random.default_rng(0).uniform(size=(rows, columns)), jnp.float32)
-    y = jnp.zeros(rows, jnp.int32)
-    arrays = Arrays(x, y, jnp.ones(rows), x[: rows // 4], y[: rows // 4], x[:0], y[:0])
-
-    def run(epochs: int) -> None:
-        nonlocal states
-        states, _ = train_seeds(method, axis, False, states, arrays, jnp.int32(epochs))
-        jax.block_until_ready(states)
-
-    started = time.perf_counter()
-    run(0)
-    compile_seconds = time.perf_counter() - started
-    run(1)
-    steps = spec.steps_per_epoch * epochs * num_seeds
-    found = median([timed(lambda: run(epochs), steps) for _ in range(REPEATS)])
-    return {
-        "axis": axis,
-        **found,
-        "steps_per_second_all_seeds": 1e3 / found["wall_ms"],
-        "compile_seconds": compile_seconds,
-        "peak_gib": peak_gib(),
-    }
+    valid = rows // 4
+    x = np.random.default_rng(0).uniform(size=(rows + valid, columns))
+    planned = fsjax.plan(
+        getattr(fsjax.methods, name)(K, noise=noise, **options),
+        (x.astype(np.float32), None),
+        seeds=range(num_seeds),
+        task="reconstruction",
+        split=Split(np.arange(rows), rows + np.arange(valid), np.arange(0)),
+        scaling="none",
+        batch_size=batch,
+        num_epochs=epochs,
+        seed_axis=axis,
+    )
+    found = timing.training(planned, planned.spec.steps_per_epoch * epochs * num_seeds)
+    return found | {"steps_per_second_all_seeds": 1e3 / found["wall_ms"]}
 
 
 def parts() -> dict[str, float]:
@@ -70,12 +54,11 @@ def parts() -> dict[str, float]:
     from fsjax.concrete.random import key_words
     from fsjax.concrete.sampling import select_per_row
     from fsjax.nets import MLP
-    from fsjax.optimizers import adam
 
     keys = jax.random.split(jax.random.key(0), 8)
     logits, x = jax.random.normal(keys[0], (K, D)), jax.random.uniform(keys[1], (BATCH, D))
     kernel, psi = 0.03 * jax.random.normal(keys[2], (D, D)), jax.random.normal(keys[3], (K, D))
-    net, optimizer = MLP(D), adam(1e-3)
+    net, optimizer = MLP(D), optax.adam(1e-3)
     decoder = net.init(keys[4], jnp.zeros((1, K)))["params"]
     z = jax.random.normal(keys[5], (BATCH, K))
     warm, hot = jnp.float32(2.0), jax.random.key(1)
@@ -116,13 +99,7 @@ def parts() -> dict[str, float]:
         "Adam on W": (adam_step, (kernel, optimizer.init(kernel))),
         "decoder forward and backward": (decode, decoder),
     }
-    found = {}
-    for label, (body, start) in bodies.items():
-        run = jax.jit(lambda c, body=body: jax.lax.fori_loop(0, 54, lambda i, c: body(c, i), c))
-        carry = jax.block_until_ready(run(start))
-        times = [timed(lambda run=run, carry=carry: run(carry), 54) for _ in range(REPEATS)]
-        found[label] = median(times)["cpu_ms"]
-    return found
+    return {label: timing.looped(body, start, 54) for label, (body, start) in bodies.items()}
 
 
 def torch_step() -> dict[str, float]:
@@ -153,7 +130,7 @@ def torch_step() -> dict[str, float]:
             optimizer.step()
 
     steps(10)
-    found = median([timed(lambda: steps(50), 50) for _ in range(REPEATS)])
+    found = timing.median([timing.timed(lambda: steps(50), 50) for _ in range(timing.REPEATS)])
     return found | {"threads": torch.get_num_threads()}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +11,8 @@ import numpy as np
 import optax
 
 import fsjax
-from experiments.timing import REPEATS, median, peak_gib, timed
-from fsjax.engine.loop import Arrays
-from fsjax.engine.seeds import choose_seed_axis, place_seeds, train_seeds
-from fsjax.engine.train import init_states
-from fsjax.method import Spec
+from experiments.timing import looped, training
+from fsjax.data import Split
 from fsjax.nets import Feedforward
 from fsjax.sparsity import Layer, drop, grow, random_mask, rewire, smallest
 from fsjax.sparsity.coordinates import gather, positions_of, sparse_dot
@@ -32,44 +28,23 @@ RULES = {
     "WAST": (drop.magnitude_times_importance, grow.important_inputs),
 }
 
-#: Changes that are timed together.
-LOOP = 20
-
 
 def wast(rows: int, columns: int, num_seeds: int) -> dict[str, Any]:
     """Ten epochs of WAST after compilation: seconds per seed, and peak memory."""
-    method = fsjax.methods.wast()
-    spec = Spec(columns, columns, "reconstruction", rows, min(128, rows), 10, best_by="last")
-    axis = choose_seed_axis("auto", num_seeds)
-    masks = np.ones((num_seeds, columns), bool)
-    states = place_seeds(axis, init_states(method, spec, list(range(num_seeds)), masks))
-    x = np.random.default_rng(0).standard_normal((rows, columns), np.float32)
-    y = jnp.zeros(rows, jnp.int32)
-    arrays = Arrays(jnp.asarray(x), y, jnp.ones(rows), x[:0], y[:0], x[:0], y[:0])
-
-    def run(epochs: int) -> None:
-        nonlocal states
-        states, _ = train_seeds(method, axis, False, states, arrays, jnp.int32(epochs))
-        jax.block_until_ready(states)
-
-    started = time.perf_counter()
-    run(0)
-    compile_seconds = time.perf_counter() - started
-    found = median([timed(lambda: run(10), num_seeds) for _ in range(REPEATS)])
-    return {
-        "axis": axis,
-        "cpu_seconds_per_seed": found["cpu_ms"] / 1e3,
-        "wall_seconds_per_seed": found["wall_ms"] / 1e3,
-        "compile_seconds": compile_seconds,
-        "peak_gib": peak_gib(),
-    }
-
-
-def looped(step: Callable[[Any, jax.Array], Any], start: Any) -> dict[str, float]:
-    """Milliseconds of one step in a loop on the device."""
-    run = jax.jit(lambda carry: jax.lax.fori_loop(0, LOOP, lambda i, c: step(c, i), carry))
-    jax.block_until_ready(run(start))
-    return median([timed(lambda: run(start), LOOP) for _ in range(REPEATS)])
+    none = np.arange(0)
+    planned = fsjax.plan(
+        fsjax.methods.wast(),
+        (np.random.default_rng(0).standard_normal((rows, columns), np.float32), None),
+        seeds=range(num_seeds),
+        split=Split(np.arange(rows), none, none),
+        scaling="none",
+        batch_size=128,
+        num_epochs=10,
+    )
+    found = training(planned, num_seeds)
+    for name in ("cpu", "wall"):
+        found[f"{name}_seconds_per_seed"] = found.pop(f"{name}_ms") / 1e3
+    return found
 
 
 def changes(rows: int, columns: int, density: float) -> dict[str, float]:
@@ -95,13 +70,13 @@ def changes(rows: int, columns: int, density: float) -> dict[str, float]:
             done = rewire(layer, *rules, 0.3, jax.random.fold_in(keys[5], i))
             return 0.99 * weight + 0.01 * score, done.mask, jnp.roll(score, 1)
 
-        found[f"{name} cpu_ms"] = looped(change, (weight, mask, about.gradient))["cpu_ms"]
+        found[f"{name} cpu_ms"] = looped(change, (weight, mask, about.gradient))
 
     def by_sorting(carry: tuple, i: jax.Array) -> tuple:
         weight, total = carry
         return 0.99 * weight, total + jnp.sort(jnp.abs(weight).ravel())[i]
 
-    found["one sort of the weights cpu_ms"] = looped(by_sorting, (weight, 0.0))["cpu_ms"]
+    found["one sort of the weights cpu_ms"] = looped(by_sorting, (weight, 0.0))
     found["training step cpu_ms"] = training_step(rows, columns)
     return found
 
@@ -118,7 +93,7 @@ def training_step(columns: int, hidden: int) -> float:
         updates, state = optimizer.update(grads, state)
         return optax.apply_updates(params, updates), state
 
-    return looped(step, (params, optimizer.init(params)))["cpu_ms"]
+    return looped(step, (params, optimizer.init(params)))
 
 
 def forms(rows: int, columns: int, density: float) -> dict[str, float]:
@@ -145,11 +120,11 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
         return step
 
     return {
-        "mask cpu_ms": looped(descend(by_mask), (weight, x))["cpu_ms"],
-        "coordinates cpu_ms": looped(descend(by_coordinates), (gather(weight, where), x))["cpu_ms"],
+        "mask cpu_ms": looped(descend(by_mask), (weight, x)),
+        "coordinates cpu_ms": looped(descend(by_coordinates), (gather(weight, where), x)),
         "positions of the mask cpu_ms": looped(
             lambda c, i: (~c[0], positions_of(c[0], count)), (mask, where)
-        )["cpu_ms"],
+        ),
     }
 
 
@@ -157,8 +132,10 @@ def cosines() -> dict[str, float]:
     """CPU milliseconds of the similarity of two layers of 1000 over 1800 rows."""
     keys = jax.random.split(jax.random.key(0))
     before, after = (jax.random.normal(key, (1800, 1000)) for key in keys)
-    found = looped(lambda c, i: (c[0] * 1.0001, cosine(c[0], after)), (before, before[:1000]))
-    return {"cosine similarity cpu_ms": found["cpu_ms"]}
+    milliseconds = looped(
+        lambda c, i: (c[0] * 1.0001, cosine(c[0], after)), (before, before[:1000])
+    )
+    return {"cosine similarity cpu_ms": milliseconds}
 
 
 def selection(size: int) -> dict[str, float]:
@@ -169,7 +146,7 @@ def selection(size: int) -> dict[str, float]:
         weight, _ = carry
         return 0.99 * weight, smallest(jnp.abs(weight), round(0.06 * size))
 
-    return {"cpu_ms": looped(mark, (weight, weight > 0))["cpu_ms"]}
+    return {"cpu_ms": looped(mark, (weight, weight > 0))}
 
 
 def cases() -> dict[str, tuple[Callable[[], dict], int]]:

@@ -14,7 +14,9 @@ from typing import Any
 import ml_collections
 from absl import app, flags, logging
 from flax.traverse_util import flatten_dict
+from ml_collections import config_flags
 
+import fsjax
 from fsjax.errors import ConfigError, FsjaxError, nearest
 
 #: How the text of a field is read, by its type, and what a text is that cannot be read.
@@ -64,6 +66,8 @@ def override(config: ml_collections.ConfigDict, assignment: str) -> None:
         last = field.rpartition(".")[2]
         same = [name for name in fields if name.rpartition(".")[2] == last]
         hint = f"did you mean {same[0]!r}?" if same else nearest(field, fields)
+        if field.startswith("method.") and list(config.get("method", ())) == ["name"]:
+            hint = "a method that the variant names has its fields, as in configs/any.py:ip_cae"
         raise ConfigError(f"unknown config field {field!r}: {hint}")
     *parents, last = field.split(".")
     holder = functools.reduce(operator.getitem, parents, config)
@@ -118,3 +122,32 @@ def run(main: Callable[[], None]) -> None:
             sys.exit(130)
 
     app.run(guarded, flags_parser=_parse)
+
+
+def run_config(
+    main: Callable[[ml_collections.ConfigDict | None, Path, bool], None],
+    workdir: str,
+    config: str | None = None,
+) -> None:
+    """:func:`run` with what the flags ``--config``, ``--workdir`` and ``--progress`` say.
+
+    Args:
+      main: takes the configuration, the folder for the artifacts, and whether to show progress
+        bars and notes.
+      workdir: an example for the message where it was left out.
+      config: the same; where there is none, it may be left out.
+    """
+    # Here, so that one launcher can be imported beside another.
+    given = config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")
+    folder = flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
+    progress = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
+
+    def checked() -> None:
+        if config:
+            require(given.value, "config", f"--config={config}")
+        require(folder.value, "workdir", f"--workdir={workdir}")
+        fsjax.use_compilation_cache()
+        fsjax.use_cpu_devices()
+        main(given.value, Path(folder.value), progress.value)
+
+    run(checked)

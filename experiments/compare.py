@@ -9,6 +9,7 @@ task are compared: training delay, where test accuracy was recorded in each epoc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def join_variants(parts: Sequence[str]) -> list[str]:
 def label_of(name: str) -> str:
     """The name of a run's folder: ``wast-madelon-quick`` for ``configs/wast.py:madelon,quick``."""
     path, _, variant = name.partition(":")
-    return "-".join([Path(path).stem, *filter(None, variant.split(","))])
+    return "-".join([Path(path).stem, *filter(None, re.split("[,:]", variant))])
 
 
 def recorded_accuracy(workdir: Path) -> np.ndarray | None:

@@ -5,9 +5,9 @@
     python -m experiments.feature_selection --workdir=runs/feature_selection
 
 The first command selects with every method at five sizes, trains the classifier anew on the
-selected columns of every trial, and leaves ``accuracy.csv``, ``searches.csv`` and
-``accuracy.png``; when it is given again it goes on with the methods that are missing. The second,
-without a config, draws all data sets under a folder in one picture and prints their means.
+selected columns of every trial, and leaves ``accuracy.csv`` and ``accuracy.png``; when it is given
+again it goes on with the methods that are missing. The second, without a config, draws all data
+sets under a folder in one picture and prints their means.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from typing import Any
 import ml_collections
 import numpy as np
 import pandas as pd
-from absl import flags
-from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
@@ -66,8 +64,8 @@ def paper_sizes(
     """The five numbers of columns, from what BinMask selects of the first trial."""
     options = fit_options(config, splits[:1]) | {"seeds": config.seeds[:1]}
     method = binmask(search=False, **config.binmask, **config.network)
-    result = fsjax.fit(method, dataset, num_features=1, **options, **config.train)
-    most = int(result.history["train/num_selected"][0, -1])
+    history = fsjax.plan(method, dataset, **options, **config.train).train().history
+    most = int(history["train/num_selected"][0, -1])
     return tuple(size for i in range(5) if (size := most - i * (most // 5)) > 0)
 
 
@@ -107,7 +105,7 @@ def by_ranking(
     splits: list[Split],
     sizes: tuple[int, ...],
 ) -> dict[int, fsjax.FitResult]:
-    """Rankings that need no training; the network beside them gets a single epoch."""
+    """Rankings that need no training; the network beside random columns gets a single epoch."""
     return fsjax.fit_sizes(method, dataset, sizes, num_epochs=1, **fit_options(config, splits))
 
 
@@ -128,7 +126,7 @@ def select(
         "stg": lambda: stg(**{**_stg_network(config), **config.stg}),
     }
     of_rankings = {
-        "fisher_score": lambda: fisher_score(min(sizes)),
+        "fisher_score": fisher_score,
         "random_selection": lambda: random_selection(min(sizes)),
     }
     if name in of_gates:
@@ -284,28 +282,12 @@ def collect(workdir: Path) -> pd.DataFrame:
     return table
 
 
-def define_flags() -> None:
-    """Only for the command itself: other launchers have flags of the same names."""
-    config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")
-    flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
-    flags.DEFINE_bool("progress", True, "Show notes.")
-
-
-def main() -> None:
-    """Entry point."""
-    given = flags.FLAGS
-    cli.require(given.workdir, "workdir", "--workdir=runs/feature_selection/isolet")
-    workdir = Path(given.workdir)
-    if given.config is None:
-        table = collect(workdir)
-    else:
-        fsjax.use_compilation_cache()
-        fsjax.use_cpu_devices()
-        table = run(given.config, workdir, given.progress)
+def main(config: ml_collections.ConfigDict | None, workdir: Path, progress: bool) -> None:
+    """Entry point, with the values of the flags; without a config it draws what is there."""
+    table = collect(workdir) if config is None else run(config, workdir, progress)
     print(summary(table))
     print(f"picture: {workdir / 'accuracy.png'}")
 
 
 if __name__ == "__main__":
-    define_flags()
-    cli.run(main)
+    cli.run_config(main, "runs/feature_selection/isolet")

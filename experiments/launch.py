@@ -56,7 +56,7 @@ def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
         return build(**fields)
     except TypeError as error:
         raise ConfigError(
-            f"config.method does not fit {name}: {error}; configs/any.py has fields for any method"
+            f"config.method does not fit {name}: {error}; configs/any.py:{name} has its fields"
         ) from None
 
 
@@ -153,6 +153,7 @@ def run_experiment(
         noise_std=config.data.noise_std,
         retrain=config.evaluation.retrain,
         task=config.task,
+        predicts=method.predict is not None,
     )
     started = time.perf_counter()
     planned = fsjax.plan(

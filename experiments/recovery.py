@@ -62,14 +62,14 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
 
     Returns:
       By :data:`COLUMNS`; accuracy is that of its network on the rows that were held out of
-      ``mixed`` (empty for autoencoders), and seconds, per seed, are with compilation.
+      ``mixed`` (empty where there is none), and seconds, per seed, are with compilation.
     """
     started = time.process_time()
     estimator = fit(name, mixed, seeds)
     seconds = (time.process_time() - started) / seeds
     rows, good = len(mixed.X) * 3 // 4, len(mixed.informative)
     accuracy = ""
-    if estimator.task != "reconstruction":
+    if hasattr(estimator, "score"):
         accuracy = f"{100 * estimator.score(mixed.X[rows:], mixed.y[rows:]):.1f}"
     alone = found(fit(name, plain, seeds), plain, len(plain.informative))
     values = (

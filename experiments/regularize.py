@@ -19,8 +19,6 @@ import jax.numpy as jnp
 import ml_collections
 import numpy as np
 import pandas as pd
-from absl import flags
-from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
@@ -31,7 +29,6 @@ from fsjax import report
 from fsjax.atomic import write_text
 from fsjax.data import load, make_split
 from fsjax.data.dataset import Dataset
-from fsjax.data.splits import Split
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.methods import binmask, neural_network
 from fsjax.tasks import roc_auc
@@ -74,7 +71,7 @@ def build(name: str, strength: float, network: Mapping[str, Any]) -> fsjax.Metho
     Args:
       name: a key of :data:`LABELS`.
       strength: BinMask's lambda, the weight of the L1 term, the weight decay or the dropout rate.
-      network: options of :class:`fsjax.methods.network.NetworkOptions`.
+      network: options of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Raises:
       ConfigError: for a value outside its range.
@@ -108,48 +105,30 @@ def sweep(config: ml_collections.ConfigDict) -> list[Setting]:
     return found
 
 
-def rows_of(
-    setting: Setting,
-    config: ml_collections.ConfigDict,
-    dataset: Dataset,
-    splits: Sequence[Split],
-    **options: Any,
-) -> list[dict[str, Any]]:
+def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
     """Trains one setting in all trials.
 
     Args:
-      setting: what to train.
-      config: gives the trials, the scaling and the length of the training.
-      dataset: two classes.
-      splits: of each trial.
-      **options: further ones of :func:`fsjax.fit`.
+      setting: what it is.
+      planned: of its method.
 
     Returns:
       A row with :data:`COLUMNS` for each trial: AUCs in [0, 1] and mean weight norms at the epoch
       with the highest validation AUC.
     """
-    result = fsjax.fit(
-        setting.method,
-        dataset,
-        seeds=config.seeds,
-        split=splits,
-        scaling=config.data.scaling,
-        num_features=1,
-        **config.train,
-        **options,
-    )
+    result, dataset = planned.fit()[0], planned.dataset
     outputs = result.predict(dataset.X)
     # Not through probabilities, as those of a network that L2 has all but emptied round alike.
     margins = outputs[..., 1] - outputs[..., 0]
     rows = []
-    for row, (trial, split) in enumerate(zip(config.seeds, splits, strict=True)):
+    for row, (trial, split) in enumerate(zip(result.seeds, result.splits, strict=True)):
         epoch = int(result.best_epoch[row])
         params = jax.tree.map(lambda leaf, row=row: leaf[row], result.states.params)
         rows.append(
             {
                 "method": setting.label,
                 "strength": setting.strength,
-                "trial": int(trial),
+                "trial": trial,
                 "train_auc": auc(margins[row], dataset, split.train),
                 "valid_auc": float(result.history["valid/auc"][row, epoch - 1]),
                 "test_auc": auc(margins[row], dataset, split.test),
@@ -193,18 +172,25 @@ def run(
         make_split(dataset, config.data.split, seed=int(seed), fractions=config.data.fractions)
         for seed in config.seeds
     ]
-
-    def before_training() -> None:
-        # Only once a fit has checked everything, so that a mistake leaves nothing behind.
-        workdir.mkdir(parents=True, exist_ok=True)
-        report.write_config_json(settings(config), workdir / "config.json")
-
-    options = {"progress": progress, "before_training": before_training}
     table = read_table(path)
     for setting in wanted:
         if _is_there(setting, table):
             continue
-        rows = rows_of(setting, config, dataset, splits, **options)
+        planned = fsjax.plan(
+            setting.method,
+            dataset,
+            seeds=config.seeds,
+            split=splits,
+            scaling=config.data.scaling,
+            # Nothing is selected.
+            num_features=dataset.num_features,
+            progress=progress,
+            **config.train,
+        )
+        # Only once everything was checked, so that a mistake leaves nothing behind.
+        workdir.mkdir(parents=True, exist_ok=True)
+        report.write_config_json(settings(config), workdir / "config.json")
+        rows = rows_of(setting, planned)
         table = pd.DataFrame([*table.to_dict("records"), *rows], columns=COLUMNS)
         write_text(path, table.to_csv(index=False))
         if progress:
@@ -249,20 +235,12 @@ def _note(setting: Setting, rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def main(config: ml_collections.ConfigDict | None, workdir: str | None, progress: bool) -> None:
+def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:
     """Entry point, with the values of the flags."""
-    cli.require(config, "config", "--config=configs/regularize.py:ehr_like")
-    cli.require(workdir, "workdir", "--workdir=runs/regularize")
-    fsjax.use_compilation_cache()
-    fsjax.use_cpu_devices()
-    run(config, Path(workdir), progress=progress)
-    print((Path(workdir) / "table.txt").read_text(), end="")
-    print(f"picture: {Path(workdir) / 'regularization.png'}")
+    run(config, workdir, progress=progress)
+    print((workdir / "table.txt").read_text(), end="")
+    print(f"picture: {workdir / 'regularization.png'}")
 
 
 if __name__ == "__main__":
-    # Here, so that the functions above can be imported beside another launcher with such flags.
-    _config = config_flags.DEFINE_config_file("config", help_string="Config file, with variant.")
-    _workdir = flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
-    _progress = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
-    cli.run(lambda: main(_config.value, _workdir.value, _progress.value))
+    cli.run_config(main, "runs/regularize", "configs/regularize.py:ehr_like")

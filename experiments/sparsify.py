@@ -19,12 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import ml_collections
 import numpy as np
 import pandas as pd
-from absl import flags
-from ml_collections import config_flags
 
 import fsjax
 from experiments import cli
@@ -33,13 +30,8 @@ from experiments.launch import check_workdir, load_data, settings
 from experiments.statistics.trials import mean_interval
 from fsjax import report
 from fsjax.atomic import write_text
-from fsjax.engine.checkpoint import Checkpoints
-from fsjax.engine.fit import data_checksum, make_spec
-from fsjax.engine.prepare import Prepared, prepare
-from fsjax.engine.seeds import choose_seed_axis
-from fsjax.engine.train import Trained, train
+from fsjax.engine.train import Trained
 from fsjax.errors import ConfigError
-from fsjax.method import Spec
 from fsjax.methods.binmask import binmask
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.probmask import probmask
@@ -72,19 +64,15 @@ LAYERS = ("network", "method", "strength", "trial", "layer", "sparsity", "size")
 
 
 class Setup(NamedTuple):
-    """What all trainings of the comparison share.
+    """What is trained: nothing yet.
 
     Attributes:
       config: see ``configs/sparsify.py``.
-      prepared: scaled rows, the same for every seed.
-      spec: static facts of a training.
-      methods: ``dense``, ``binmask`` and, where it takes part, ``probmask``.
+      plans: ``dense``, ``binmask`` and, where it takes part, ``probmask``.
     """
 
     config: ml_collections.ConfigDict
-    prepared: Prepared
-    spec: Spec
-    methods: Mapping[str, fsjax.Method]
+    plans: Mapping[str, fsjax.Plan]
 
     @property
     def network(self) -> str:
@@ -96,10 +84,9 @@ class Setting(NamedTuple):
     """One training with all seeds.
 
     Attributes:
-      method: a name in ``Setup.methods``.
+      method: a name in ``Setup.plans``.
       strength: lambda of BinMask, or of the BinMask whose sparsity ProbMask gets; NaN for dense.
-      hyper: values of traced hyperparameters. They do not recompile, so all settings of a method
-        share one program.
+      hyper: values of float arguments, with which all settings of a method share one program.
     """
 
     method: str
@@ -119,8 +106,8 @@ class Tables(NamedTuple):
     layers: pd.DataFrame
 
 
-def set_up(config: ml_collections.ConfigDict) -> Setup:
-    """Loads and checks everything; trains nothing.
+def set_up(config: ml_collections.ConfigDict, workdir: Path, progress: bool = False) -> Setup:
+    """Loads and checks everything; trains nothing, and leaves nothing in the folder.
 
     Raises:
       ConfigError, DataError: for settings and data that do not fit.
@@ -129,34 +116,30 @@ def set_up(config: ml_collections.ConfigDict) -> Setup:
     network = dict(config.network)
     methods = {
         DENSE: neural_network(**network),
-        # The strength is given to each training.
-        BINMASK: binmask(masked="weights", strength=0.0, **config.binmask, **network),
+        # Any strength above 0, in place of which each training gets its own: 0 is another program.
+        BINMASK: binmask(masked="weights", **config.binmask, **network),
     }
     if config.probmask:
         methods[PROBMASK] = probmask(**config.probmask_options, **network)
     dataset = load_data(config)
-    prepared = prepare(
-        dataset,
-        task="classification",
-        num_features=1,
-        seeds=config.seeds,
-        split=config.data.split,
-        scaling=config.data.scaling,
-        valid_fraction=0.0,
-        record_test=True,
-    )
-    spec = make_spec(
-        prepared,
-        dataset,
-        task="classification",
-        batch_size=config.train.batch_size,
-        num_epochs=config.train.num_epochs,
-        best_by="last",
-    )
-    for method in methods.values():
-        # Fails on a network that cannot take these shapes or has no epochs left.
-        jax.eval_shape(lambda method=method: method.init(jax.random.key(0), spec))
-    return Setup(config, prepared, spec, methods)
+    plans = {
+        name: fsjax.plan(
+            method,
+            dataset,
+            seeds=config.seeds,
+            task="classification",
+            split=config.data.split,
+            scaling=config.data.scaling,
+            valid_fraction=0.0,
+            best_by="last",
+            record_test=True,
+            progress=progress,
+            checkpoint_dir=workdir / "checkpoints",
+            **config.train,
+        )
+        for name, method in methods.items()
+    }
+    return Setup(config, plans)
 
 
 def _check_strengths(strengths: Sequence[float]) -> None:
@@ -166,34 +149,14 @@ def _check_strengths(strengths: Sequence[float]) -> None:
         raise ConfigError(f"strengths={tuple(strengths)}; choose values from 0")
 
 
-def train_setting(
-    setup: Setup, setting: Setting, folder: Path | None = None, progress: bool = False
-) -> Trained:
-    """Trains all seeds of a setting, from its newest checkpoint in ``folder`` if there is one.
+def train_setting(setup: Setup, setting: Setting) -> Trained:
+    """Trains all seeds of a setting, from its newest checkpoint if there is one.
 
     Raises:
       NonFiniteLossError: if the training loss leaves the finite numbers.
     """
-    seeds, options = setup.config.seeds, setup.config.train
-    checkpoints = None
-    if folder is not None:
-        identity = {
-            "setting": setting.name,
-            "hyper": dict(setting.hyper),
-            "data_crc32": data_checksum(setup.prepared),
-        }
-        checkpoints = Checkpoints(folder / setting.name, identity)
-    return train(
-        setup.methods[setting.method],
-        setup.spec,
-        seeds,
-        setup.prepared,
-        axis=choose_seed_axis(options.seed_axis, len(seeds)),
-        progress=progress,
-        checkpoints=checkpoints,
-        checkpoint_every=options.checkpoint_every,
-        hyper={name: [value] * len(seeds) for name, value in setting.hyper.items()},
-    )
+    hyper = {name: [value] * len(setup.config.seeds) for name, value in setting.hyper.items()}
+    return setup.plans[setting.method].train(hyper=hyper, folder=setting.name)
 
 
 def layers_of(method: str, params: Any, row: int) -> list[tuple[str, float, int]]:
@@ -229,7 +192,7 @@ def rows_of(setup: Setup, setting: Setting, trained: Trained) -> Tables:
     """The rows of a trained setting, one for each seed and for each of its layers."""
     config, history = setup.config, trained.history
     finetune_epochs = config.network.finetune_epochs
-    before = setup.spec.num_epochs - finetune_epochs - 1
+    before = config.train.num_epochs - finetune_epochs - 1
     # A training that only read its checkpoint tells no time.
     epochs = trained.cost["trained_epochs"] or math.nan
     points, layers = [], []
@@ -287,7 +250,7 @@ def matched(setup: Setup, points: pd.DataFrame) -> list[Setting]:
 
     Left out are strengths that closed all masks or none, where ProbMask has nothing to learn.
     """
-    if PROBMASK not in setup.methods:
+    if PROBMASK not in setup.plans:
         return []
     found = []
     for strength in setup.config.strengths:
@@ -308,7 +271,7 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
         if progress:
             print(f"{workdir} holds this finished run; its results:")
         return json.loads((workdir / "result.json").read_text())
-    setup = set_up(config)
+    setup = set_up(config, workdir, progress)
     workdir.mkdir(parents=True, exist_ok=True)
     report.write_config_json(settings(config), workdir / "config.json")
     tables = read_tables(workdir)
@@ -319,7 +282,7 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
                 continue
             if progress:
                 print(f"{setup.network}: {setting.name} {dict(setting.hyper) or ''}")
-            trained = train_setting(setup, setting, workdir / "checkpoints", progress)
+            trained = train_setting(setup, setting)
             new = rows_of(setup, setting, trained)
             pairs = zip(tables, new, strict=True)
             tables = Tables(*(_joined(old, added) for old, added in pairs))
@@ -425,25 +388,11 @@ def _pair(pair: Sequence[float | None], digits: int = 2, scale: float = 1.0) -> 
     return text if half is None else f"{text} +- {scale * half:.{digits}f}"
 
 
-def define_flags() -> None:
-    """Only for the command itself: other launchers have flags of the same names."""
-    config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")
-    flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
-    flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
-
-
-def main() -> None:
-    """Entry point."""
-    given = flags.FLAGS
-    cli.require(given.config, "config", "--config=configs/sparsify.py:mnist,lenet5")
-    cli.require(given.workdir, "workdir", "--workdir=runs/sparsify/mnist-lenet5")
-    fsjax.use_compilation_cache()
-    fsjax.use_cpu_devices()
-    workdir = Path(given.workdir)
-    print(table_text(run(given.config, workdir, given.progress)))
+def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:
+    """Entry point, with the values of the flags."""
+    print(table_text(run(config, workdir, progress)))
     print(f"pictures: {workdir / 'accuracy_sparsity.png'} and {workdir / 'layer_sparsity.png'}")
 
 
 if __name__ == "__main__":
-    define_flags()
-    cli.run(main)
+    cli.run_config(main, "runs/sparsify/mnist-lenet5", "configs/sparsify.py:mnist,lenet5")

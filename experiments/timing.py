@@ -1,4 +1,4 @@
-"""Time and memory of this process, for the benchmarks."""
+"""Time and memory of this process and of trainings in it, for the benchmarks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import jax
 import numpy as np
+
+import fsjax
 
 #: Measurements of which the median is reported.
 REPEATS = 3
@@ -36,3 +38,30 @@ def timed(run: Callable[[], Any], units: int) -> dict[str, float]:
 def median(found: list[dict[str, float]]) -> dict[str, float]:
     """The median of each value over repeated measurements."""
     return {name: float(np.median([one[name] for one in found])) for name in found[0]}
+
+
+def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
+    """A plan's epochs after compilation, without the initial states and the transfers.
+
+    Args:
+      planned: what is trained, again and again.
+      units: of work in all epochs of all seeds, such as steps.
+
+    Returns:
+      ``axis``, ``wall_ms`` and ``cpu_ms`` per unit, ``compile_seconds`` and ``peak_gib``.
+    """
+    idle = [True] * len(planned.seeds)
+    compile_seconds = planned.train(idle=idle).cost["compile_seconds"]
+    planned.train()
+    whole = median([timed(planned.train, units) for _ in range(REPEATS)])
+    around = median([timed(lambda: planned.train(idle=idle), units) for _ in range(REPEATS)])
+    found = {name: whole[name] - around[name] for name in whole}
+    about = {"compile_seconds": compile_seconds, "peak_gib": peak_gib()}
+    return {"axis": planned.axis, **found, **about}
+
+
+def looped(step: Callable[[Any, jax.Array], Any], start: Any, times: int = 20) -> float:
+    """CPU milliseconds of one step in a loop of so many on the device."""
+    run = jax.jit(lambda carry: jax.lax.fori_loop(0, times, lambda i, c: step(c, i), carry))
+    jax.block_until_ready(run(start))
+    return median([timed(lambda: run(start), times) for _ in range(REPEATS)])["cpu_ms"]

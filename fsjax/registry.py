@@ -214,7 +214,7 @@ def register(
       A decorator. Its function checks the arguments, and returns the same object for equal ones.
 
     Raises:
-      ConfigError: if another method has the name.
+      ConfigError: if another method has the name, or another estimator that of the estimator.
     """
 
     def decorate(build: Callable[..., Method]) -> Callable[..., Method]:
@@ -234,12 +234,7 @@ def register(
             parameters=parameters,
             kinds=kinds,
         )
-        other = METHODS.get(one.name)
-        if other is not None and other.registration.origin != one.origin:
-            raise ConfigError(
-                f"the method name {one.name!r} is taken by {other.registration.origin}; "
-                "choose another one"
-            )
+        _check_names(one)
 
         @functools.wraps(build)
         def builder(*args: Any, **kwargs: Any) -> Method:
@@ -256,6 +251,24 @@ def register(
         return builder
 
     return decorate
+
+
+def _check_names(one: Registration) -> None:
+    """Raises ConfigError for names that something else has; a builder may be registered anew."""
+    for other in (builder.registration for builder in METHODS.values()):
+        for what, name, taken in (
+            ("method", one.name, other.name),
+            ("estimator", one.estimator, other.estimator),
+        ):
+            if name == taken and other.origin != one.origin:
+                raise ConfigError(
+                    f"the {what} name {name!r} is taken by {other.origin}; choose another one"
+                )
+    if not isinstance(one.build.__globals__.get(one.estimator, Registration), type):
+        raise ConfigError(
+            f"the estimator name {one.estimator!r} is taken in {one.build.__module__}; "
+            "choose another one"
+        )
 
 
 def _parameters(
@@ -294,10 +307,7 @@ def _publish(builder: Callable[..., Method]) -> None:
     from fsjax.estimators.factory import estimator_of  # above this module, and heavy
 
     made = estimator_of(builder.registration)
-    names = builder.registration.build.__globals__
-    if not isinstance(names.get(made.__name__, type(made)), type):
-        raise ConfigError(f"{builder.registration.origin}: the name {made.__name__!r} is taken")
-    names[made.__name__] = made
+    builder.registration.build.__globals__[made.__name__] = made
 
 
 def get_method(name: str) -> Callable[..., Method]:
@@ -316,8 +326,8 @@ def get_method(name: str) -> Callable[..., Method]:
         _load_entry_points()
     if name not in METHODS:
         raise ConfigError(
-            f"unknown method {name!r}: {nearest(name, METHODS)}; one of your own is given as "
-            "module:function"
+            f"unknown method {name!r}: {nearest(name, METHODS)} (one of your own is given as "
+            "module:function)"
         )
     return METHODS[name]
 

@@ -37,7 +37,7 @@ ESTIMATORS: dict[str, type[Selector]]
 _METHODS = '''"""Type stub, written by ``python -m fsjax.stubs``."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from fsjax.method import Method
 from fsjax.registry import get_method as get_method
@@ -50,9 +50,10 @@ def stubs() -> dict[Path, str]:
     """The text of every stub, for the library's own methods."""
     ours = {name: one for name, one in METHODS.items() if _is_ours(one)}
     classes = [_class(ESTIMATORS[name]) for name in ours]
+    functions = map(_function, ours.values())
     return {
         HERE / "estimators" / "__init__.pyi": "\n".join([_ESTIMATORS, *classes]),
-        HERE / "methods" / "__init__.pyi": "\n".join([_METHODS, *map(_function, ours.values())]),
+        HERE / "methods" / "__init__.pyi": "\n".join([_METHODS, *functions, ""]),
     }
 
 
@@ -100,7 +101,7 @@ def _function(builder: Callable[..., Any]) -> str:
             lines.append("*")
         lines.append(f"{name}: {type_text(one.kinds[name])} = {_shown(parameter.default)}")
     arguments = "".join(f"    {line},\n" for line in lines)
-    return f"def {one.name}(\n{arguments}) -> Method: ...\n"
+    return f"def {one.name}(\n{arguments}) -> Method: ..."
 
 
 def _shown(default: Any) -> str:

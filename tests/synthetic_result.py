@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fsjax.engine.result import FitResult
+from fsjax.method import Method
 from fsjax.methods import random_selection
 
 
@@ -15,6 +16,13 @@ def curve(rng: np.random.Generator, start: float, end: float, shape: tuple[int, 
     way = 1.0 - np.exp(-4.0 * np.linspace(0.0, 1.0, shape[1]))
     level = start + (end - start) * way
     return (level * (1.0 + 0.04 * rng.standard_normal(shape))).astype(np.float32)
+
+
+def named(name: str, num_features: int = 10, **settings: Any) -> Method:
+    """A method of any name and settings."""
+    method = random_selection(num_features)
+    about = method.about._replace(name=name, settings=tuple(settings.items()))
+    return method._replace(about=about)
 
 
 def make_result(
@@ -48,7 +56,7 @@ def make_result(
     scores = (
         np.exp(-20.0 * (place - 0.5) ** 2) + 0.15 * rng.standard_normal((num_seeds, columns))
     ).astype(np.float32)
-    selected = np.argsort(-scores, axis=1)[:, :num_features]
+    ranking = np.argsort(-scores, axis=1)
     history = {
         "train/loss": curve(rng, 3.0, 0.05, shape),
         "train/unique_percentage": np.clip(curve(rng, 40.0, 99.0, shape), 0, 100),
@@ -66,13 +74,15 @@ def make_result(
     if metrics is None:
         metrics = {**own, "unique_percentage": history["train/unique_percentage"][:, -1]}
     fields: dict[str, Any] = {
-        "method": random_selection(num_features)._replace(name=name),
+        "method": named(name, num_features=num_features),
         "dataset": dataset,
         "task": task,
         "num_features": num_features,
         "seeds": tuple(range(1, num_seeds + 1)),
-        "selected": selected,
+        "selected": ranking[:, :num_features],
+        "ranking": ranking,
         "scores": scores,
+        "gates": None,
         "metrics": metrics,
         "history": history,
         "best_epoch": history["valid/loss"].argmin(axis=1).astype(np.int32) + 1,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import runpy
 from pathlib import Path
 
 import matplotlib
@@ -29,12 +31,27 @@ def test_python_blocks_run(
         exec(compile(above + block[1], str(page), "exec"), names)
 
 
-def test_every_method_has_a_place() -> None:
-    choosing = (DOCS / "choosing.md").read_text()
-    methods = "".join(page.read_text() for page in (DOCS / "methods").glob("*.md"))
-    for name, estimator in fsjax.estimators.ESTIMATORS.items():
-        assert f"| `{estimator.__name__}`" in choosing, name
-        assert f"`fsjax.methods.{name}`" in methods, name
+def test_tables_of_methods_are_those_of_the_registrations() -> None:
+    make_tables = runpy.run_path(str(DOCS / "make_tables.py"))
+    for page, text in make_tables["tables"]().items():
+        assert page.read_text() == text, f"{page.name}: run python docs/make_tables.py"
+
+
+def test_every_example_has_a_page() -> None:
+    gallery = DOCS / "examples"
+    cards = (gallery / "index.md").read_text()
+    for example in (DOCS.parent / "examples").glob("*.py"):
+        assert (gallery / f"{example.stem}.md").is_file(), example.stem
+        assert f":link: {example.stem}\n" in cards, example.stem
+        for kind in ("png", "txt"):  # written by docs/make_examples.py
+            assert (gallery / "output" / f"{example.stem}.{kind}").is_file(), example.stem
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (DOCS / "api" / "fsjax.md").read_text()
+    for name in fsjax.__all__:
+        if not inspect.ismodule(getattr(fsjax, name)):
+            assert re.search(rf":: (fsjax\.)?{name}$", page, flags=re.MULTILINE), name
 
 
 def test_named_files_exist() -> None:

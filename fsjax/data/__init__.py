@@ -1,4 +1,4 @@
-"""Data for neural feature selection: load, check, split and scale a table, all on the host."""
+"""Data for neural feature selection: load, check, split and scale a table. No JAX."""
 
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import (

@@ -44,7 +44,10 @@ class Checkpoints:
         (self.folder / _IDENTITY).write_text(json.dumps(self.identity, indent=2) + "\n")
         older = [e for e in self._epochs() if e != epoch]
         recorded = {f"history/{name}": np.asarray(values) for name, values in history.items()}
-        ocp.save(self._path(epoch), by_path(states, "states/") | recorded, overwrite=True)
+        arrays = by_path(states, "states/") | recorded
+        # Orbax refuses empty ones, which the template has anyway.
+        filled = {name: values for name, values in arrays.items() if values.size}
+        ocp.save(self._path(epoch), filled, overwrite=True)
         for e in older:
             shutil.rmtree(self._path(e), ignore_errors=True)
 

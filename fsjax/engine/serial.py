@@ -27,7 +27,8 @@ def from_paths(like: PyTree, arrays: Mapping[str, np.ndarray], prefix: str = "")
       prefix: of the names.
 
     Raises:
-      DataError: for arrays that are missing, unknown, or of another shape or type.
+      DataError: for arrays that are missing (empty ones may be), unknown, or of another shape or
+        type.
     """
     wanted = _named(like, prefix)
     unknown = [name for name in arrays if name.startswith(prefix) and name not in wanted]
@@ -53,6 +54,8 @@ def _to_host(leaf: Any) -> np.ndarray:
 
 
 def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if name not in arrays and 0 in like.shape:
+        return np.zeros(like.shape, like.dtype)
     if name not in arrays:
         raise DataError(f"the array {name!r} is missing")
     words = jax.eval_shape(jax.random.key_data, like) if _is_key(like) else like

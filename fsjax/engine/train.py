@@ -189,9 +189,9 @@ class _Training:
 
 
 def _cost(job: Job, states: TrainState, epochs: int) -> dict[str, float]:
-    params, masks = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (states.params, states.masks))
-    # Masks tell the connections in whatever form the weights are held.
-    weights = masks or (params if job.about.weights is None else job.about.weights(params))
-    connections = count_connections(weights, masks)
+    first = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (states.params, states.masks))
+    weights = first[0] if job.about.weights is None else job.about.weights(first[0])
+    # Masks tell, whatever the form of the weights that they are over.
+    connections = count_connections(*((weights,) if first[1] == () else (first[1], first[1])))
     flops = training_flops(connections, job.num_rows, epochs, job.about.flops)
     return {"params": connections, "train_flops": flops}

@@ -401,7 +401,7 @@ class Selector(SelectorMixin, BaseEstimator):
         return np.concatenate([X, X_valid]), y, weight
 
     def _number_to_select(self, choices: int) -> int | None:
-        if self.n_features_to_select is None and self._method(None).about.gates:
+        if self.n_features_to_select is None and self._method(1).about.gates:
             return None
         what = "columns" if getattr(self, "groups", None) is None else "groups"
         return number_to_select(self.n_features_to_select, choices, what)

@@ -94,6 +94,7 @@ def check_protocols(
     noise_std: float = 0.0,
     retrain: Mapping[str, Any] = {},
     task: str = "classification",
+    predicts: bool = True,
 ) -> None:
     """Checks what :func:`evaluate` will be given, before anything is trained.
 
@@ -105,10 +106,11 @@ def check_protocols(
       noise_std: noise on the rows that the SVM learns from.
       retrain: options of the retrain protocol.
       task: that of the fit; ``retrain`` regresses where it is ``regression``, and else classifies.
+      predicts: whether the method does.
 
     Raises:
-      ConfigError: for an unknown name, a number of columns outside 1 to D, a negative noise, or
-        an option that cannot be used.
+      ConfigError: for an unknown name, a number of columns outside 1 to D, a negative noise, an
+        option that cannot be used, or ``embedded`` without predictions.
       DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have.
     """
     if isinstance(protocols, str):
@@ -120,6 +122,10 @@ def check_protocols(
             raise ConfigError(
                 f"evaluation.protocols has {protocol!r}: {nearest(protocol, PROTOCOLS)}"
             )
+    if "embedded" in protocols and not predicts:
+        raise ConfigError(
+            "evaluation.protocols has 'embedded', but the method predicts nothing; choose 'retrain'"
+        )
     for k in num_features:
         if check_whole("evaluation.num_features", k) > num_columns:
             raise ConfigError(

@@ -1,7 +1,7 @@
 """Type stub, written by ``python -m fsjax.stubs``."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from fsjax.method import Method
 from fsjax.registry import get_method as get_method

@@ -52,9 +52,9 @@ HALF = 0.5
 @register(
     estimator="BinMask",
     paper="Jia and Rinard, 2023",
-    optimises="the task plus lambda times the number of open binary masks",
+    optimises="the loss plus a price for every open input (or weight)",
     num_epochs=100,
-    small={"num_features": 4, "hidden": (6,), "warmup": 0.0, "search": False},
+    small={"hidden": (6,), "warmup": 0.0},
     options=NetworkOptions,
     **TRAINING,
 )

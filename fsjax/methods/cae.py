@@ -14,9 +14,9 @@ from fsjax.registry import register
 @register(
     estimator="CAE",
     paper="Balın et al., ICML 2019",
-    optimises="the task through K Gumbel-Softmax selectors",
+    optimises="the loss of a network behind K relaxed selectors",
     num_epochs=200,
-    small={"num_features": 4, "hidden": (6,)},
+    small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
     options=ConcreteOptions,
 )
 def cae(

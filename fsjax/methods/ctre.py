@@ -38,10 +38,10 @@ Similarity = Literal["cosine", "hebb", "euclidean"]
 @register(
     estimator="CTRESim",
     paper="Atashgahi et al., Machine Learning 2022",
-    optimises="the task in a sparse network: similarity and random search at once",
+    optimises="the loss of a sparse network that grows between similar neurons",
     num_epochs=500,
     batch_size=100,
-    small={"hidden": (6, 5), "epsilon": 1.5},
+    small={"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},
     options=SparseOptions,
 )
 def ctre_sim(
@@ -93,10 +93,10 @@ def ctre_sim(
 @register(
     estimator="CTRESeq",
     paper="Atashgahi et al., Machine Learning 2022",
-    optimises="the task in a sparse network: similarity first, random search once it stalls",
+    optimises="the same; grows at random once validation stalls",
     num_epochs=500,
     batch_size=100,
-    small={"hidden": (6, 5), "epsilon": 1.5, "patience": 1},
+    small={"hidden": (16, 8), "epsilon": 4.0, "patience": 1},
     options=SparseOptions,
 )
 def ctre_seq(

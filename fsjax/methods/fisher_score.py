@@ -60,7 +60,7 @@ def fisher_scores(x: Array, y: Array, num_classes: int, weight: Array | None = N
 @register(
     estimator="FisherScore",
     paper="Gu et al., UAI 2011",
-    optimises="nothing: variance between the classes over that within them",
+    optimises="nothing: variance between classes over variance within them, column by column",
     small={},
 )
 def fisher_score(

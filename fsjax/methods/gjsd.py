@@ -13,9 +13,9 @@ from fsjax.registry import register
 @register(
     estimator="GJSD",
     paper="Nilsson et al., ICML 2024, 2.5",
-    optimises="CAE's loss less the divergence of the selectors",
+    optimises="the same as CAE, and a reward for selectors that differ",
     num_epochs=200,
-    small={"num_features": 4, "hidden": (6,)},
+    small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
     options=cae,
 )
 def gjsd(

@@ -14,9 +14,9 @@ from fsjax.registry import register
 @register(
     estimator="IPCAE",
     paper="Nilsson et al., ICML 2024",
-    optimises="the task through K Gumbel-Softmax selectors whose logits are a learnt map",
+    optimises="the loss of a network behind K relaxed selectors, whose logits are a learnt map",
     num_epochs=200,
-    small={"num_features": 4, "hidden": (6,), "embedding_dim": 5},
+    small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03, "embedding_dim": 5},
     options=ConcreteOptions,
 )
 def ip_cae(

@@ -44,7 +44,7 @@ _FAR = 1e7
 @register(
     estimator="LassoNet",
     paper="Lemhadri et al., JMLR 2021",
-    optimises="the task plus a penalty on skip weights that grows until K features are left",
+    optimises="the loss plus a penalty on a column's linear weights, which bound its hidden ones",
     num_epochs=50_000,
     batch_size=None,
     training={"shuffle": False},

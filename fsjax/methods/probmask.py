@@ -46,7 +46,7 @@ UNROLLED = 4
 @register(
     estimator="ProbMask",
     paper="Zhou et al., CVPR 2021",
-    optimises="the expected task loss over masks of a bounded expected size",
+    optimises="the expected loss over random masks with a budget",
     num_epochs=30,
     small={"hidden": (6, 5), "density": 0.3, "finetune_epochs": 1, "batch_norm": True},
     options=NetworkOptions,

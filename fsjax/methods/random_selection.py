@@ -13,8 +13,8 @@ from fsjax.registry import register
 @register(
     estimator="RandomSelection",
     paper="control",
-    optimises="the task with K columns drawn at random",
-    small={"num_features": 4, "hidden": (6,)},
+    optimises="the loss of a network behind K columns drawn at random",
+    small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
 )
 def random_selection(
     num_features: Count = 50,

@@ -29,13 +29,13 @@ DROPS = {"magnitude": drop_rules.magnitude, "per_sign": drop_rules.per_sign}
 TRAINING = {"num_epochs": 500, "batch_size": 100}
 
 #: For tables of a dozen columns.
-SMALL = {"hidden": (6, 5), "epsilon": 1.5}
+SMALL = {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03}
 
 
 @register(
     estimator="SET",
     paper="Mocanu et al., Nature Communications 2018",
-    optimises="the task in a sparse network: small weights go, random connections come",
+    optimises="the loss of a sparse network that grows at random",
     small=SMALL,
     options=SparseOptions,
     **TRAINING,
@@ -80,7 +80,7 @@ def set(  # noqa: A001
 @register(
     estimator="RigL",
     paper="Evci et al., ICML 2020",
-    optimises="the task in a sparse network: small weights go, large gradients come",
+    optimises="the loss of a sparse network that grows where the gradient is largest",
     small=SMALL,
     options=SparseOptions,
     **TRAINING,
@@ -125,7 +125,7 @@ def rigl(
 @register(
     estimator="SNIP",
     paper="Lee et al., ICLR 2019",
-    optimises="the task in a network that is pruned once before training",
+    optimises="the loss of a network that was pruned once, before training",
     small=SMALL,
     options=SparseOptions,
     **TRAINING,
@@ -157,8 +157,8 @@ def snip(
 @register(
     estimator="StaticSparse",
     paper="control",
-    optimises="the task in a sparse network whose connections never change",
-    small={"hidden": (6, 5), "density": 0.4, "epsilon": None},
+    optimises="the loss of a network with fixed random connections",
+    small={"hidden": (16, 8), "density": 0.6, "epsilon": None, "learning_rate": 0.03},
     options=SparseOptions,
     **TRAINING,
 )
@@ -186,8 +186,8 @@ def static_sparse(
 @register(
     estimator="Dense",
     paper="control",
-    optimises="the task in the dense network behind the sparse ones",
-    small={"hidden": (6, 5)},
+    optimises="the loss of the dense network behind these",
+    small={"hidden": (16, 8), "learning_rate": 0.03},
     options=DenseOptions,
     **TRAINING,
 )
@@ -209,8 +209,8 @@ def dense(**options: Any) -> Method:
 @register(
     estimator="QuickSelection",
     paper="Atashgahi et al., Machine Learning 2022",
-    optimises="the reconstruction in a sparse denoising autoencoder trained with SET",
-    small={"hidden": (6,), "density": 0.4},
+    optimises="the reconstruction by a sparse network that grows at random",
+    small={"hidden": (6,), "density": 0.4, "form": "coordinates", "learning_rate": 0.03},
     options=SparseOptions,
     num_epochs=100,
     batch_size=128,

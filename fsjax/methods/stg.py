@@ -29,11 +29,11 @@ from fsjax.registry import register
 @register(
     estimator="STG",
     paper="Yamada et al., ICML 2020",
-    optimises="the task plus lambda times the probability that Gaussian gates are open",
+    optimises="the loss plus the probability that noisy gates are open",
     num_epochs=100,
     batch_size=128,
     training={"min_steps_per_epoch": 10},
-    small={"num_features": 4, "hidden": (6,), "search": False},
+    small={"hidden": (6,)},
     options=NetworkOptions,
     without=("finetune_epochs", "finetune_learning_rate"),
 )

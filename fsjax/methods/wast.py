@@ -52,7 +52,7 @@ def important_neurons(layer: Layer, dropped: Array, key: Array) -> Array:
 @register(
     estimator="WAST",
     paper="Sokar et al., NeurIPS 2022",
-    optimises="the reconstruction in a sparse denoising autoencoder with important neurons",
+    optimises="the reconstruction by a sparse network that grows at important neurons",
     num_epochs=10,
     batch_size=128,
     scaling="scalar",

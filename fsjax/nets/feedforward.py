@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 from flax import linen as nn
 
 from fsjax.nets.activations import ACTIVATIONS
+from fsjax.nets.mlp import fan_in_uniform
 from fsjax.sparsity.coordinates import sparse_dot
 
 #: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.
@@ -44,7 +44,7 @@ class Feedforward(nn.Module):
         for number, width in enumerate((*self.hidden, self.num_outputs)):
             kernel_init, bias_init = nn.initializers.glorot_uniform(), nn.initializers.zeros
             if self.initialisation == "fan_in":
-                kernel_init = bias_init = _uniform(1.0 / math.sqrt(values[-1].shape[-1]))
+                kernel_init = bias_init = fan_in_uniform(values[-1].shape[-1])
             layer = nn.Dense(
                 width, kernel_init=kernel_init, bias_init=bias_init, name=f"layer_{number}"
             )
@@ -62,7 +62,7 @@ class Feedforward(nn.Module):
 
 def sparse_activations(
     params: Mapping[str, Mapping[str, jax.Array]],
-    positions: Mapping[str, Mapping[str, jax.Array]],
+    positions: Mapping[str, jax.Array],
     x: jax.Array,
     activation: str,
 ) -> list[jax.Array]:
@@ -70,8 +70,8 @@ def sparse_activations(
 
     Args:
       params: as those of the module, with kernels ``(n,)`` where there are positions.
-      positions: flat positions ``(n,)`` of the weights in their layer ``(I, O)``; of length 0 for
-        arrays that are as they were.
+      positions: flat positions ``(n,)`` of the weights in their layer ``(I, O)``, by layer; others
+        are as they were.
       x: ``(B, D)``.
       activation: of the hidden layers, a name in :data:`ACTIVATIONS`.
 
@@ -83,8 +83,8 @@ def sparse_activations(
     for number in range(len(params)):
         layer = f"layer_{number}"
         kernel, bias = params[layer]["kernel"], params[layer]["bias"]
-        where = positions[layer]["kernel"]
-        if where.size:
+        where = positions.get(layer)
+        if where is not None:
             rows, columns = where // bias.size, where % bias.size
             y = sparse_dot(kernel, rows, columns, values[-1], bias)
         else:
@@ -92,10 +92,3 @@ def sparse_activations(
         y = y + bias[:, None]
         values.append(y if number == len(params) - 1 else ACTIVATIONS[activation](y))
     return [value.T for value in values]
-
-
-def _uniform(bound: float) -> Callable:
-    def init(key: jax.Array, shape: Sequence[int], dtype: jax.typing.DTypeLike) -> jax.Array:
-        return jax.random.uniform(key, shape, dtype, minval=-bound, maxval=bound)
-
-    return init

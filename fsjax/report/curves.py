@@ -171,11 +171,8 @@ def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
     margin = 0.03 * (high - low)
     axes.set_ylim(max(low, panel.bounds[0] - margin), min(high, panel.bounds[1] + margin))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
-    axes.set_xlabel("epoch", fontsize=8)
+    style.finish(axes, xlabel="epoch")
     axes.set_title(panel.label, fontsize=9)
-    axes.tick_params(labelsize=7)
-    axes.grid(alpha=0.25, linewidth=0.5)
-    axes.spines[["top", "right"]].set_visible(False)
     if any(curve.label for curve in panel.curves):
         axes.legend(fontsize=7, frameon=False)
 
@@ -195,11 +192,8 @@ def mean_and_std(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns:
       Two arrays ``(E,)``, NaN in epochs without a finite value.
     """
-    finite = np.isfinite(values)
-    count = np.where(finite.any(axis=0), finite.sum(axis=0), np.nan)
-    mean = np.where(finite, values, 0.0).sum(axis=0) / count
-    deviation = np.where(finite, values - mean, 0.0)
-    return mean, np.sqrt(np.square(deviation).sum(axis=0) / count)
+    finite = np.ma.masked_invalid(values)
+    return finite.mean(axis=0).filled(np.nan), finite.std(axis=0).filled(np.nan)
 
 
 def _curves(

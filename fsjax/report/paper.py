@@ -1,10 +1,17 @@
-"""Published numbers, in our names: what a run should be compared with.
+"""Published numbers: what a run should be compared with.
 
-The numbers are in ``paper_results``, what their names mean here in :mod:`fsjax.report.paper_names`.
+They are in ``paper_results``, a CSV for each paper, in our names and units, each number as printed.
+A row with a ``task`` is what a run may be compared with: where ``num_features`` or ``num_epochs``
+is empty it holds for runs with any number of them, and ``options`` are those in which the method
+differs from :data:`MAIN_RESULTS`. Rows without a task belong to no run: numbers of the text,
+methods that are not here or were trained otherwise, and an error on another scale (IP-CAE, Table
+6). A paper joins with a file, and with an entry in :data:`MAIN_RESULTS` where its tables vary
+options.
 """
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 from collections.abc import Mapping
@@ -14,49 +21,67 @@ from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 from fsjax.errors import ConfigError
-from fsjax.report.paper_names import (
-    DATASETS,
-    PAPERS,
-    PUBLISHED_OPTIONS,
-    SETTING_OPTIONS,
-    TEXT_METHODS,
-    agrees,
-)
 
 #: Metrics that a run has for further K beside its own, as ``svm_accuracy_k25``.
 METRICS_OF_OTHER_K = frozenset({"svm_accuracy"})
 
 
+#: Columns of whole numbers that may be empty.
+COUNTS = ("num_features", "num_epochs", "n_repeats")
+
+
+class Besides(NamedTuple):
+    """Stands for every value of an option but these."""
+
+    values: tuple[Any, ...]
+
+
+#: Our options that the papers' tables vary, at the values of their main results.
+MAIN_RESULTS: dict[str, dict[str, Any]] = {
+    "wast": {
+        # Chosen for each data set, never one of the ends, which are ablations.
+        "sensitivity_weight": Besides((0.0, 1.0)),
+        "accumulate": True,
+        # By importance over all weights (eq. 4) or each sign by itself (the authors' code).
+        "drop": Besides(("magnitude",)),
+        "update": "step",
+    },
+    "ctre_seq": {"similarity": "cosine", "order": "similar_first"},
+    "ctre_sim": {
+        "drop": "magnitude",
+        "grow": "similar_or_random",
+        "similarity": "cosine",
+        "similarity_fraction": 1.0,
+    },
+}
+
+
 class Row(NamedTuple):
-    """One published number in our names.
+    """One published number.
 
     Attributes:
-      method, dataset, task: our names.
+      source: paper and table.
+      method, dataset, task: our names; the task is empty where the number belongs to no run.
       num_features: K; ``None`` where the number holds for every K.
-      num_epochs: of the runs.
-      usual: whether that is the usual number of epochs of the paper for this method.
-      any_length: whether the number stands for runs of another length where there is none.
+      num_epochs: of the runs; ``None`` is the paper's usual number, which stands for any other one.
       options: values that options of the method must have, by our names.
       metric: our name.
-      mean: as printed, in our unit; accuracies in percent.
+      mean: in our unit; accuracies in percent.
       std: standard deviation over the repeats, where it is printed.
       n_repeats: runs behind the mean, where it is told.
-      source: paper and table.
     """
 
+    source: str
     method: str
     dataset: str
     task: str
     num_features: int | None
-    num_epochs: int
-    usual: bool
-    any_length: bool
+    num_epochs: int | None
     options: Mapping[str, Any]
     metric: str
     mean: float
     std: float | None
     n_repeats: int | None
-    source: str
 
 
 def published(
@@ -90,28 +115,26 @@ def published(
       like are for numbers of features other than ``num_features``. Empty where no paper has the
       experiment.
     """
-    given = {**PUBLISHED_OPTIONS.get(method, {}), **settings}
-
-    def fits(row: Row) -> bool:
-        right_length = row.num_epochs == num_epochs or (
-            row.usual and (row.any_length or num_epochs is None)
-        )
-        return right_length and all(
-            name in given and agrees(wanted, given[name]) for name, wanted in row.options.items()
-        )
+    main = MAIN_RESULTS.get(method, {})
+    given = {**main, **settings}
+    found: dict[str, dict[str, Any]] = {}
 
     def preference(row: Row) -> tuple[int, bool]:
         other_k = 0 if row.num_features in (None, num_features) else row.num_features
         return other_k, row.num_epochs != num_epochs
 
-    rows = [row for row in published_rows() if row[:3] == (method, dataset, task) and fits(row)]
-    found: dict[str, dict[str, Any]] = {}
     # The first entry of a metric counts, so what comes first is preferred; ties are in file order.
-    for row in sorted(rows, key=preference):
-        name = _metric_name(row, num_features)
-        if name is not None:
-            entry = {field: getattr(row, field) for field in ("mean", "std", "n_repeats", "source")}
-            found.setdefault(name, entry)
+    for row in sorted(published_rows(method, dataset, task), key=preference):
+        wanted = {**main, **row.options}
+        if num_epochs is not None and row.num_epochs not in (None, num_epochs):
+            continue
+        if not all(name in given and agrees(wanted[name], given[name]) for name in wanted):
+            continue
+        entry = {field: getattr(row, field) for field in ("mean", "std", "n_repeats", "source")}
+        if row.num_features in (None, num_features):
+            found.setdefault(row.metric, entry)
+        elif row.metric in METRICS_OF_OTHER_K:
+            found.setdefault(f"{row.metric}_k{row.num_features}", entry)
     return found
 
 
@@ -123,7 +146,7 @@ def published_value(table: str, dataset: str, method: str, metric: str, **settin
       dataset: our name, or ``all`` for a mean over those of the paper.
       method: our name, such as ``stg``.
       metric: as in the file, with its unit, such as ``mask_converged_pct``.
-      **setting: parts of the row's setting, such as ``network="VGG19"``, where there are several.
+      **setting: parts of the row's options, such as ``network="VGG19"``, where there are several.
 
     Returns:
       The number as printed.
@@ -132,67 +155,35 @@ def published_value(table: str, dataset: str, method: str, metric: str, **settin
       ConfigError: if there is no such number, or more than one.
     """
     found = [
-        row["mean"]
-        for row in _records(table)
-        if row["table"] == "text"
-        and DATASETS.get(row["dataset"], row["dataset"]) == dataset
-        and TEXT_METHODS.get(row["method"]) == method
-        and row["metric"] == metric
-        and setting.items() <= _setting(row).items()
+        row.mean
+        for row in read_table(table)
+        if row.source.endswith(", text")
+        and (row.dataset, row.method, row.metric) == (dataset, method, metric)
+        and setting.items() <= row.options.items()
     ]
     if len(found) != 1:
         wanted = ", ".join([table, dataset, method, metric, *map("=".join, setting.items())])
         advice = "narrow them by their setting" if found else f"see paper_results/{table}.csv"
         raise ConfigError(f"the text has {len(found)} numbers for {wanted}; {advice}")
-    return float(found[0])
+    return found[0]
 
 
-@cache
-def published_rows() -> tuple[Row, ...]:
-    """Every row of every file in ``paper_results`` that has names here, in file order."""
-    tables = sorted(f.name for f in _folder().iterdir() if f.name.endswith(".csv"))
-    rows = (parse_row(row) for table in tables for row in _records(table.removesuffix(".csv")))
-    return tuple(row for row in rows if row is not None)
+def published_rows(*experiment: str) -> list[Row]:
+    """The rows of all papers that begin with these: method, data set, task; in file order."""
+    tables = sorted(file.name.removesuffix(".csv") for file in _folder().iterdir())
+    rows = (row for table in tables for row in read_table(table) if row.task)
+    return [row for row in rows if row[1 : 1 + len(experiment)] == experiment]
 
 
-def parse_row(record: Mapping[str, str]) -> Row | None:
-    """Reads one CSV record.
+def agrees(wanted: Any, given: Any) -> bool:
+    """Whether the value of an option is the one behind a published number.
 
     Args:
-      record: the columns by name; ``setting`` is ``key=value`` joined by ``;``.
-
-    Returns:
-      The row, or ``None`` where a name has no counterpart here, the setting lacks what the paper's
-      rows depend on, or no number is printed.
+      wanted: the published value, or :class:`Besides`.
+      given: the value of a run; lists count as tuples.
     """
-    paper = PAPERS.get(record["paper"])
-    dataset = DATASETS.get(record["dataset"])
-    setting = _setting(record)
-    if not (paper and dataset and record["mean"] and paper.needs <= setting.keys()):
-        return None
-    named = paper.methods.get(record["method"])
-    metric = {**paper.metrics, **(named.metrics if named else {})}.get(record["metric"])
-    task = setting.get("task", (named and named.task) or paper.task)
-    if not (named and metric and task):
-        return None
-    usual_epochs = named.num_epochs or paper.num_epochs
-    num_epochs = int(setting.get("epochs", usual_epochs))
-    options = {key: read(setting[key]) for key, read in SETTING_OPTIONS.items() if key in setting}
-    return Row(
-        method=named.method,
-        dataset=dataset,
-        task=task,
-        num_features=None if metric.any_k or "K" not in setting else int(setting["K"]),
-        num_epochs=num_epochs,
-        usual=num_epochs == usual_epochs,
-        any_length=metric.any_length,
-        options={**PUBLISHED_OPTIONS.get(named.method, {}), **named.options, **options},
-        metric=metric.name,
-        mean=float(record["mean"]) * metric.factor,
-        std=float(record["std"]) * metric.factor if record["std"] else None,
-        n_repeats=int(record["n_repeats"]) if record["n_repeats"] else None,
-        source=f"{record['paper']}, Table {record['table']}",
-    )
+    given = tuple(given) if isinstance(given, list) else given
+    return given not in wanted.values if isinstance(wanted, Besides) else given == wanted
 
 
 def _folder() -> Traversable:
@@ -200,24 +191,34 @@ def _folder() -> Traversable:
 
 
 @cache
-def _records(table: str) -> tuple[dict[str, str], ...]:
-    """The records of one file, or none where there is no such file."""
+def read_table(table: str) -> tuple[Row, ...]:
+    """The rows of one file of ``paper_results``, or none where there is no such file."""
     file = _folder() / f"{table}.csv"
-    if not file.is_file():
-        return ()
-    return tuple(
-        {**record, "dataset": dataset}
-        for record in csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))
-        for dataset in record["dataset"].split("+")  # a column for two data sets
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return tuple(parse_row(record) for record in csv.DictReader(io.StringIO(text)))
+
+
+def parse_row(record: Mapping[str, str]) -> Row:
+    """Reads one CSV record, whose columns are the fields of :class:`Row`.
+
+    Args:
+      record: the columns by name; ``options`` is ``key=value`` joined by ``;``.
+    """
+    options = (part.split("=", 1) for part in record["options"].split(";") if part)
+    return Row(
+        **{
+            **record,
+            "options": {name: _value(text) for name, text in options},
+            "mean": float(record["mean"]),
+            "std": float(record["std"]) if record["std"] else None,
+            **{name: int(record[name]) if record[name] else None for name in COUNTS},
+        }
     )
 
 
-def _setting(record: Mapping[str, str]) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in record["setting"].split(";") if part)
-
-
-def _metric_name(row: Row, num_features: int) -> str | None:
-    """Under which name a run that selected ``num_features`` columns has a published number."""
-    if row.num_features in (None, num_features):
-        return row.metric
-    return f"{row.metric}_k{row.num_features}" if row.metric in METRICS_OF_OTHER_K else None
+def _value(text: str) -> Any:
+    """A number, a truth value or a tuple; any other text as it is."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -89,17 +89,9 @@ def stability_text(metrics: Mapping[str, Any], run: str = "seed") -> str:
 
 
 def _draw_bars(axes: Axes, frequency: np.ndarray, names: Sequence[str], num_features: int) -> None:
-    places = np.arange(len(frequency))
-    in_consensus = places < num_features
+    in_consensus = np.arange(len(frequency)) < num_features
     colors = np.where(in_consensus, CONSENSUS_COLOR, OTHER_COLOR)
-    axes.barh(places, frequency, height=0.78, color=colors)
-    axes.set_yticks(places, names, fontsize=8)
-    axes.set_ylim(max(len(places), 6) - 0.4, -0.6)
-    axes.set_xlim(0.0, 1.0)
-    axes.tick_params(axis="x", labelsize=8)
-    axes.grid(axis="x", alpha=0.3, linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    style.draw_bars(axes, frequency, names, colors)
     handles = [Patch(color=CONSENSUS_COLOR, label=f"consensus ({num_features})")]
     if not in_consensus.all():
         handles.append(Patch(color=OTHER_COLOR, label="others"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,6 +29,9 @@ COLORS: Final = "viridis_r"
 #: Pixels per inch: the figures are 1200 pixels wide.
 DPI: Final = 150
 WIDTH: Final = 8.0
+
+#: Bars have at least the room of so many.
+MIN_BARS: Final = 6
 
 #: Longest name that is shown in full.
 NAME_LENGTH: Final = 32
@@ -84,6 +87,26 @@ def finish(axes: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> N
     axes.set_ylabel(ylabel, fontsize=8)
     axes.tick_params(labelsize=7)
     axes.grid(alpha=0.25, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_bars(axes: Axes, lengths: np.ndarray, names: Sequence[str], color: Any) -> None:
+    """Horizontal bars with a name each, from the top, on an axis from 0 to 1.
+
+    Args:
+      axes: where.
+      lengths: ``(n,)`` in [0, 1].
+      names: n, ready for Matplotlib.
+      color: one for all, or n.
+    """
+    places = np.arange(len(lengths))
+    axes.barh(places, lengths, height=0.78, color=color)
+    axes.set_yticks(places, names, fontsize=8)
+    axes.set_ylim(max(len(places), MIN_BARS) - 0.4, -0.6)
+    axes.set_xlim(0.0, 1.0)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.grid(axis="x", alpha=0.3, linewidth=0.5)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -22,12 +22,12 @@ def hier_prox(
 ) -> tuple[Array, Array]:
     """Shrinks skip weights and bounds the first layer by them, for every feature at once.
 
-    With v and u the rows of a feature in ``skip`` and ``kernel``, the new rows v', u' are where
+    With v and u the rows of a feature in ``skip`` and ``kernel``, the new rows v', u' are where ::
 
         1/2 |v' - v|^2 + 1/2 |u' - u|^2 + strength |v'|,  subject to  max_k |u'_k| <= M |v'|
 
-    is smallest. There v' has the direction of v, u' is u clipped to M |v'|, and the length
-    b = |v'| is where the increasing, concave, piecewise linear function
+    is smallest. There v' has the direction of v, u' is u clipped to ``M |v'|``, and the
+    length ``b = |v'|`` is where the increasing, concave, piecewise linear function ::
 
         b - |v| + strength - M sum_k relu(|u_k| - M b)
 
@@ -36,8 +36,8 @@ def hier_prox(
     drops at least one k from the sum.
 
     A row v = 0 gives v' = u' = 0 (norms below 1e-15 count as 0). This is a convention, that of
-    the authors' code: where M sum |u_k| exceeds the strength, lengths b > 0 would do better, but
-    v has no direction to give them.
+    the authors' code: where ``M sum |u_k|`` exceeds the strength, lengths b > 0 would do better,
+    but v has no direction to give them.
 
     Args:
       skip: ``(D, C)`` weights of the skip layer.
@@ -46,7 +46,7 @@ def hier_prox(
       hierarchy: scalar M, at least 0; 0 leaves a linear model, by the group lasso.
 
     Returns:
-      The new ``skip`` and ``kernel``. Where |v'| is 0 both rows are exactly 0; else the
+      The new ``skip`` and ``kernel``. Where ``|v'|`` is 0 both rows are exactly 0; else the
       constraint holds up to rounding. NaN in a row stays in it.
     """
     norm = jnp.sqrt(jnp.sum(jnp.square(skip), axis=1))

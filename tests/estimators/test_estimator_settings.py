@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     def train(*_: Any, **__: Any) -> None:
         raise AssertionError("it trains")
 
-    monkeypatch.setattr(sys.modules["fsjax.engine.fit"], "train", train)
+    monkeypatch.setattr(fsjax.Plan, "train", train)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,8 @@ def test_arguments_have_their_names() -> None:
 def test_arguments_that_a_method_refuses_are_none_of_the_class() -> None:
     assert "finetune_epochs" not in STG().get_params()
     for name, estimator in ESTIMATORS.items():
-        assert ("groups" in estimator().get_params()) == fsjax.methods.METHODS[name]().takes_groups
+        about = fsjax.methods.METHODS[name]().about
+        assert ("groups" in estimator().get_params()) == about.takes_groups
     assert "groups" not in (WAST.__doc__ or "")
 
 

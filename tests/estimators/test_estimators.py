@@ -17,14 +17,15 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fsjax
-from fsjax import estimators
+from fsjax import estimators, stubs
 from fsjax.errors import ConfigError, DataError
-from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector, stubs
+from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector
 
 #: Fewest epochs and smallest networks of every class, for tests of what surrounds the training.
 TINY: dict[str, dict[str, Any]] = {
@@ -140,6 +141,20 @@ def test_regression(kind: str) -> None:
     assert estimator.fit(x, y).predict(x).shape == y.shape
     assert estimator.score(x, y) > 0.8
     assert not hasattr(estimator, "predict_proba")
+
+
+def test_a_filter_selects_and_leaves_prediction_to_others() -> None:
+    x, y = table()
+    estimator = FisherScore(2).fit(x, y)
+    assert estimator.get_support()[2] and estimator.history_ == {}
+    np.testing.assert_array_equal(estimator.scores_, quick().fit(x, y).scores_)
+    for name in ("predict", "predict_proba", "score"):
+        assert not hasattr(estimator, name)
+    with pytest.raises(AttributeError, match="predict") as caught:
+        estimator.predict(x)
+    assert "FisherScore selects columns and predicts nothing" in str(caught.value.__cause__)
+    pipeline = make_pipeline(FisherScore(1), LogisticRegression())
+    assert pipeline.fit(x, y).score(x, y) > 0.9
 
 
 def test_labels_play_no_part_without_supervision() -> None:
@@ -332,15 +347,16 @@ def test_documentation_names_every_argument() -> None:
             assert name in text, f"{estimator.__name__}: {name}"
 
 
-def test_type_stub_is_up_to_date() -> None:
-    assert stubs.PATH.read_text() == stubs.stub(), "run: python -m fsjax.estimators.stubs"
+def test_type_stubs_are_up_to_date() -> None:
+    for path, text in stubs.stubs().items():
+        assert path.read_text() == text, "run: python -m fsjax.stubs"
 
 
 def test_selection_beats_chance_on_digits() -> None:
     x, y = load_digits(return_X_y=True)
     scores = {}
     for estimator in (
-        FisherScore(8, num_epochs=15),
+        FisherScore(8, hidden=(200,), num_epochs=15),
         estimators.RandomSelection(8, num_epochs=15),
     ):
         scores[type(estimator).__name__] = estimator.fit(x[:1200], y[:1200]).score(

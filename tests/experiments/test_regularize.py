@@ -79,7 +79,7 @@ def test_rows_are_those_of_a_fit(finished: Path) -> None:
         seeds=(0, 1),
         split=splits,
         scaling=config.data.scaling,
-        num_features=1,
+        num_features=40,
         num_epochs=2,
         batch_size=64,
         best_by="auc",
@@ -99,20 +99,20 @@ def test_rows_are_those_of_a_fit(finished: Path) -> None:
 def test_every_method_has_its_own_regularizer() -> None:
     network = dict(tiny().network)
     for name, label in regularize.LABELS.items():
-        settings = dict(regularize.build(name, STRENGTHS[label], network).settings)
+        settings = dict(regularize.build(name, STRENGTHS[label], network).about.settings)
         decay = STRENGTHS["L2"] if name == "l2" else 0.01
         assert (settings["weight_decay"], settings["optimizer"]) == (decay, "adamw")
         assert settings.get("l1", 0.0) == (STRENGTHS["L1"] if name == "l1" else 0.0)
         assert settings.get("dropout", 0.0) == (STRENGTHS["Dropout"] if name == "dropout" else 0.0)
         assert settings.get("masked") == ("weights" if name == "binmask" else None)
     linear = regularize.sweep(tiny())[-1]
-    assert linear.label == "LR" and dict(linear.method.settings)["hidden"] == ()
+    assert linear.label == "LR" and dict(linear.method.about.settings)["hidden"] == ()
 
 
 def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) -> None:
     path = finished / "regularization.csv"
     before, picture = path.read_text(), finished / "regularization.png"
-    monkeypatch.setattr(regularize.fsjax, "fit", lambda *_, **__: pytest.fail("trains again"))
+    monkeypatch.setattr(fsjax.Plan, "train", lambda *_, **__: pytest.fail("trains again"))
     regularize.run(tiny(), finished, progress=False)
     assert path.read_text() == before
 

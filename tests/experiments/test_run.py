@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from configs import any as any_method
 from configs import ctre_seq, ctre_sim, gjsd, ip_cae, quick_selection, snip, wast
 from experiments import cli, compare
 from experiments.launch import build_method, run_experiment
@@ -23,7 +24,16 @@ from fsjax.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
 #: What the configs share, and the configs of comparisons; all other files are configs of a method.
-SHARED = ("__init__", "common", "rewiring", "gates", "feature_selection", "sparsify", "regularize")
+SHARED = (
+    "__init__",
+    "any",
+    "common",
+    "rewiring",
+    "gates",
+    "feature_selection",
+    "sparsify",
+    "regularize",
+)
 MODULES = {
     path.stem: importlib.import_module(f"configs.{path.stem}")
     for path in sorted((ROOT / "configs").glob("*.py"))
@@ -213,7 +223,7 @@ def test_configs_of_rewiring_networks_are_the_papers_settings() -> None:
 def test_every_config_fits_every_data_set(name: str, quick_run: bool) -> None:
     fields = set(MODULES[name].get_config().to_dict())
     options = set(MODULES[name].get_config().method)
-    tasks = build_method(MODULES[name].get_config()).tasks
+    tasks = build_method(MODULES[name].get_config()).about.tasks
     for data, task in ((data, task) for data in available() for task in tasks):
         words = (data, task, "quick") if quick_run else (task, data)
         config = MODULES[name].get_config(",".join(words))
@@ -332,7 +342,7 @@ def test_mistakes_train_nothing_and_leave_nothing(
         (wast, {"data.noise_std": -1.0}, "noise_std=-1.0"),
         (wast, {"train.best_by": "accuracy"}, "needs classes"),
         (ctre_sim, {"method.density": 0.1}, "epsilon=5.0 and density=0.1; set one of them to 0"),
-        (ctre_sim, {"method.epsilon": 0.0}, "ctre_sim trains a sparse network; give"),
+        (ctre_sim, {"method.epsilon": 0.0}, "the network is sparse; give epsilon or density"),
         (ctre_sim, {"method.grow": "similiar"}, "grow='similiar': did you mean 'similar'"),
         (ctre_seq, {"method.order": "randomfirst"}, "did you mean 'random_first'"),
         (snip, {"train.best_by": "acuracy"}, "did you mean 'accuracy'"),
@@ -426,6 +436,57 @@ def test_variants_that_the_comma_has_cut_are_joined() -> None:
     assert compare.label_of(names[0]) == "wast-madelon-quick"
     config = cli.load_config(names[0])
     assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
+
+
+@pytest.mark.parametrize(
+    ("variant", "assignment", "message"),
+    [
+        ("stgg,digits", "", "unknown variant 'stgg': did you mean 'stg'"),
+        ("stg,digit", "", "unknown variant 'digit': did you mean 'digits'"),
+        ("stg,cae", "", "names the methods stg and cae; give one"),
+        ("no_such_file:deep_lasso", "", "there is no module 'no_such_file'"),
+        ("math:sqrt", "", "'math:sqrt' is not registered; put @fsjax.register"),
+        ("quick", "", "config.method.name is empty; name a method in the variant"),
+        ("quick", "method.name=stgg", "unknown method 'stgg': did you mean 'stg'"),
+        ("quick", "method.strength=3", "'method.strength': a method that the variant names has"),
+        ("stg", "method.strenght=3", "did you mean 'method.strength'"),
+        ("stg", "method.strength=-3", "strength=-3.0; choose a value above 0"),
+        ("stg", "method.name=lassonet", "does not fit lassonet.*configs/any.py:lassonet has its"),
+        ("fisher_score", "evaluation.protocols=embedded", "the method predicts nothing; choose"),
+        ("quick", "method.name=fisher_score", "the method predicts nothing; choose 'retrain'"),
+        ("wast,classification", "", "wast is for the task reconstruction"),
+    ],
+)
+def test_mistakes_with_any_method(
+    variant: str, assignment: str, message: str, tmp_path: Path
+) -> None:
+    def launched() -> None:
+        config = any_method.get_config(variant)
+        if assignment:
+            cli.override(config, assignment)
+        run_experiment(config, tmp_path / "run", progress=False)
+
+    with pytest.raises(ConfigError, match=message) as caught:
+        launched()
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_any_method_has_a_config_of_its_own_defaults(name: str) -> None:
+    config = any_method.get_config(f"{name},isolet,quick")
+    assert (config.data.name, len(config.seeds)) == ("isolet", 2)
+    builder = METHODS[name]
+    own = {"num_features": 50} if builder.registration.takes_number else {}
+    assert build_method(config) is builder(**own)
+    assert config.task == builder().about.tasks[0]
+
+
+def test_a_filter_is_judged_by_a_network_on_its_columns(tmp_path: Path) -> None:
+    config = any_method.get_config("fisher_score,quick")
+    config.evaluation.retrain.update(num_epochs=1, hidden=(8,))
+    result = run_experiment(config, tmp_path, progress=False)
+    assert list(result["metrics"]) == ["retrain_accuracy"]
 
 
 def test_overrides_of_fields_that_are_still_empty() -> None:

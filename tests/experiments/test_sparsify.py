@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from test_run import launch
 
+import fsjax
 from configs.sparsify import PAPER_STRENGTHS, get_config
 from experiments import sparsify
 from fsjax.errors import ConfigError
@@ -101,7 +102,7 @@ def test_a_finished_comparison_is_read_again_and_another_one_refused(
     finished: tuple[Path, dict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workdir, result = finished
-    monkeypatch.setattr(sparsify, "train", refuse_training)
+    monkeypatch.setattr(fsjax.Plan, "train", refuse_training)
     assert sparsify.run(tiny(), workdir, progress=False) == result
     config = tiny()
     config.binmask.initial = 0.2
@@ -120,11 +121,11 @@ def test_what_is_missing_is_trained_and_nothing_else(
     (workdir / "result.json").unlink()
     trained = []
 
-    def count(method, *arguments, train=sparsify.train, **options):
-        trained.append((method.name, options["hyper"]))
-        return train(method, *arguments, **options)
+    def count(plan, train=fsjax.Plan.train, **options):
+        trained.append((plan.method.name, options["hyper"]))
+        return train(plan, **options)
 
-    monkeypatch.setattr(sparsify, "train", count)
+    monkeypatch.setattr(fsjax.Plan, "train", count)
     again = sparsify.run(tiny(), workdir, progress=False)
     density = 1 - before[0][before[0]["strength"] == 1e-5]["sparsity"][:2].mean()
     assert trained == [("probmask", {"density": [pytest.approx(density)] * 2})]

@@ -83,17 +83,22 @@ def test_coordinates_give_the_same_values(activation: str, hidden: tuple[int, ..
     params, positions = {}, {}
     for i, (fan_in, width) in enumerate(zip((9, *hidden), (*hidden, 3), strict=True)):
         mask = rng.random((fan_in, width)) < 0.4
-        where = np.flatnonzero(mask) if i != 1 else np.zeros(0, int)  # One layer stays dense.
         kernel = np.where(mask, rng.normal(size=mask.shape), 0)
         params[f"layer_{i}"] = {"kernel": kernel, "bias": rng.normal(size=width)}
-        positions[f"layer_{i}"] = {"kernel": where, "bias": np.zeros(0, int)}
+        if i != 1:  # One layer stays dense.
+            positions[f"layer_{i}"] = np.flatnonzero(mask)
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), params)
     positions = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.int32), positions)
     x = jnp.asarray(rng.normal(size=(8, 9)), jnp.float32)
 
     @jax.jit
     def both(params: dict, x: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
-        values = jax.tree.map(gather, params, positions)
+        values = {
+            layer: {**leaves, "kernel": gather(leaves["kernel"], positions[layer])}
+            if layer in positions
+            else leaves
+            for layer, leaves in params.items()
+        }
         found = sparse_activations(values, positions, x, activation)
         return found, net.apply({"params": params}, x, method="activations")
 

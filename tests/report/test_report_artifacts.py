@@ -9,9 +9,8 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from synthetic_result import make_result
+from synthetic_result import make_result, named
 
-from fsjax.methods import random_selection
 from fsjax.report import (
     environment,
     result_dict,
@@ -93,7 +92,7 @@ def test_result_without_published_numbers():
 
 def test_options_of_the_method_choose_the_published_numbers():
     def mean(**options):
-        method = random_selection(20)._replace(name="wast", settings=tuple(options.items()))
+        method = named("wast", 20, **options)
         task = "reconstruction"
         result = make_result(dataset="madelon", task=task, num_features=20, method=method)
         return result_dict(result)["paper"]["svm_accuracy"]["mean"]

@@ -99,6 +99,8 @@ def recipe_of(epsilon: float | None, density: float | None, **rules: Any) -> Rec
     """
     if not epsilon and not density:
         raise ConfigError("the network is sparse; give epsilon or density")
+    if epsilon and density:
+        raise ConfigError(f"epsilon={epsilon} and density={density}; set one of them to 0")
     return Recipe(epsilon=epsilon or None, density=density or None, distribution="uniform", **rules)
 
 
@@ -192,12 +194,15 @@ def sparse_network(
     def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
         if search is not None:
             state = state.replace(log={"search": state.log["search"] | search(state)})
+        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
+        words, impl = jax.random.key_data(key), jax.random.key_impl(key)
+
+        def changed() -> TrainState:
+            return compress(rewired(state, data, jax.random.wrap_key_data(words, impl=impl)))
+
         # A change after the last epoch would never be trained.
-        return jax.lax.cond(
-            state.epoch < state.spec.num_epochs,
-            lambda: compress(rewired(state, data, key)),
-            lambda: state,
-        )
+        goes_on = state.epoch < state.spec.num_epochs
+        return jax.lax.cond(goes_on, changed, lambda: state)
 
     def rewired(state: TrainState, data: Batch, key: Array) -> TrainState:
         key_rules, key_rows = jax.random.split(key)
@@ -237,14 +242,14 @@ def sparse_network(
     def compress(state: TrainState) -> TrainState:
         """Layers of few connections by their coordinates."""
         shapes = [mask["kernel"].shape for mask in state.masks.values()]
-        positions = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), state.params)
-        for layer, count in zip(state.masks, recipe.counts(shapes), strict=True):
-            mask = state.masks[layer]["kernel"]
-            if by_coordinates(form, count / mask.size):
-                positions[layer]["kernel"] = positions_of(mask, count)
-        if not any(leaf.size for leaf in jax.tree.leaves(positions)):
+        positions = {
+            layer: positions_of(state.masks[layer]["kernel"], count)
+            for layer, count in zip(state.masks, recipe.counts(shapes), strict=True)
+            if by_coordinates(form, count / state.masks[layer]["kernel"].size)
+        }
+        if not positions:
             return state
-        state = everywhere(gather, state, positions)
+        state = everywhere(gather, state, whole(positions, state.params))
         return state.replace(extra={**state.extra, "positions": positions})
 
     def expand(state: TrainState) -> TrainState:
@@ -252,16 +257,21 @@ def sparse_network(
         if "positions" not in state.extra:
             return state
         extra = dict(state.extra)
-        state = everywhere(scatter, state, extra.pop("positions"), state.masks)
-        return state.replace(extra=extra)
+        positions = whole(extra.pop("positions"), state.params)
+        return everywhere(scatter, state, positions, state.masks).replace(extra=extra)
+
+    def whole(positions: dict[str, Array], params: PyTree) -> PyTree:
+        """Positions in the structure of the parameters, of length 0 where there are none."""
+        tree = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), params)
+        return tree | {name: {**tree[name], "kernel": own} for name, own in positions.items()}
 
     def everywhere(change: Callable[..., Array], state: TrainState, *trees: PyTree) -> TrainState:
         """Changes all arrays of the parameters alike, those in the optimiser's state too."""
         state = state.replace(params=jax.tree.map(change, state.params, *trees))
-        if state.opt_state == ():  # There is none before the first step, and none is kept.
+        if state.opt_state == ():  # before the first step, and in what is kept
             return state
-        opt_state = optax.tree.map_params(optimizer, change, state.opt_state, *trees)
-        return state.replace(opt_state=opt_state)
+        moments = optax.tree.map_params(optimizer, change, state.opt_state, *trees)
+        return state.replace(opt_state=moments)
 
     def select(state: TrainState) -> Selection:
         return Selection(jnp.sum(jnp.abs(expand(state).params["layer_0"]["kernel"]), axis=1))

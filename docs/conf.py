@@ -1,0 +1,134 @@
+"""Sphinx's settings: ``make docs`` builds the site into build/site, with warnings as errors."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.domains.python import PyObject
+from sphinx.environment import BuildEnvironment
+
+project = "fsjax"
+html_title = "fsjax"
+html_show_copyright = False
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["tables"]
+
+# Pages.
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+copybutton_exclude = ".linenos, .gp, .go"
+
+# The reference.
+autodoc_member_order = "bysource"
+autodoc_default_options = {"no-value": True}
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+python_display_short_literal_types = True
+toc_object_entries_show_parents = "hide"
+
+# Formulas: one file of MathJax, which draws them as SVG. It comes from a package, so that neither
+# building nor reading a page needs a network; its menu, which does, is off.
+_MATHJAX = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
+mathjax_path = "tex-svg-full.js"
+mathjax3_config = {"options": {"enableMenu": False}}
+
+# The site.
+html_theme = "sphinx_book_theme"
+html_static_path = ["assets", str(_MATHJAX / mathjax_path)]
+html_css_files = ["extra.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "footer_content_items": [],
+    "home_page_in_toc": True,
+    "navbar_persistent": [],
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+}
+
+#: What becomes a link in the text, and where it stays as it is.
+NAME = re.compile(r"fsjax(\.\w+)+")
+UNLINKED = (nodes.reference, nodes.title, pending_xref)
+
+
+def skip_member(
+    app: Sphinx, kind: str, name: str, obj: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leaves out what other libraries define, and fields of named tuples: docstrings have them."""
+    elsewhere = not (getattr(obj, "__module__", None) or "fsjax").startswith("fsjax")
+    return True if elsewhere or type(obj).__name__ == "_tuplegetter" else None
+
+
+def plain_defaults(
+    app: Sphinx, kind: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any
+) -> tuple[str | None, Any]:
+    """Functions that are defaults go by their names."""
+    return signature and re.sub(r"<function (\w+)[^>]*>", r"\1", signature), returns
+
+
+def link_names(app: Sphinx, doctree: nodes.document) -> None:
+    """Makes links of ``fsjax.fit`` and the like in the text, where the site has them."""
+    for literal in list(doctree.findall(nodes.literal)):
+        parent = literal.parent
+        if NAME.fullmatch(literal.astext()) and not isinstance(parent, UNLINKED):
+            link = pending_xref(
+                "",
+                refdomain="py",
+                reftype="obj",
+                reftarget=literal.astext(),
+                refdoc=app.env.docname,
+                refwarn=False,
+            )
+            parent.replace(literal, link)
+            link += literal
+
+
+def find_public_name(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
+) -> nodes.Element | None:
+    """Links ``fsjax.engine.fit.fit`` to ``fsjax.fit``; what the site does not have stays plain."""
+    if node.get("refdomain") != "py":
+        return None
+    objects = env.domains.python_domain.objects
+    *modules, last = node["reftarget"].split(".")
+    found = []
+    for name in objects:
+        *above, own = name.split(".")
+        rest = iter(modules)
+        if own == last and all(part in rest for part in above):
+            found.append(name)
+    if len(found) != 1:
+        return None
+    entry = objects[found[0]]
+    uri = app.builder.get_relative_uri(node["refdoc"], entry.docname)
+    return nodes.reference("", "", content, internal=True, refuri=f"{uri}#{entry.node_id}")
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
+    app.connect("autodoc-skip-member", skip_member)
+    app.connect("autodoc-process-signature", plain_defaults)
+    app.connect("doctree-read", link_names)
+    app.connect("missing-reference", find_public_name)

@@ -1,0 +1,79 @@
+"""Writes the tables of methods in README.md and docs/choosing.md, from the registrations.
+
+    python docs/make_tables.py
+
+A test fails where a table is not what this would write.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsjax.atomic import write_text
+from fsjax.methods import METHODS
+from fsjax.registry import Registration, about_of
+
+ROOT = Path(__file__).parents[1]
+
+#: Around a table that is generated.
+BEGIN, END = "<!-- methods: written by docs/make_tables.py -->", "<!-- methods: end -->"
+
+TASKS = {"classification": "C", "reconstruction": "U", "regression": "R"}
+
+
+def readme_table() -> str:
+    """Paper, function, estimator and configuration of every method."""
+    lines = ["| method | paper | estimator | config |", "| --- | --- | --- | --- |"]
+    for one in _registrations():
+        own = Path("configs") / f"{one.name}.py"
+        config = str(own) if (ROOT / own).exists() else f"configs/any.py:{one.name}"
+        lines.append(
+            f"| `fsjax.methods.{one.name}` | {one.paper} | `{one.estimator}` | `{config}` |"
+        )
+    return "\n".join(lines)
+
+
+def choosing_table() -> str:
+    """What every method looks at and optimises, and how it arrives at K columns."""
+    lines = [
+        "| estimator | labels | tasks | number of columns | what it optimises |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for one in _registrations():
+        about = about_of(one)
+        tasks = ", ".join(TASKS[task] for task in about.tasks)
+        labels = "yes"
+        if "reconstruction" in about.tasks:
+            labels = "no" if len(about.tasks) == 1 else "yes, or no for U"
+        number = "ranking"
+        if about.gates:
+            number = "its own, or a search for K"
+        elif about.num_features is not None:
+            number = "made for K"
+        lines.append(f"| `{one.estimator}` | {labels} | {tasks} | {number} | {one.optimises} |")
+    return "\n".join(lines)
+
+
+def tables() -> dict[Path, str]:
+    """The text of every page with a table, with the table made anew."""
+    found = {ROOT / "README.md": readme_table(), ROOT / "docs" / "choosing.md": choosing_table()}
+    return {page: _replaced(page.read_text(), table) for page, table in found.items()}
+
+
+def _registrations() -> list[Registration]:
+    ours = [build.registration for build in METHODS.values()]
+    return [one for one in ours if one.build.__module__.startswith("fsjax.methods")]
+
+
+def _replaced(text: str, table: str) -> str:
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"there is no {BEGIN} ... {END} in the page")
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    for _page, _text in tables().items():
+        write_text(_page, _text)
+        print(_page.relative_to(ROOT))

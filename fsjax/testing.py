@@ -1,0 +1,419 @@
+"""The contract of a method, for ours and for yours: ``fsjax.testing.check_method(method)``."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import fsjax
+from fsjax import persist
+from fsjax.data.splits import Split
+from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.loop import Rows, as_batch, init_state, train_step
+from fsjax.engine.plan import Plan, plan
+from fsjax.engine.result import FitResult
+from fsjax.method import Batch, Method, Selection, TrainState
+from fsjax.registry import is_as_built
+
+#: Columns of the table, unlike any other size, so that axes over columns can be told from others;
+#: those that tell the class; and the one that is constant.
+NUM_COLUMNS, INFORMATIVE, CONSTANT = 13, (0, 4, 9), 7
+
+#: The group of each column, where groups are checked: far from each other, of unlike sizes.
+GROUPS = (0, 1, 2, 3, 0, 1, 2, 4, 3, 0, 1, 2, 3)
+
+#: Columns that are selected.
+K = 4
+
+#: The loss has to fall below this share of what it was before training.
+LEARNT = 0.98
+
+#: Between runs of which one is vmapped: reassociation of sums over some dozens of steps.
+RTOL, ATOL = 1e-2, 2e-3
+
+
+def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs: int = 12) -> None:
+    """Checks that a method keeps the contract of :mod:`fsjax.method`.
+
+    It trains on a table of 13 columns, one of them constant, and checks that types are stable, that
+    seeds are the same vmapped and one after another, that the loss falls, that rows of weight 0 do
+    not count, that connections do not become more, that scores tell columns apart and follow them
+    when they are permuted, that only selected columns matter where the method selects as it
+    trains, that an interrupted run is continued bit for bit, and that a saved result comes back;
+    groups and the search for exactly K gates where the method has them.
+
+    Args:
+      method: made with small networks; where it is made for a number of columns, for at most 12.
+      tasks: those to be checked, all of the method's by default; it trains for the first.
+      num_epochs: epochs of the trainings.
+
+    Raises:
+      AssertionError: with what was found.
+      ConfigError, DataError: what the engine refuses.
+    """
+    task, *others = tasks or method.about.tasks
+    for other in others:
+        check_types(_plan(method, other, num_epochs))
+    planned = _plan(method, task, num_epochs)
+    check_types(planned)
+    check_padding(planned)
+    check_permutation(planned)
+    result = check_training(planned)
+    check_selection(planned, result)
+    check_resume(planned)
+    if is_as_built(method):
+        check_saving(result)
+    if method.about.takes_groups:
+        check_groups(method, task, num_epochs)
+    if method.search is not None:
+        check_search(method, task)
+
+
+def check_types(planned: Plan) -> None:
+    """A step keeps shapes and types, as loops and branches of JAX demand; nothing is computed."""
+    method, spec = planned.method, planned.spec
+    rows = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), planned.prepared.arrays.train
+    )
+
+    def first(seed: jax.Array, rows: Rows) -> TrainState:
+        data, mask = as_batch(spec.task, rows), jnp.ones((spec.num_units,), bool)
+        return init_state(method, spec, seed, data, mask)
+
+    def selected(state: TrainState, rows: Rows) -> Selection:
+        return method.select(method.finish(state, as_batch(spec.task, rows), jax.random.key(0)))
+
+    def stepped(state: TrainState, rows: Rows) -> TrainState:
+        return train_step(method, state, as_batch(spec.task, rows), jax.random.key(0))[0]
+
+    state = jax.eval_shape(first, jax.ShapeDtypeStruct((), jnp.uint32), rows)
+    scores = jax.eval_shape(selected, state, rows).scores
+    _require(scores.shape == (spec.num_units,), f"scores have shape {scores.shape}")
+    if method.predict is not None:
+        outputs = jax.eval_shape(method.predict, state, rows.x)
+        wanted = (len(rows.x), spec.num_outputs)
+        _require(outputs.shape == wanted, f"outputs have shape {outputs.shape}, not {wanted}")
+    if method.loss is None:
+        return
+    step = jax.eval_shape(stepped, state, rows)
+    before, after = jax.tree.structure(state), jax.tree.structure(step)
+    _require(before == after, f"a step turns the state {before} into {after}")
+    pairs = zip(jax.tree.leaves_with_path(state), jax.tree.leaves(step), strict=True)
+    for (path, old), new in pairs:
+        same = old.shape == new.shape and old.dtype == new.dtype
+        name = jax.tree_util.keystr(path)
+        _require(same, f"a step turns {name} of {old.dtype}{old.shape} to {new.dtype}{new.shape}")
+
+
+def check_padding(planned: Plan) -> None:
+    """Rows of weight 0 change neither the loss nor the score; other rows do."""
+    if planned.method.loss is None:
+        return
+    state, data = _first(planned)
+    rows = len(data.x)
+    few = data._replace(weight=(jnp.arange(rows) < rows // 2).astype(jnp.float32))
+    other = few._replace(x=few.x.at[rows // 2 :].set(50.0), y=few.y.at[rows // 2 :].set(0))
+    loss = jax.jit(
+        lambda batch: planned.method.loss(state.params, state, batch, jax.random.key(2))[0]
+    )
+    one, two, whole = map(float, (loss(few), loss(other), loss(data)))
+    _require(np.isclose(one, two, rtol=1e-4), f"rows of weight 0 change the loss: {one} to {two}")
+    _require(not np.isclose(one, whole, rtol=1e-6), "the loss does not look at the rows")
+
+
+def check_permutation(planned: Plan) -> None:
+    """Permuted columns permute scores and picks, and leave the outputs as they are."""
+    method, (state, data) = planned.method, _first(planned)
+    order = np.random.default_rng(3).permutation(NUM_COLUMNS)
+
+    def permute(leaf: Any) -> Any:
+        for axis, size in enumerate(leaf.shape):
+            if size == NUM_COLUMNS:
+                leaf = jnp.take(leaf, order, axis=axis)
+        return leaf
+
+    def finished(state: TrainState, data: Batch) -> TrainState:
+        return method.finish(state, data, jax.random.key(1))
+
+    state = finished(state, data)
+    shuffled = state.replace(
+        **{name: jax.tree.map(permute, getattr(state, name)) for name in _CARRIED},
+        feature_mask=permute(state.feature_mask),
+    )
+    one, two = method.select(state), method.select(shuffled)
+    _close(two.scores, one.scores[order], "permuted columns change the scores")
+    if one.picks is not None:
+        same = np.array_equal(order[np.asarray(two.picks)], np.asarray(one.picks))
+        _require(same, "permuted columns change the picks")
+    if method.predict is not None:
+        before, after = (
+            method.predict(s, x) for s, x in ((state, data.x), (shuffled, permute(data.x)))
+        )
+        _close(after, permute(before), "permuted columns change the outputs")
+
+
+#: What of a state goes along with the columns.
+_CARRIED = ("params", "masks", "extra", "log")
+
+
+def check_training(planned: Plan) -> FitResult:
+    """Seeds are the same on both axes, the loss falls, connections do not become more."""
+    result = _fit(planned)
+    if planned.method.loss is None:
+        return result
+    first = planned.train(idle=[True] * len(planned.seeds)).states
+    other = _fit(_plan(planned.method, planned.spec.task, planned.spec.num_epochs, axis="vmap"))
+    _close(other.history["train/loss"][:, :2], result.history["train/loss"][:, :2], "vmap differs")
+    for (path, one), two in zip(
+        jax.tree.leaves_with_path(result.states.masks), jax.tree.leaves(first.masks), strict=True
+    ):
+        more = np.asarray(one).sum(axis=tuple(range(1, one.ndim))) - np.asarray(two).sum(
+            axis=tuple(range(1, two.ndim))
+        )
+        name = jax.tree_util.keystr(path)
+        _require((more <= 0).all(), f"training adds {more.tolist()} connections to {name}")
+    _check_inactive(result)
+    _check_learnt(planned, result, first)
+    return result
+
+
+def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
+    """The validation loss of the first seed falls; ``first`` are the states before training."""
+    state = jax.tree.map(lambda leaf: np.asarray(leaf)[0], first)
+    rows, task = planned.prepared.arrays.valid, planned.spec.task
+    targets = rows.x if task == "reconstruction" else rows.y
+    outputs = planned.method.predict(state, rows.x)
+    before = float(fsjax.tasks.loss(task, outputs, targets, rows.weight))
+    lowest = float(np.nanmin(result.history["valid/loss"][0]))
+    _require(
+        lowest < LEARNT * before,
+        f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best",
+    )
+
+
+def _check_inactive(result: FitResult) -> None:
+    states = result.states
+    if states.masks == ():
+        return
+    for (path, leaf), mask in zip(
+        jax.tree.leaves_with_path(states.params), jax.tree.leaves(states.masks), strict=True
+    ):
+        name = jax.tree_util.keystr(path)
+        _require(
+            not np.asarray(leaf)[~np.asarray(mask)].any(), f"inactive weights of {name} are not 0"
+        )
+
+
+def check_selection(planned: Plan, result: FitResult) -> None:
+    """Scores tell columns apart; what is selected exists once; what is not is not felt."""
+    usable = planned.usable
+    for scores, mask in zip(result.scores, usable, strict=True):
+        _require(np.isfinite(scores).all(), "scores are not finite")
+        _require(len(np.unique(scores[mask])) > 1, "all columns have the same score")
+    for ranking in result.ranking:
+        units = planned.spec.num_units
+        _require(sorted(ranking.tolist()) == list(range(units)), "the ranking has a column twice")
+        _require(ranking[-1] == CONSTANT, "a constant column is preferred to others")
+    if result.gates is not None:
+        _require(((result.gates >= 0) & (result.gates <= 1)).all(), "gates are outside [0, 1]")
+    picks = planned.method.select(_seed(result, 0)).picks
+    if picks is not None:
+        chosen = np.asarray(picks)
+        _require(bool(usable[0][chosen].all()), "a column that may not be selected is picked")
+        _require(
+            set(chosen.tolist()) <= set(result.ranking[0][: len(chosen)].tolist()),
+            "the picks are not the first of the ranking",
+        )
+        _check_felt(planned, result, np.unique(chosen))
+
+
+def _check_felt(planned: Plan, result: FitResult, chosen: np.ndarray) -> None:
+    """The network of the first seed sees the chosen columns (or groups), and no others."""
+    groups = planned.spec.groups
+    unit_of = np.arange(planned.spec.num_columns) if groups is None else np.asarray(groups)
+    x = planned.prepared.arrays.valid.x
+    state = _seed(result, 0)
+    before = np.asarray(planned.method.predict(state, x))
+    for column in range(planned.spec.num_columns):
+        moved = x.copy()
+        moved[:, column] += 3.0
+        felt = not np.allclose(planned.method.predict(state, moved), before, rtol=1e-5, atol=1e-6)
+        if unit_of[column] in chosen:
+            # A unit of a ReLU network may be silent, so a single column is not demanded to count.
+            continue
+        _require(not felt, f"the network sees column {column}, which is not selected")
+    moved = x + np.isin(unit_of, chosen) * np.linspace(1.0, 3.0, len(unit_of))
+    felt = not np.allclose(planned.method.predict(state, moved.astype(x.dtype)), before, rtol=1e-5)
+    _require(felt or not len(chosen), "the network does not see the columns that are selected")
+
+
+def check_resume(planned: Plan) -> None:
+    """A run that was interrupted after a checkpoint repeats an uninterrupted one, bit for bit."""
+    if planned.method.loss is None:
+        return
+
+    class Interrupted(Exception):
+        pass
+
+    saved = Checkpoints.save
+
+    def save_then_die(self: Checkpoints, *args: Any) -> None:
+        saved(self, *args)
+        raise Interrupted
+
+    whole = planned.train()
+    with tempfile.TemporaryDirectory() as folder:
+        again = _plan(
+            planned.method, planned.spec.task, planned.spec.num_epochs, checkpoint_dir=folder
+        )
+        Checkpoints.save = save_then_die
+        try:
+            again.train()
+        except Interrupted:
+            pass
+        finally:
+            Checkpoints.save = saved
+        resumed = again.train()
+    _require(
+        resumed.cost["trained_epochs"] < whole.cost["trained_epochs"] or not resumed.history,
+        "the run began anew",
+    )
+    for (path, one), two in zip(
+        jax.tree.leaves_with_path(resumed.states), jax.tree.leaves(whole.states), strict=True
+    ):
+        name = jax.tree_util.keystr(path)
+        same = np.array_equal(np.asarray(one), np.asarray(two), equal_nan=one.dtype.kind == "f")
+        _require(same, f"a resumed run has another {name}")
+
+
+def check_saving(result: FitResult) -> None:
+    """A result that was taken apart for a file comes back whole."""
+    back = persist.unpack(*persist.pack(result))
+    _require(np.array_equal(back.selected, result.selected), "a saved result selects others")
+    if result.method.predict is not None:
+        x = np.linspace(-1, 1, 3 * NUM_COLUMNS).reshape(3, NUM_COLUMNS)
+        _close(back.predict(x), result.predict(x), "a saved result predicts otherwise")
+
+
+def check_groups(method: Method, task: str, num_epochs: int) -> None:
+    """Groups of columns that do not lie side by side are chosen as a whole."""
+    planned = _plan(method, task, num_epochs, groups=GROUPS)
+    result = _fit(planned)
+    _require(result.scores.shape[1] == max(GROUPS) + 1, "scores are not about groups")
+    _check_learnt(planned, result, planned.train(idle=[True] * len(planned.seeds)).states)
+    state = _seed(result, 0)
+    selection = planned.method.select(state)
+    if selection.picks is not None:
+        _check_felt(planned, result, np.unique(np.asarray(selection.picks)))
+    elif selection.gates is not None and method.search is not None:
+        # Half of the groups, whatever training made of them.
+        closed = method.search.close(state, jnp.median(selection.gates))
+        gates = np.asarray(method.select(closed).gates)
+        _check_felt(planned, _replaced(result, closed), np.flatnonzero(gates > 0))
+    else:
+        weights = [leaf for leaf in jax.tree.leaves(state.params) if leaf.shape[:1] == (13,)]
+        zero = [np.asarray(leaf == 0).all(axis=tuple(range(1, leaf.ndim))) for leaf in weights]
+        shut = np.logical_and.reduce(zero) if zero else np.zeros(NUM_COLUMNS, bool)
+        for group in range(max(GROUPS) + 1):
+            members = shut[np.asarray(GROUPS) == group]
+            _require(members.all() or not members.any(), f"group {group} is closed in part")
+
+
+def check_search(method: Method, task: str) -> None:
+    """The search leaves exactly K gates open, and the network sees nothing else."""
+    planned = _plan(method, task, 40, num_features=method.about.num_features or K)
+    result = _fit(planned)
+    exact = result.metrics["exact_selection"]
+    k = result.num_features
+    _require((exact == 100).all(), f"exactly {k} open gates: {exact.tolist()} (100 where found)")
+    for row in range(len(result.seeds)):
+        gates = np.asarray(method.select(_seed(result, row)).gates)
+        count = int((gates > 0).sum())
+        _require(count == k, f"{count} gates are open, not {k}")
+    _check_felt(planned, result, np.flatnonzero(np.asarray(method.select(_seed(result, 0)).gates)))
+
+
+def table(task: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """The table of the contract: 72 rows, three informative columns, a constant one."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(72, NUM_COLUMNS))
+    y = np.arange(72) % 3
+    x[np.arange(72), np.asarray(INFORMATIVE)[y]] += 3.0
+    x[:, CONSTANT] = 1.0
+    if task == "classification":
+        return x, y
+    if task == "regression":
+        return x, x[:, INFORMATIVE] @ np.array([[1.0, 0.5], [-1.0, 1.0], [0.5, -1.0]])
+    return x, None
+
+
+def _plan(
+    method: Method,
+    task: str,
+    num_epochs: int,
+    *,
+    axis: str = "map",
+    num_features: int | None = None,
+    groups: Sequence[int] | None = None,
+    checkpoint_dir: str | None = None,
+) -> Plan:
+    rows, about = np.arange(72), method.about
+    if num_features is None and about.num_features is None and not about.gates:
+        num_features = K
+    return plan(
+        method,
+        table(task),
+        task=task,
+        num_features=num_features,
+        seeds=(0, 1),
+        num_epochs=num_epochs,
+        batch_size=8,
+        split=Split(rows[:45], rows[45:60], rows[60:]),
+        scaling="standard",
+        seed_axis=axis,
+        groups=groups,
+        checkpoint_dir=checkpoint_dir,
+        checkpoint_every=max(num_epochs // 3, 1),
+    )
+
+
+def _fit(planned: Plan) -> FitResult:
+    with warnings.catch_warnings():
+        # Told as a failure of the contract instead.
+        warnings.filterwarnings("ignore", message=".*the same score.*")
+        return planned.fit()[0]
+
+
+def _first(planned: Plan) -> tuple[TrainState, Batch]:
+    """The state of a seed before its first step, and all training rows."""
+    states = planned.train(idle=[True] * len(planned.seeds)).states
+    rows = jax.tree.map(jnp.asarray, planned.prepared.arrays.train)
+    state = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), states)
+    return state, as_batch(planned.spec.task, rows)
+
+
+def _seed(result: FitResult, row: int) -> TrainState:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[row]), result.states)
+
+
+def _replaced(result: FitResult, state: TrainState) -> FitResult:
+    """The result with another state of its first seed."""
+    return dataclasses.replace(result, states=jax.tree.map(lambda leaf: leaf[None], state))
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise AssertionError(message)
+
+
+def _close(one: Any, two: Any, message: str) -> None:
+    one, two = np.asarray(one), np.asarray(two)
+    if not np.allclose(one, two, rtol=RTOL, atol=ATOL, equal_nan=True):
+        raise AssertionError(f"{message}, by up to {np.nanmax(np.abs(one - two)):.3g}")

@@ -1,0 +1,441 @@
+"""A method in a file of one's own has everything that the library's methods have."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
+
+import fsjax
+from fsjax import registry
+from fsjax.engine import programs
+from fsjax.errors import ConfigError, DataError
+from fsjax.estimators import ESTIMATORS
+from fsjax.methods import METHODS, get_method
+
+ROOT = Path(__file__).parents[1]
+
+#: The whole file.
+SOURCE = '''\
+"""Deep Lasso (Cherepanova et al., NeurIPS 2023): a network whose loss hardly feels most columns."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+import fsjax
+from fsjax.arguments import Layers, NonNegative, Positive
+
+
+@fsjax.register(
+    estimator="DeepLasso",
+    paper="Cherepanova et al., NeurIPS 2023",
+    optimises="the task plus lambda times the norms of the loss's gradient by each column",
+    num_epochs=50,
+    small={"hidden": (6,)},
+)
+def deep_lasso(
+    *, penalty: NonNegative = 0.1, hidden: Layers = (64,), learning_rate: Positive = 1e-2
+):
+    """Deep Lasso: task loss + lambda sum_j || dloss / dx_j ||_2 over the rows of the batch.
+
+    Args:
+      penalty: lambda, at least 0.
+      hidden: widths of the hidden layers.
+      learning_rate: of Adam.
+    """
+
+    def network(spec):
+        return fsjax.nets.MLP(spec.num_outputs, hidden)
+
+    def init(key, spec, data):
+        params = network(spec).init(key, data.x[:1])["params"]
+        return fsjax.create_state(spec, params, extra={"norms": jnp.zeros(spec.num_columns)})
+
+    def predict(params, spec, x):
+        return network(spec).apply({"params": params}, x)
+
+    def task_loss(x, params, spec, batch):
+        return fsjax.tasks.loss(spec.task, predict(params, spec, x), batch.y, batch.weight)
+
+    def norms(params, spec, batch):
+        # A gradient of exactly 0 has no direction, hence the small number.
+        slopes = jax.grad(task_loss)(batch.x, params, spec, batch)
+        return jnp.sqrt(jnp.sum(jnp.square(slopes), axis=0) + 1e-16)
+
+    def loss(params, state, batch, key):
+        penalties = jnp.sum(norms(params, state.spec, batch))
+        return task_loss(batch.x, params, state.spec, batch) + penalty * penalties, {}
+
+    def finish(state, data, key):
+        return state.replace(extra={"norms": norms(state.params, state.spec, data)})
+
+    return fsjax.Method(
+        fsjax.About(tasks=("classification", "regression"), flops=18.0),
+        init=init, loss=loss, finish=finish,
+        optimizer=optax.adam(learning_rate),
+        predict=lambda state, x: predict(state.params, state.spec, x),
+        select=lambda state: fsjax.Selection(state.extra["norms"]),
+    )
+'''
+
+OPTIONS: dict[str, Any] = {"batch_size": 32, "num_epochs": 30, "scaling": "standard"}
+
+#: Of a fit of the estimator.
+QUICK: dict[str, Any] = {"hidden": (6,), "num_epochs": 10}
+
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    """Columns 1 and 4 of six tell the class."""
+    x = np.random.default_rng(0).normal(size=(120, 6)).astype(np.float32)
+    return x, np.where(x[:, 1] + x[:, 4] > 0, "high", "low")
+
+
+def forget(module: str) -> None:
+    """Takes the methods of a module out of the registry, and the module out of Python."""
+    for name, builder in list(METHODS.items()):
+        if builder.registration.build.__module__ == module:
+            del METHODS[name], ESTIMATORS[name]
+    sys.modules.pop(module, None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the file lies, outside of the repository."""
+    path = tmp_path_factory.mktemp("own")
+    (path / "my_file.py").write_text(SOURCE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def my_file(folder: Path) -> Iterator[ModuleType]:
+    """The imported file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield importlib.import_module("my_file")
+    forget("my_file")
+
+
+@pytest.fixture(scope="module")
+def result(my_file: ModuleType) -> fsjax.FitResult:
+    method = my_file.deep_lasso(hidden=(6,))
+    return fsjax.fit(method, numbers(), num_features=2, seeds=(0, 1), split="random", **OPTIONS)
+
+
+def numbers() -> tuple[np.ndarray, np.ndarray]:
+    x, y = table()
+    return x, (y == "high").astype(int)
+
+
+def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs Python in the folder, where only the library is on the path."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_the_file_has_at_most_60_lines() -> None:
+    assert SOURCE.count("\n") <= 60
+
+
+def test_it_selects_and_predicts(result: fsjax.FitResult) -> None:
+    assert [set(columns) for columns in result.selected] == [{1, 4}] * 2
+    assert (result.metrics["embedded_accuracy"] > 80).all()
+    assert result.method.name == "deep_lasso"
+    assert repr(result.method).startswith("deep_lasso(hidden=(6,)")
+
+
+def test_several_sizes_are_one_training(my_file: ModuleType, result: fsjax.FitResult) -> None:
+    method = my_file.deep_lasso(hidden=(6,))
+    options = {"seeds": (0, 1), "split": "random", **OPTIONS}
+    found = fsjax.fit_sizes(method, numbers(), (1, 3), **options)
+    for k, one in found.items():
+        np.testing.assert_array_equal(one.selected, result.select(k))
+
+
+def test_selections_of_halves_of_the_rows(my_file: ModuleType) -> None:
+    method = my_file.deep_lasso(hidden=(6,))
+    found = fsjax.fit_subsamples(method, numbers(), num_pairs=2, num_features=2, **OPTIONS)
+    assert len(found.seeds) == 4
+    assert found.selection_frequency[[1, 4]].min() > found.selection_frequency[[0, 2, 3, 5]].max()
+
+
+def test_another_penalty_compiles_nothing(
+    my_file: ModuleType, result: fsjax.FitResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = set(programs._kept)
+    method = my_file.deep_lasso(hidden=(6,), penalty=5.0, learning_rate=0.02)
+    options = {"num_features": 2, "seeds": (0, 1), "split": "random", **OPTIONS}
+    stronger = fsjax.fit(method, numbers(), **options)
+    assert set(programs._kept) == compiled
+    assert (stronger.scores.sum(axis=1) < result.scores.sum(axis=1)).all()
+
+
+def test_arguments_are_checked_by_their_annotations(my_file: ModuleType) -> None:
+    with pytest.raises(ConfigError, match=r"penalty=-1.0; choose a value from 0"):
+        my_file.deep_lasso(penalty=-1.0)
+    with pytest.raises(TypeError, match="no argument 'penlty': did you mean 'penalty'"):
+        my_file.deep_lasso(penlty=1.0)
+    with pytest.raises(ConfigError, match="hidden is empty"):
+        my_file.DeepLasso(hidden=()).fit(*table())
+
+
+def test_saved_here_and_read_in_another_process(
+    my_file: ModuleType, folder: Path, result: fsjax.FitResult
+) -> None:
+    x, y = table()
+    fsjax.save(result, folder / "result.npz")
+    again = fsjax.load(folder / "result.npz")
+    assert again.method is result.method
+    np.testing.assert_array_equal(again.predict(x), result.predict(x))
+
+    estimator = my_file.DeepLasso(2, **QUICK).fit(x, y)
+    estimator.save(folder / "estimator.npz")
+    (folder / "estimator.pickle").write_bytes(pickle.dumps(estimator))
+    np.save(folder / "x.npy", x)
+    # A file of ours imports nothing, a pickle does.
+    done = python("-c", READER, folder=folder)
+    assert done.returncode == 0, done.stderr
+    refused, also_refused = done.stdout.splitlines()
+    assert refused == (
+        "result.npz: the method 'deep_lasso' is not registered here; import 'my_file' first, which "
+        "registers it (a file never does that by itself)"
+    )
+    assert "holds an estimator 'DeepLasso' that is not known here; import 'my_file'" in also_refused
+    found = np.load(folder / "found.npz")
+    np.testing.assert_allclose(found["result"], result.predict(x), rtol=1e-5, atol=1e-6)
+    for name in ("pickle", "estimator"):
+        np.testing.assert_allclose(found[name], estimator.predict_proba(x), rtol=1e-5)
+
+
+READER = """
+import pickle, numpy as np, fsjax
+for load, name in ((fsjax.load, "result.npz"), (fsjax.estimators.load, "estimator.npz")):
+    try:
+        load(name)
+    except fsjax.DataError as error:
+        print(error)
+x = np.load("x.npy")
+found = {"pickle": pickle.load(open("estimator.pickle", "rb")).predict_proba(x)}
+found["estimator"] = fsjax.estimators.load("estimator.npz").predict_proba(x)
+found["result"] = fsjax.load("result.npz").predict(x)
+np.savez("found.npz", **found)
+"""
+
+
+def test_files_of_unknown_methods_are_refused_here(
+    folder: Path, result: fsjax.FitResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsjax.save(result, folder / "known.npz")
+    monkeypatch.delitem(METHODS, "deep_lasso")
+    with pytest.raises(DataError, match="known.npz: .*import 'my_file' first"):
+        fsjax.load(folder / "known.npz")
+
+
+def test_a_search_over_its_arguments(my_file: ModuleType) -> None:
+    x, y = table()
+    grid = {"penalty": [0.01, 0.1], "n_features_to_select": [1, 2]}
+    search = GridSearchCV(my_file.DeepLasso(**QUICK), grid, cv=2).fit(x, y)
+    assert set(search.best_params_) == set(grid)
+    assert search.best_estimator_.score(x, y) > 0.7
+    assert "norms of the loss's gradient" in METHODS["deep_lasso"].registration.optimises
+    assert "penalty: lambda, at least 0." in my_file.DeepLasso.__doc__
+
+
+#: Checks without a training, and some with one.
+FEW = (
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_get_params_invariance",
+    "check_set_params",
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_estimator_repr",
+    "check_estimators_unfitted",
+    "check_fit_score_takes_y",
+    "check_estimators_overwrite_params",
+)
+
+
+def test_checks_of_scikit_learn(my_file: ModuleType) -> None:
+    estimator = my_file.DeepLasso(0.9, **QUICK)
+    names = set()
+    for one, check in estimator_checks_generator(estimator):
+        if check.func.__name__ in FEW:
+            check(clone(one))
+            names.add(check.func.__name__)
+    assert names == set(FEW)
+
+
+@pytest.mark.slow
+def test_all_checks_of_scikit_learn(my_file: ModuleType) -> None:
+    unlike = "a repeated row is drawn otherwise than one of twice the weight"
+    expected = {"check_sample_weight_equivalence_on_dense_data": unlike}
+    options = {"hidden": (16,), "num_epochs": 40, "learning_rate": 0.02, "penalty": 1e-3}
+    check_estimator(my_file.DeepLasso(0.9, **options), expected_failed_checks=expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("{config}:my_file:deep_lasso,quick",),
+        ("{config}:quick", "--config.method.name=my_file:deep_lasso"),
+    ],
+    ids=["in the variant", "in a field"],
+)
+def test_the_launcher_finds_it(arguments: tuple[str, ...], folder: Path, tmp_path: Path) -> None:
+    config, *further = arguments
+    in_variant = not further
+    if in_variant:
+        further = ["--config.method.penalty=0.3", "--config.method.hidden=6"]
+    done = python(
+        "-m",
+        "experiments.run",
+        "--config=" + config.format(config=ROOT / "configs" / "any.py"),
+        *further,
+        "--config.seeds=4,",
+        f"--workdir={tmp_path / 'run'}",
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "deep_lasso" in done.stdout
+    method = json.loads((tmp_path / "run" / "config.json").read_text())["method"]
+    assert method["name"] == "my_file:deep_lasso"
+    if in_variant:
+        assert (method["penalty"], method["hidden"]) == (0.3, [6])
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["method"], result["dataset"], result["seeds"]) == ("deep_lasso", "digits", [4])
+
+
+def test_comparisons_find_it(folder: Path, tmp_path: Path) -> None:
+    config = ROOT / "configs" / "any.py"
+    done = python(
+        "-m",
+        "experiments.compare",
+        f"--configs={config}:my_file:deep_lasso,quick,{config}:fisher_score,quick",
+        "--set=train.num_epochs=1",
+        f"--workdir={tmp_path}",
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "deep_lasso" in done.stdout and "fisher_score" in done.stdout
+    folders = {path.parent.name for path in tmp_path.glob("*/result.json")}
+    assert folders == {"any-my_file-deep_lasso-quick", "any-fisher_score-quick"}
+
+
+#: A method of a few lines, for tests of the registry.
+FILTER = """
+import fsjax
+from fsjax.methods.shared.fixed_columns import filter_method
+
+@fsjax.register(estimator="{estimator}")
+def {name}():
+    return filter_method(lambda key, spec, data: {scores})
+"""
+
+
+def module_of(path: Path, **named: str) -> None:
+    defaults = {"name": "first_columns", "estimator": "FirstColumns"}
+    named = {**defaults, "scores": "-1.0 * __import__('numpy').arange(spec.num_columns)", **named}
+    path.write_text(FILTER.format(**named))
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path, whose modules are forgotten afterwards."""
+    monkeypatch.syspath_prepend(tmp_path)
+    registry._load_entry_points.cache_clear()
+    yield tmp_path
+    registry._load_entry_points.cache_clear()
+    for path in tmp_path.glob("*.py"):
+        forget(path.stem)
+
+
+def test_entry_points_of_packages_are_methods(packages: Path) -> None:
+    module_of(packages / "fsjax_first.py")
+    about = packages / "fsjax_first-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: fsjax-first\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[fsjax.methods]\nfirst_columns = fsjax_first:first_columns\n"
+    )
+    assert "first_columns" not in METHODS
+    result = fsjax.fit(get_method("first_columns")(), table(), num_features=3)
+    np.testing.assert_array_equal(result.selected, [[0, 1, 2]])
+    assert ESTIMATORS["first_columns"](2).fit(*table()).get_support(indices=True).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"name": "stg"}, "the method name 'stg' is taken by fsjax.methods.stg:stg; choose"),
+        ({"estimator": "STG"}, "the estimator name 'STG' is taken by fsjax.methods.stg:stg"),
+        ({"estimator": "fsjax"}, "the estimator name 'fsjax' is taken in taken; choose"),
+    ],
+)
+def test_names_that_are_taken_are_refused(
+    named: dict[str, str], message: str, packages: Path
+) -> None:
+    before = dict(METHODS), dict(ESTIMATORS)
+    module_of(packages / "taken.py", **named)
+    with pytest.raises(ConfigError, match=message):
+        importlib.import_module("taken")
+    assert (METHODS, ESTIMATORS) == before
+
+
+def test_two_files_cannot_have_one_name(packages: Path) -> None:
+    module_of(packages / "one.py")
+    module_of(packages / "other.py", estimator="Other")
+    assert get_method("one:first_columns") is METHODS["first_columns"]
+    with pytest.raises(ConfigError, match="'first_columns' is taken by one:first_columns"):
+        get_method("other:first_columns")
+
+
+def test_a_cell_of_a_notebook_may_run_again() -> None:
+    cell = {"__name__": "notebook"}
+    source = FILTER.replace("{scores}", "1.0 * __import__('numpy').arange(spec.num_columns)")
+    source = source.format(name="a_cell", estimator="ACell")
+    try:
+        exec(source, cell)
+        first = cell["a_cell"], cell["ACell"]
+        assert fsjax.fit(cell["a_cell"](), table(), num_features=1).selected == [[5]]
+        exec(source.replace("1.0 *", "-1.0 *"), cell)
+        assert METHODS["a_cell"] is cell["a_cell"] is not first[0]
+        assert ESTIMATORS["a_cell"] is cell["ACell"] is not first[1]
+        assert fsjax.fit(cell["a_cell"](), table(), num_features=1).selected == [[0]]
+        assert cell["ACell"](1).fit(*table()).selected_[0] == [0]
+    finally:
+        forget("notebook")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_file:deep_lasso", "there is no module 'no_such_file'"),
+        ("my_file:deep_laso", "my_file has no function 'deep_laso'"),
+        ("my_file:OPTIONS", "my_file has no function 'OPTIONS'"),
+        ("math:sqrt", "'math:sqrt' is not registered; put @fsjax.register"),
+        ("deep_laso", "did you mean 'deep_lasso'.*module:function"),
+    ],
+)
+def test_names_that_lead_nowhere(name: str, message: str, my_file: ModuleType) -> None:
+    with pytest.raises(ConfigError, match=message):
+        get_method(name)
