@@ -163,7 +163,9 @@ class _Training:
         epochs = min(self.epochs, job.spec.num_epochs - self.done, MAX_EPOCHS_PER_CALL)
         if job.checkpoints is not None:
             epochs = min(epochs, to_checkpoint)
-        self.states, recorded = self.program.call(self.states, self.arrays, epochs * self.works)
+        states, recorded = self.program.call(self.states, self.arrays, epochs * self.works)
+        # As they came in: arrays without entries lose their layout on the way.
+        self.states = place_seeds(job.axis, states)
         trained = np.asarray(self.states.epoch)[: self.real] - self.done
         # Fewer than asked for where the seeds are done.
         count = min(max(int(trained.max()), 0), epochs)

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from fsjax.engine.loop import Arrays
+from fsjax.engine.loop import Arrays, Rows
 from fsjax.method import Spec, TrainState
 
 N, D, H, C, K = 48, 7, 5, 3, 3
@@ -41,13 +41,14 @@ def table(task: str) -> Arrays:
         y = y.astype(np.int32)
     x = x.astype(np.float32)
     train, valid = slice(0, 36), slice(36, N)
-    parts = (x[train], y[train], np.ones(36), x[valid], y[valid], x[:0], y[:0])
-    return Arrays(*(jnp.asarray(a, jnp.int32 if a.dtype == np.int32 else None) for a in parts))
+    parts = (train, valid, slice(N, N))
+    ones = np.ones(N, np.float32)
+    return Arrays(*(Rows(*(jnp.asarray(a[part]) for a in (x, y, ones))) for part in parts))
 
 
 def spec_of(task: str, **changes: Any) -> Spec:
     outputs = C if task == "classification" else 2
-    spec = Spec(D, outputs, task, 36, 36, 400, shuffle=False, best_by="last")
+    spec = Spec(D, outputs, task, 36, 36, 400, 1, shuffle=False, best_by="last")
     return spec._replace(**changes)
 
 
@@ -75,8 +76,10 @@ class Reference:
         rest = state.params["MLP_0"]["FanInDense_0"]["Dense_0"]
         leaves = [state.params[name] for name in ("skip", "kernel", "bias")]
         self.weights = [np.array(w, np.float64) for w in (*leaves, rest["kernel"], rest["bias"])]
-        arrays = [np.asarray(a) for a in table(task)]
-        self.x, self.y, _, self.x_valid, self.y_valid = arrays[:5]
+        train, valid, _ = table(task)
+        self.x, self.y, self.x_valid, self.y_valid = map(
+            np.asarray, (train.x, train.y, valid.x, valid.y)
+        )
         self.task, self.path_start, self.allowed = task, path_start, np.arange(D) < D - 1
 
     def forward(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,8 +10,9 @@ import numpy as np
 import optax
 
 import fsjax
+from fsjax.engine.loop import init_state
 from fsjax.method import Batch, Method, Spec, TrainState
-from fsjax.methods import sparse_network as module
+from fsjax.methods.shared import sparse_network as module
 
 N, B, D, C = 29, 8, 13, 3
 SIZES = dict(hidden=(8,), epsilon=1.5)
@@ -21,7 +22,7 @@ DEEPER = dict(hidden=(8, 6), epsilon=1.5)
 
 def spec_for(task: str = "classification", **changes) -> Spec:
     outputs = {"classification": C, "reconstruction": D, "regression": C}[task]
-    return Spec(D, outputs, task, N, B, num_epochs=8)._replace(**changes)
+    return Spec(D, outputs, task, N, B, num_epochs=8, steps_per_epoch=4)._replace(**changes)
 
 
 def rows(task: str = "classification") -> Batch:
@@ -38,12 +39,19 @@ def rows(task: str = "classification") -> Batch:
 @functools.cache
 def start(spec: Spec, hidden: tuple[int, ...]) -> TrainState:
     method = fsjax.methods.static_sparse(hidden=hidden, epsilon=1.5)
-    return jax.jit(method.init, static_argnames="spec")(jax.random.key(0), spec=spec)
+    return begun(method, spec)
+
+
+def begun(method: Method, spec: Spec) -> TrainState:
+    """The state before the first step."""
+    columns = jnp.ones(D, bool)
+    made = jax.jit(lambda seed: init_state(method, spec, seed, rows(spec.task), columns))
+    return made(np.uint32(0))
 
 
 def some_state(method: Method, spec: Spec | None = None) -> TrainState:
     """As after an epoch: biases and the momentum of active connections are not 0."""
-    options = dict(method.settings)
+    options = dict(method.about.settings)
     # All methods of this kind start alike.
     state = start(spec or spec_for(), options["hidden"])
     rng = np.random.default_rng(0)
@@ -63,8 +71,7 @@ def some_state(method: Method, spec: Spec | None = None) -> TrainState:
             state.opt_state,
             state.masks,
         ),
-        hyper={**state.hyper, "drop_fraction": jnp.float32(options.get("drop_fraction", 0))},
-        extra={"search": jnp.array(False)} if "patience" in options else {},
+        log={"search": jnp.array(False)} if "patience" in options else (),
     )
 
 

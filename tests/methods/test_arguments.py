@@ -57,6 +57,9 @@ def test_a_wrong_type_is_refused_after_an_equal_right_one() -> None:
 def test_names_and_places_of_arguments() -> None:
     with pytest.raises(TypeError, match="ip_cae has no argument 'num_featurs': did you mean"):
         methods.ip_cae(num_featurs=3)
+    for build in (methods.binmask, methods.probmask, methods.neural_network):
+        with pytest.raises(TypeError, match="has no argument 'hiden': did you mean 'hidden'"):
+            build(hiden=(3,))
     with pytest.raises(TypeError, match=r"wast: too many positional.*give arguments by name"):
         methods.wast(5)
     assert repr(methods.wast(hidden=(8,))).startswith("wast(")

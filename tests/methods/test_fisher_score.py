@@ -112,16 +112,37 @@ def test_finds_the_columns_that_differ_between_the_classes() -> None:
     assert result.metrics["embedded_accuracy"].mean() < 50
 
 
-def test_no_scores_before_the_start_and_no_other_task() -> None:
+def test_the_filter_trains_nothing_and_sees_the_training_rows_alone() -> None:
+    x, y = signal()
+    plan = fsjax.plan(fsjax.methods.fisher_score(), (x, y), num_features=[3, 1], seeds=(0, 1))
+    several, one = plan.fit()
+    rows = several.splits[0].train
+    scaled = (x[rows] - x[rows].mean(axis=0)) / x[rows].std(axis=0)
+    expected = reference(scaled, y[rows])
+    np.testing.assert_allclose(several.scores, np.stack([expected] * 2), rtol=1e-3)
+    assert several.selected.tolist() == [[17, 11, 4]] * 2 and one.selected.tolist() == [[17]] * 2
+    assert several.metrics == several.history == {} and several.states.params == ()
+    assert several.cost["trained_epochs"] == several.cost["params"] == 0
+    with pytest.raises(ConfigError, match="fisher_score selects columns and predicts nothing"):
+        several.predict(x)
+
+
+def test_rows_without_weight_do_not_count() -> None:
     method = fsjax.methods.fisher_score(3)
-    state = method.init(jax.random.key(0), fsjax.Spec(6, 2, "classification", 8, 4, 1))
-    np.testing.assert_array_equal(method.score(state), np.zeros(6))
-    x = jnp.arange(48.0).reshape(8, 6) % 7
-    y = jnp.arange(8) % 2
-    data = fsjax.Batch(x, y, jnp.ones(8))
-    started = method.start(state, data, jax.random.key(1))
-    np.testing.assert_array_equal(method.score(started), fisher_scores(x, y, 2))
+    spec = fsjax.Spec(6, 2, "classification", 8, 4, 1, steps_per_epoch=2)
+    x, y = jnp.arange(48.0).reshape(8, 6) % 7, jnp.arange(8) % 2
+    data = fsjax.Batch(x, y, (jnp.arange(8) < 5) * 1.0)
+    state = method.init(jax.random.key(0), spec, data)
+    found = method.select(state)
+    np.testing.assert_allclose(found.scores, fisher_scores(x[:5], y[:5], 2), rtol=1e-5)
+    assert found.picks is None
+
+
+def test_other_tasks_and_a_network_without_a_number_are_refused() -> None:
+    x, _ = signal()
     with pytest.raises(ConfigError, match="classification"):
-        fsjax.fit(method, (np.asarray(x), None), task="reconstruction", num_epochs=1)
-    with pytest.raises(ConfigError, match="num_features"):
+        fsjax.plan(fsjax.methods.fisher_score(3), (x, None), task="reconstruction")
+    with pytest.raises(ConfigError, match="num_features=0"):
         fsjax.methods.fisher_score(0)
+    with pytest.raises(ConfigError, match="a network needs num_features"):
+        fsjax.methods.fisher_score(hidden=(4,))

@@ -8,12 +8,10 @@ import chex
 import jax
 import numpy as np
 import pytest
-from lassonet_reference import K, spec_of
 
 import fsjax
 from fsjax.errors import ConfigError
 from fsjax.methods.lassonet import importances, lassonet
-from fsjax.methods.lassonet_path import Path
 
 SEEDS = (0, 1)
 INFORMATIVE = (3, 8, 14, 19)
@@ -112,11 +110,11 @@ def test_minibatches() -> None:
     ("options", "message"),
     [
         (dict(num_features=0), "num_features=0; choose a whole number, at least 1"),
-        (dict(until=-1), "until=-1; choose a whole number, at least 0"),
-        (dict(until=5), "until=5 but num_features=4"),
+        (dict(until=-1), "until=-1; choose a whole number from 0, or None"),
+        (dict(until=5), "until=5 is above num_features=4"),
         (dict(hidden=()), "hidden is empty"),
         (dict(hidden=(0,)), "a width of hidden=0"),
-        (dict(hierarchy=-1.0), "hierarchy=-1.0; choose 0 or more"),
+        (dict(hierarchy=-1.0), "hierarchy=-1.0; choose a value from 0"),
         (dict(dense_epochs=0), "dense_epochs=0"),
         (dict(dense_patience=0), "dense_patience=0"),
         (dict(path_epochs=1.5), "path_epochs=1.5"),
@@ -136,11 +134,10 @@ def test_bad_settings_are_named(options: dict, message: str) -> None:
 
 def test_validation_has_to_be_by_the_loss() -> None:
     with pytest.raises(ConfigError, match="use best_by='last' in place of 'accuracy'"):
-        lassonet(K).init(jax.random.key(0), spec_of("classification", best_by="accuracy"))
+        fsjax.plan(lassonet(4), columns(shuffled=False), best_by="accuracy")
 
 
-def test_no_more_is_carried_than_needed() -> None:
-    state = lassonet(K).init(jax.random.key(0), spec_of("classification"))
-    assert isinstance(state.extra, Path) and state.extra.chosen == ()
-    kept = lassonet(K, until=0).init(jax.random.key(0), spec_of("classification"))
-    chex.assert_trees_all_equal(kept.extra.chosen, kept.params)
+def test_a_copy_of_the_network_is_carried_only_where_an_earlier_one_may_be_kept() -> None:
+    for until, copies in ((None, 0), (2, 5)):
+        plan = fsjax.plan(lassonet(4, until=until), columns(shuffled=False), num_epochs=1)
+        assert len(jax.tree.leaves(plan.train(idle=[True]).states.best.params)) == copies

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from lassonet_reference import OPTIONS, TASKS, D, H, K, Reference, spec_of, table
 
-from fsjax.engine.loop import train_epoch
+from fsjax.engine.loop import as_batch, at_kept, init_state, train_epoch
 from fsjax.method import Method, TrainState
 from fsjax.methods.lassonet import importances, lassonet
-from fsjax.methods.lassonet_path import automatic_start, skip_norms
+from fsjax.methods.shared.lassonet_path import automatic_start, skip_norms
 from fsjax.sparsity import hier_prox
 
 
@@ -30,12 +30,13 @@ class Run(NamedTuple):
 def follow(method: Method, task: str, most: int = 400) -> Run:
     """Trains epoch by epoch until the method has finished."""
     spec, arrays = spec_of(task), table(task)
-    first = method.init(jax.random.key(2), spec).replace(feature_mask=jnp.arange(D) < D - 1)
+    data = as_batch(task, arrays.train)
+    first = init_state(method, spec, np.uint32(2), data, jnp.arange(D) < D - 1)
     epoch = jax.jit(lambda state: train_epoch(method, state, arrays))
     state, states, recorded = first, [], []
-    while len(states) < most and not (states and method.finished(state)):
+    while len(states) < most and not state.done:
         state, metrics = epoch(state)
-        states.append(jax.tree.map(np.asarray, state.replace(key=None)))
+        states.append(jax.tree.map(np.asarray, state))
         recorded.append({name: float(value) for name, value in metrics.items()})
     return Run(first, states, recorded)
 
@@ -60,9 +61,6 @@ def test_whole_path_equals_numpy(whole: tuple[str, Run]) -> None:
         state, recorded = run.states[epochs - 1], run.recorded[epochs - 1]
         assert recorded["train/lambda"] == pytest.approx(lam, rel=1e-5)
         assert recorded["train/num_selected"] == count
-        if state.extra.finished:
-            # The weights kept earlier are back.
-            continue
         for name, expected in zip(("skip", "kernel", "bias"), reference.weights, strict=False):
             np.testing.assert_allclose(state.params[name], expected, rtol=1e-3, atol=1e-4)
     assert epochs == len(run.states) > 60
@@ -80,12 +78,10 @@ def test_constraint_holds_after_every_epoch(whole: tuple[str, Run]) -> None:
 def test_importances_and_scores_are_those_of_the_path(whole: tuple[str, Run]) -> None:
     _, run = whole
     inside = np.array([skip_norms(state.params) > 0 for state in run.states])
-    # The weights kept earlier are back.
-    inside[-1] = False
     lambdas = np.array([recorded["train/lambda"] for recorded in run.recorded])
     counts = np.array([recorded["train/num_selected"] for recorded in run.recorded])
     np.testing.assert_array_equal(counts, inside.sum(axis=1))
-    score = jax.jit(lassonet(K, until=0, **OPTIONS).score)
+    select = jax.jit(lassonet(K, until=0, **OPTIONS).select)
     for epoch in (0, 5, 40, 60, len(run.states) - 1):
         found = np.asarray(importances(run.states[epoch]))
         for feature in range(D - 1):
@@ -94,7 +90,7 @@ def test_importances_and_scores_are_those_of_the_path(whole: tuple[str, Run]) ->
             assert found[feature] == np.float32(expected)
         assert found[-1] == 0
         # The order is that of the importances; among those still in, that of the norms.
-        scores = np.asarray(score(run.states[epoch]))
+        scores = np.asarray(select(run.states[epoch]).scores)
         chex.assert_tree_all_finite(scores)
         keys = [(found[f], skip_norms(run.states[epoch].params)[f]) for f in range(D)]
         ordered = sorted(range(D), key=lambda f, keys=keys: keys[f])
@@ -107,14 +103,16 @@ def test_importances_and_scores_are_those_of_the_path(whole: tuple[str, Run]) ->
 
 def test_network_of_at_most_k_features_is_kept(whole: tuple[str, Run]) -> None:
     _, run = whole
-    last = run.states[-1]
+    method = lassonet(K, until=0, **OPTIONS)
+    kept = at_kept(method, run.states[-1])
     # The counter of epochs starts anew after the last epoch of each lambda.
-    ends = [s for s in run.states[:-1] if s.extra.started and s.extra.epochs == 0][1:]
+    ends = [s for s in run.states[:-1] if s.log.started and s.log.epochs == 0][1:]
     few = [s for s in ends if 0 < (skip_norms(s.params) > 0).sum() <= K]
-    chex.assert_trees_all_equal(last.params, few[0].params)
-    before = run.states[-2]
-    assert not skip_norms(before.params).all()
-    assert [bool(s.extra.has_chosen) for s in ends].index(True) == ends.index(few[0])
+    chex.assert_trees_all_equal(kept.params, few[0].params)
+    assert kept.best.epoch == few[0].epoch
+    # The last network has no feature, and the path goes on in the log.
+    assert not skip_norms(run.states[-1].params).any()
+    chex.assert_trees_all_equal(kept.log, run.states[-1].log)
 
 
 def test_path_down_to_k() -> None:
@@ -125,9 +123,10 @@ def test_path_down_to_k() -> None:
         values, others = ([r[name] for r in rs] for rs in (short.recorded, run.recorded))
         np.testing.assert_allclose(values, others[:length], rtol=1e-5)
     last = short.states[-1]
-    assert last.extra.chosen == () and bool(last.extra.finished)
+    assert last.best.params == () and bool(last.done)
     assert 0 < (skip_norms(last.params) > 0).sum() <= K
-    chex.assert_trees_all_close(last.params, run.states[-1].params, rtol=1e-5, atol=1e-6)
+    whole = at_kept(lassonet(K, until=0, **OPTIONS), run.states[-1])
+    chex.assert_trees_all_close(last.params, whole.params, rtol=1e-5, atol=1e-6)
     finished = [recorded["train/path_finished"] for recorded in short.recorded]
     assert finished[0] == 0.0 and finished[-1] == 1.0
 
@@ -174,4 +173,4 @@ def test_path_begins_at_the_automatic_start(whole: tuple[str, Run]) -> None:
     skip, kernel = (dense.params[name][:-1] for name in ("skip", "kernel"))
     expected = first_strength(skip, kernel)
     expected /= 10 * OPTIONS["path_learning_rate"]
-    assert dense.extra.penalty == pytest.approx(expected, rel=1e-5)
+    assert dense.log.penalty == pytest.approx(expected, rel=1e-5)

@@ -4,80 +4,106 @@ from __future__ import annotations
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
 from sparse_network_reference import (
     SIZES,
-    D,
     N,
+    begun,
     forward,
     kernels,
     momentum,
     rows,
     slopes,
     softmax,
-    some_state,
     spec_for,
 )
 
 import fsjax
 from fsjax.data import load
-from fsjax.engine.loop import Arrays, train_epoch
+from fsjax.engine.loop import Arrays, Rows, at_kept, train_epoch
 from fsjax.errors import ConfigError
-from fsjax.method import CONNECTION_EPOCHS
-from fsjax.methods import sparse_network as module
-from fsjax.methods.sparse_network import Rewiring, sparse_network
+from fsjax.methods.shared import sparse_network as module
+from fsjax.methods.shared.sparse_network import recipe_of, sparse_network
 from fsjax.sparsity import drop, grow
+
+PLAIN = dict(hidden=SIZES["hidden"], learning_rate=0.01, momentum=0.9)
 
 
 def test_both_forms_train_alike() -> None:
-    states, data = [], rows()
-    arrays = Arrays(*data, data.x[:5], data.y[:5], data.x[:0], data.y[:0])
+    found, data = [], rows()
+    x, y, weight = data
+    arrays = Arrays(*(Rows(x[part], y[part], weight[part]) for part in map(slice, (N, 5, 0))))
+    recipe = recipe_of(
+        SIZES["epsilon"],
+        None,
+        drop=drop.magnitude,
+        grow=grow.similar_or_random,
+        fraction=0.2,
+        grow_init=jax.nn.initializers.he_uniform(),
+    )
     for form in ("dense", "coordinates"):
-        method = sparse_network(
-            "x",
-            density=None,
-            rewiring=Rewiring(drop.magnitude, grow.similar_or_random, similarity="cosine"),
-            l2=0.01,
-            input_noise=0.1,
-            form=form,
-            **SIZES,
-        )
-        state = jax.jit(method.init, static_argnames="spec")(jax.random.key(0), spec=spec_for())
-        state = state.replace(trace=jnp.zeros((len(CONNECTION_EPOCHS), D)))
-        small = jax.eval_shape(method.compress, state).params["layer_0"]["kernel"]
-        assert small.ndim == (1 if form == "coordinates" else 2)
+        method = sparse_network(recipe, form=form, l2=0.01, input_noise=0.1, **PLAIN)
+        state = begun(method, spec_for())
+        assert state.params["layer_0"]["kernel"].ndim == (1 if form == "coordinates" else 2)
         first = kernels(state.masks)
         epoch = jax.jit(lambda s, m=method: train_epoch(m, s, arrays))
         for _ in range(5):
             state, metrics = epoch(state)
             assert metrics["train/topology_change"] > 2
-        states.append((state, metrics))
+        kept = method.finish(at_kept(method, state), data, None)
+        state = method.finish(state, data, None)
+        found.append((state, metrics, kept))
         assert all((a != b).any() for a, b in zip(first, kernels(state.masks), strict=True))
         for mask, *of_inactive in zip(
             *map(kernels, (state.masks, state.params)), momentum(state), strict=True
         ):
             assert not any(leaf[~mask].any() for leaf in of_inactive)
     # Sums in another order, over twenty steps.
-    (dense, of_dense), (sparse, of_sparse) = states
+    (dense, of_dense, best), (sparse, of_sparse, other) = found
     chex.assert_trees_all_equal(dense.masks, sparse.masks)
-    chex.assert_trees_all_close((dense.params, dense.best), (sparse.params, sparse.best), rtol=1e-4)
+    chex.assert_trees_all_close(
+        (dense.params, best.params), (sparse.params, other.params), rtol=1e-4
+    )
     chex.assert_trees_all_close(dense.opt_state, sparse.opt_state, rtol=1e-3, atol=1e-6)
     chex.assert_trees_all_close(of_dense, of_sparse, rtol=1e-4)
+    chex.assert_trees_all_close(dense.trace, sparse.trace)
+
+
+def test_fits_and_files_of_both_forms_are_alike(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(50, 9)), rng.integers(0, 3, 50)
+    options = dict(num_features=3, num_epochs=3, batch_size=16, seeds=(0, 1))
+    dense, sparse = (
+        fsjax.fit(fsjax.methods.ctre_sim(hidden=(7, 6), form=form), data, **options)
+        for form in ("dense", "coordinates")
+    )
+    assert sparse.cost["params"] == dense.cost["params"] == 16 + 13 + 9
+    assert sparse.cost["train_flops"] == dense.cost["train_flops"]
+    chex.assert_trees_all_close(sparse.states.params, dense.states.params, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(dict(sparse.history), dict(dense.history), rtol=1e-4)
+    fsjax.save(sparse, tmp_path / "sparse")
+    again = fsjax.load(tmp_path / "sparse")
+    np.testing.assert_array_equal(again.predict(data[0]), sparse.predict(data[0]))
 
 
 @pytest.mark.parametrize("form", ["dense", "coordinates"])
 def test_loss_and_its_gradient(form: str) -> None:
-    options = dict(density=None, rewiring=None, l2=0.1, form=form, **SIZES)
-    method, data = sparse_network("x", **options), rows()
-    state = some_state(fsjax.methods.static_sparse(**SIZES))
-    state = state.replace(hyper={**state.hyper, "l2": jnp.float32(0.1)})
-    small = jax.jit(method.compress)(state)
+    recipe, data = recipe_of(SIZES["epsilon"], None), rows()
+    method = sparse_network(recipe, form=form, l2=0.1, **PLAIN)
+    small = begun(method, spec_for())
+    biases = iter(np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32))
+    small = small.replace(
+        params={
+            name: {**layer, "bias": 0.3 * next(biases)[: layer["bias"].size]}
+            for name, layer in small.params.items()
+        }
+    )
     value, gradient = jax.jit(jax.value_and_grad(lambda p, s: method.loss(p, s, data, None)[0]))(
         small.params, small
     )
+    state = method.finish(small, data, None)
     x, y = np.asarray(data.x), np.asarray(data.y)
     chances = softmax(forward(state.params, x)[-1])[np.arange(N), y]
     penalty = 0.05 * sum((weight.astype(np.float64) ** 2).sum() for weight in kernels(state.params))
@@ -93,7 +119,7 @@ def test_loss_and_its_gradient(form: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
     # Finite differences, where the activation has no corners.
-    method = sparse_network("x", activation="sigmoid", **options)
+    method = sparse_network(recipe, activation="sigmoid", form=form, l2=0.1, **PLAIN)
     loss = jax.jit(lambda params: method.loss(params, small, data, None)[0])
     check_grads(loss, (small.params,), 1, modes=["rev"], atol=1e-2, rtol=1e-2, eps=1e-2)
 
@@ -109,28 +135,32 @@ def test_layers_of_low_density_take_coordinates_by_themselves() -> None:
     [
         ("set", dict(hidden=()), "hidden is empty; give the width of at least one"),
         ("set", dict(hidden=(5, 2.5)), "a width of hidden=2.5; choose a whole number"),
-        ("set", dict(density=0.1), "epsilon=1.0 and density=0.1; set one of them to 0"),
-        ("set", dict(epsilon=-1.0), "epsilon=-1.0; choose a value above 0"),
-        ("set", dict(epsilon=None, density=2.0), "density=2.0; choose a value above 0 and at most"),
+        ("set", dict(density=0.1), "density=0.1 and epsilon=1.0; give one of the two"),
+        ("set", dict(epsilon=-1.0), "epsilon=-1.0; choose a value from 0, or None"),
+        ("set", dict(epsilon=None, density=2.0), "density=2.0; choose a value above 0 to 1"),
         ("set", dict(drop="magnitudes"), "drop='magnitudes': did you mean 'magnitude'"),
-        ("set", dict(drop_fraction=1.2), "drop_fraction=1.2; choose a share from 0 to 1"),
+        ("set", dict(drop_fraction=1.2), "drop_fraction=1.2; choose a value from 0 to 1"),
         ("set", dict(grow_init="zero"), "grow_init='zero': did you mean 'zeros'"),
-        ("set", dict(l2=-1.0), "l2=-1.0; choose 0 or more"),
+        ("set", dict(l2=-1.0), "l2=-1.0; choose a value from 0"),
         ("set", dict(l2=float("inf")), "l2=inf; choose a finite number"),
         ("set", dict(learning_rate=-0.1), "learning_rate=-0.1; choose a value above 0"),
         ("set", dict(momentum=1.0), "momentum=1.0; choose a value from 0 to below 1"),
         ("ctre_sim", dict(grow="similiar"), "did you mean 'similar'"),
         ("ctre_sim", dict(drop="lowest"), "'lowest_similarity'"),
         ("ctre_sim", dict(similarity="cosinus"), "did you mean 'cosine'"),
-        ("ctre_sim", dict(similarity_fraction=0.0), "similarity_fraction=0.0; choose a share in"),
-        ("ctre_sim", dict(similarity_fraction=1.1), r"choose a share in \(0, 1\]"),
+        (
+            "ctre_sim",
+            dict(similarity_fraction=0.0),
+            "similarity_fraction=0.0; choose a value above",
+        ),
+        ("ctre_sim", dict(similarity_fraction=1.1), "choose a value above 0 to 1"),
         ("ctre_seq", dict(order="similar"), "did you mean 'similar_first'"),
         ("ctre_seq", dict(patience=0), "patience=0; choose a whole number, at least 1"),
-        ("static_sparse", dict(epsilon=0), "static_sparse trains a sparse network"),
-        ("set", dict(epsilon=0, density=0), "set trains a sparse network; give epsilon or density"),
-        ("snip", dict(epsilon=None), "snip trains a sparse network; give epsilon or density"),
+        ("static_sparse", dict(epsilon=0), "the network is sparse; give epsilon or density"),
+        ("set", dict(epsilon=0, density=0), "the network is sparse; give epsilon or density"),
+        ("snip", dict(epsilon=None), "the network is sparse; give epsilon or density"),
         ("quick_selection", dict(initialisation="glorott"), "did you mean 'glorot'"),
-        ("quick_selection", dict(input_noise=-0.1), "input_noise=-0.1; choose 0 or more"),
+        ("quick_selection", dict(input_noise=-0.1), "input_noise=-0.1; choose a value from 0"),
     ],
 )
 def test_bad_settings_are_named(build: str, options: dict, message: str) -> None:
@@ -138,16 +168,12 @@ def test_bad_settings_are_named(build: str, options: dict, message: str) -> None
         getattr(fsjax.methods, build)(**options)
 
 
-def test_bad_forms_and_activations_are_named() -> None:
-    options = dict(hidden=(5,), epsilon=1.0, density=None, rewiring=None)
+def test_bad_forms_and_tasks_are_named() -> None:
     with pytest.raises(ConfigError, match="form='denes': did you mean 'dense'"):
-        sparse_network("x", form="denes", **options)
-    with pytest.raises(ConfigError, match="activation='rellu': did you mean 'relu'"):
-        sparse_network("x", activation="rellu", **options)
+        fsjax.methods.set(form="denes")
     with pytest.raises(ConfigError, match="quick_selection is for the task reconstruction"):
-        fsjax.fit(
-            fsjax.methods.quick_selection(), load("digits"), num_features=5, task="classification"
-        )
+        method = fsjax.methods.quick_selection()
+        fsjax.plan(method, load("digits"), num_features=5, task="classification")
 
 
 def fit(name: str, data, **options) -> fsjax.FitResult:

@@ -12,7 +12,10 @@ from sparse_network_reference import (
     SHAPES,
     SIZES,
     B,
+    C,
+    D,
     N,
+    begun,
     change,
     cosines,
     dropped_by_magnitude,
@@ -27,8 +30,8 @@ from sparse_network_reference import (
 )
 
 import fsjax
-from fsjax.methods import sparse_network as module
-from fsjax.sparsity import Rewired, erdos_renyi_counts
+from fsjax.methods.shared import sparse_network as module
+from fsjax.sparsity import Layer, drop, erdos_renyi_counts, needs
 
 #: Of which what was dropped may come back at once.
 SIMILAR = fsjax.methods.ctre_sim(grow="similar", drop_fraction=0.5, **SIZES)
@@ -73,11 +76,13 @@ def test_nothing_is_rewired_after_the_last_epoch() -> None:
 
 
 def test_snip_keeps_what_the_loss_depends_on_most() -> None:
-    method = fsjax.methods.snip(**SIZES)
-    state = jax.jit(method.init, static_argnames="spec")(jax.random.key(0), spec=spec_for())
-    assert all(mask.all() for mask in kernels(state.masks))
-    pruned = jax.jit(method.start)(state, rows(), jax.random.key(3))
-    batch = module.random_batch(jax.random.key(3), rows(), B)
+    spec, data = spec_for(), rows()
+    dense = fsjax.methods.dense(hidden=SIZES["hidden"])
+    state, pruned = (
+        jax.jit(lambda key, m=method: m.init(key, spec, data))(jax.random.key(0))
+        for method in (dense, fsjax.methods.snip(**SIZES))
+    )
+    batch = module.random_batch(jax.random.split(jax.random.key(0))[1], data, B)
     gradients = slopes(state.params, np.asarray(batch.x), np.asarray(batch.y))
     counts = erdos_renyi_counts(SHAPES, 1.5)
     for mask, weight, left, slope, count in zip(
@@ -118,7 +123,8 @@ def test_ctre_grows_between_similar_neurons(task: str, fraction: float) -> None:
     method = fsjax.methods.ctre_sim(grow="similar", similarity_fraction=fraction, **DEEPER)
     state, data = some_state(method, spec_for(task)), rows(task)
     after = change(method, state, task)
-    x = module.some_rows(jax.random.split(jax.random.key(3))[1], data.x, fraction)
+    x, counts = module.some_rows(jax.random.split(jax.random.key(3))[1], data, fraction)
+    assert counts.all()
     assert len(np.unique(x, axis=0)) == len(x) == round(fraction * N)
     # Class probabilities are the last activations; other tasks have plain outputs.
     similarities = cosines(state.params, np.asarray(x), task)
@@ -154,30 +160,46 @@ def test_similarities_add_up_over_chunks_of_rows(name: str, monkeypatch) -> None
         return [x, jnp.tanh(x[:, :5] - 0.3), jnp.exp(x[:, 2:4])]
 
     def similarities(x: jax.Array) -> list[jax.Array]:
-        return module.layer_similarities(activations, x, name)
+        return module.layer_similarities(activations, x, jnp.arange(len(x)) < N, name)
 
     whole = jax.jit(similarities)(rows().x)
+    # Rows that only fill up may hold anything.
+    filled = jnp.concatenate([rows().x, jnp.full((3, D), 9.0)])
+    chex.assert_trees_all_close(jax.jit(similarities)(filled), whole, rtol=1e-5, atol=1e-6)
     # 29 rows: five chunks of six rows, the last with one too many.
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
     found = jax.jit(lambda x: similarities(x))(rows().x)
     chex.assert_trees_all_close(found, whole, rtol=1e-5, atol=1e-6)
 
 
-def test_every_layer_gets_its_own_similarity(monkeypatch) -> None:
+def test_every_layer_gets_its_own_similarity() -> None:
     # With eleven layers, as layer_10 comes before layer_2 in the order of words.
-    method = fsjax.methods.ctre_sim(hidden=tuple(range(5, 15)), epsilon=1.0)
-    seen = []
+    hidden, seen = tuple(range(5, 15)), {}
 
-    def no_change(layer, *_) -> Rewired:
+    @needs("similarity")
+    def nowhere_else(layer: Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
         assert layer.similarity.shape == layer.weight.shape
-        seen.append(layer.weight.shape)
-        return Rewired(layer.mask, layer.mask & ~layer.mask)
+        assert layer.state.spec == spec_for()
+        seen[layer.number] = layer.weight.shape
+        return dropped
 
-    monkeypatch.setattr(module, "rewire", no_change)
-    spec = spec_for()
-    state = jax.eval_shape(lambda key: method.init(key, spec), jax.random.key(0))
+    recipe = module.recipe_of(1.0, None, drop=drop.magnitude, grow=nowhere_else, fraction=0.2)
+    options = dict(learning_rate=0.1, momentum=0.9, l2=0.0)
+    method = module.sparse_network(recipe, hidden=hidden, **options)
+    state = begun(method, spec_for())
     jax.eval_shape(method.after_epoch, state, rows(), jax.random.key(0))
-    assert len(seen) == 11
+    widths = (D, *hidden, C)
+    assert [seen[number] for number in range(11)] == list(zip(widths, widths[1:], strict=False))
+
+
+def test_rows_are_drawn_from_those_that_count() -> None:
+    data = rows()._replace(weight=(jnp.arange(N) < 20) * 1.0)
+    drawn = module.random_batch(jax.random.key(0), data, 500)
+    allowed = {bytes(row) for row in np.asarray(data.x[:20])}
+    assert {bytes(row) for row in np.asarray(drawn.x)} == allowed
+    x, counts = module.some_rows(jax.random.key(1), data, 0.4)
+    chosen = {bytes(row) for row in np.asarray(x)[np.asarray(counts)]}
+    assert len(chosen) == 8 and chosen <= allowed
 
 
 #: After which epochs, with the best epoch so far, CTRE_seq has switched, for patience 2.
@@ -202,7 +224,7 @@ def test_ctre_seq_switches_once(order: str, sequence: list[tuple[int, int, bool]
         best = state.best._replace(epoch=jnp.int32(best))
         state = state.replace(epoch=jnp.int32(epoch), best=best)
         after = change(method, state, seed=epoch)
-        assert bool(after.extra["search"]) == switched
+        assert bool(after.log["search"]) == switched
         similarities = cosines(state.params, np.asarray(rows().x), "classification")
         follows = []
         for old, new, weight, similarity in zip(

@@ -10,14 +10,14 @@ import pytest
 
 import fsjax
 from fsjax.data import Dataset, load
-from fsjax.engine.loop import train_step
+from fsjax.engine.loop import init_state, train_step
 from fsjax.errors import ConfigError
 from fsjax.evaluation import svm_accuracy
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.sparsity import count_active
 
 N, B, D, H = 40, 10, 13, 6
-SPEC = Spec(D, D, "reconstruction", N, B, num_epochs=3)
+SPEC = Spec(D, D, "reconstruction", N, B, num_epochs=3, steps_per_epoch=4)
 
 
 def make(**options) -> Method:
@@ -25,7 +25,9 @@ def make(**options) -> Method:
 
 
 def init(method: Method, spec: Spec = SPEC) -> TrainState:
-    return jax.jit(method.init, static_argnames="spec")(jax.random.key(0), spec=spec)
+    columns = jnp.ones(spec.num_columns, bool)
+    made = jax.jit(lambda seed: init_state(method, spec, seed, batch(0), columns))
+    return made(np.uint32(0))
 
 
 def batch(number: int) -> Batch:
@@ -159,7 +161,7 @@ def test_steps_equal_the_equations(options: dict, told: dict) -> None:
     method = make(**options)
     state, _ = run(method, **told)
     assert [int(n) for n in count_active(state.masks)] == [H, 31, D, 31]
-    chex.assert_trees_all_equal(method.score(state), state.extra["input_importance"])
+    chex.assert_trees_all_equal(method.select(state).scores, state.extra["input_importance"])
 
 
 def test_change_once_an_epoch() -> None:
@@ -184,14 +186,14 @@ def test_noise_is_on_the_inputs_and_not_on_the_targets() -> None:
 
 def test_starting_connections_and_weights() -> None:
     method = fsjax.methods.wast()
-    state = init(method, Spec(500, 500, "reconstruction", N, B, 3))
+    state = init(method, Spec(500, 500, "reconstruction", N, B, 3, 4))
     assert [int(n) for n in count_active(state.masks)] == [200, 20_000, 500, 20_000]
     for layer, fan_in in (("layer_0", 500), ("layer_1", 200)):
         kernel = np.asarray(state.params[layer]["kernel"])
         assert (kernel[~np.asarray(state.masks[layer]["kernel"])] == 0).all()
         # The fan-in of the dense layer, as the authors' code has it.
         assert np.abs(kernel).max() == pytest.approx(1 / np.sqrt(fan_in), rel=0.01)
-    assert not np.any(method.score(state))
+    assert not np.any(method.select(state).scores)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +208,9 @@ def test_starting_connections_and_weights() -> None:
         (dict(drop="magnitud"), "did you mean 'magnitude'"),
         (dict(sensitivity="gradients"), "did you mean 'gradient'"),
         (dict(update="steps"), "did you mean 'step'"),
-        (dict(drop_fraction=1.1), "drop_fraction=1.1; choose a share from 0 to 1"),
+        (dict(drop_fraction=1.1), "drop_fraction=1.1; choose a value from 0 to 1"),
         (dict(sensitivity_weight=-0.1), "sensitivity_weight=-0.1"),
-        (dict(input_noise=-1.0), "input_noise=-1.0; choose 0 or more"),
+        (dict(input_noise=-1.0), "input_noise=-1.0; choose a value from 0"),
         (dict(input_noise=float("nan")), "input_noise=nan"),
         (dict(learning_rate=0.0), "learning_rate=0.0; choose a value above 0"),
         (dict(momentum=1.0), "momentum=1.0"),
