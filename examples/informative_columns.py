@@ -49,7 +49,7 @@ def main(
     truth = np.array(data.informative)
     changes = {} if num_epochs is None else {"num_epochs": num_epochs}
     estimators = {
-        "Fisher score": FisherScore(len(truth), num_epochs=1),
+        "Fisher score": FisherScore(len(truth)),
         "STG": STG(len(truth), hidden=(64, 20), **changes),
     }
     results = {}
