@@ -88,9 +88,8 @@ def make_split(
     _check_fractions(fractions)
     if dataset.num_samples < 3:
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
-    request = _Request(
-        dataset, task, DEFAULT_SEED if seed is None else int(seed), fractions, valid_fraction
-    )
+    seed = DEFAULT_SEED if seed is None else int(seed)
+    request = _Request(dataset, task, seed, fractions, valid_fraction)
     parts = PROTOCOLS[protocol](request)
     _check_not_empty(parts, request)
     return Split(*(np.asarray(part, dtype=np.int32) for part in parts))
@@ -103,10 +102,6 @@ def _paper(request: _Request) -> Split:
 
 def _stratified(request: _Request) -> Split:
     return _by_fractions(request, _classes(request) if request.task == "classification" else None)
-
-
-def _random(request: _Request) -> Split:
-    return _by_fractions(request, None)
 
 
 def _official(request: _Request) -> Split:
@@ -137,17 +132,6 @@ def _ip_cae(request: _Request) -> Split:
     return Split(*torch_random_split(n, (train, valid, n - train - valid), seed))
 
 
-PROTOCOLS: dict[str, Callable[[_Request], Split]] = {
-    "paper": _paper,
-    "stratified": _stratified,
-    "random": _random,
-    "official": _official,
-    "ip_cae": _ip_cae,
-    "wast": _wast,
-}
-"""Every protocol by its name."""
-
-
 def _torch_two(rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
     first = int(round(share * len(rows), 6))
     parts = torch_random_split(len(rows), (first, len(rows) - first), seed)
@@ -159,7 +143,7 @@ def _with_valid(request: _Request, rest: np.ndarray, test: np.ndarray) -> Split:
     return Split(*_carve(rest, _count(request.valid_fraction, len(rest)), request.seed), test)
 
 
-def _by_fractions(request: _Request, y: np.ndarray | None) -> Split:
+def _by_fractions(request: _Request, y: np.ndarray | None = None) -> Split:
     rows = np.arange(request.dataset.num_samples)
     _, valid_share, test_share = request.fractions
     num_valid, num_test = _count(valid_share, len(rows)), _count(test_share, len(rows))
@@ -173,6 +157,17 @@ def _by_fractions(request: _Request, y: np.ndarray | None) -> Split:
     rest, test = _carve(rows, num_test, request.seed, y)
     train, valid = _carve(rest, num_valid, request.seed, None if y is None else y[rest])
     return Split(train, valid, test)
+
+
+PROTOCOLS: dict[str, Callable[[_Request], Split]] = {
+    "paper": _paper,
+    "stratified": _stratified,
+    "random": _by_fractions,
+    "official": _official,
+    "ip_cae": _ip_cae,
+    "wast": _wast,
+}
+"""Every protocol by its name."""
 
 
 def _carve(
