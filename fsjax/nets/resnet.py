@@ -46,9 +46,6 @@ class ResNet(ImageNetwork):
     has ``width=32`` and, unlike here, convolutions as shortcuts where the stages meet.
 
     Attributes:
-      num_outputs: width of the output.
-      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row.
-      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
       blocks_per_stage: 5 is ResNet-32.
       width: channels of the first stage; each further stage has twice as many on half the pixels.
     """
