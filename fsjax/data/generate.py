@@ -131,6 +131,8 @@ def ehr_like(
     normal values above a threshold of their column are the entries that are not zero; they have a
     part for the patient, who uses care much or little, and one for a group of codes that occur
     together. The outcome is a logistic model of the informative columns and of products of two.
+    ``X`` is non-negative float32, and the classes are 0 and 1. ConfigError for a value outside its
+    range, or fewer than 10 expected rows of a class.
 
     Args:
         num_samples: rows, N.
@@ -142,12 +144,6 @@ def ehr_like(
         num_interactions: products of two informative columns, drawn among the frequent ones.
         log_odds_std: standard deviation of the log-odds over the rows; 0 for no signal. At 1.3
             the true log-odds have an area under the ROC curve of about 0.88.
-
-    Returns:
-        A data set with non-negative float32 ``X`` and classes 0 and 1.
-
-    Raises:
-        ConfigError: for a value outside its range, or fewer than 10 expected rows of a class.
     """
     num_samples = check_whole("num_samples", num_samples)
     num_features = check_whole("num_features", num_features)

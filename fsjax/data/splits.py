@@ -40,7 +40,7 @@ def make_split(
     fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
     valid_fraction: float | None = None,
 ) -> Split:
-    """Split the rows of a data set.
+    """Split the rows of a data set: the row numbers of each part, in the order they were drawn in.
 
     Args:
         dataset: any data set.
@@ -66,9 +66,6 @@ def make_split(
             become validation rows. None takes 0.2, and what ``fractions`` says for
             ``'stratified'`` and ``'random'``. ``'ip_cae'`` without official test rows keeps its
             60/20/20.
-
-    Returns:
-        The row numbers of each part, in the order in which they were drawn.
 
     Raises:
         ConfigError: for an unknown protocol or task, or fractions that do not fit.
@@ -212,7 +209,7 @@ def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> No
     smallest = int(sizes.argmin())
     if sizes[smallest] < parts:
         label = labels[smallest]
-        shown = repr(dataset.class_names[label]) if dataset.class_names else str(label)
+        shown = repr(dataset.class_names[label]) if dataset.class_names else label
         raise DataError(
             f"class {shown} of {dataset.name} has {sizes[smallest]} row(s), but a stratified "
             f"split into {parts} parts needs at least {parts} of each class; drop or merge the "

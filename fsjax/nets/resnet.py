@@ -14,10 +14,8 @@ from fsjax.nets.mlp import FanInDense, batch_norm
 class ResidualBlock(nn.Module):
     """Two 3x3 convolutions beside a shortcut without parameters (option A).
 
-    Attributes:
-      features: number of output channels, at least those of the input; the shortcut is 0 in the
-        new ones.
-      stride: of the first convolution and the shortcut.
+    ``features`` are the output channels, at least those of the input; the shortcut is 0 in the new
+    ones. ``stride`` is that of the first convolution and the shortcut.
     """
 
     features: int
