@@ -26,13 +26,8 @@ class NonFiniteLossError(FsjaxError):
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """Text that helps with a mistyped name.
 
-    Args:
-        name: what was given.
-        allowed: the names that exist.
-
-    Returns:
-        ``"did you mean 'isolet'?"`` when one name is close (letter case ignored), and otherwise
-        ``"allowed: 'arcene', 'coil20', ..."`` with every name in the given order.
+    ``"did you mean 'isolet'?"`` when one of the ``allowed`` names is close (letter case ignored),
+    and otherwise ``"allowed: 'arcene', 'coil20', ..."`` with every name in the given order.
     """
     names = [str(item) for item in allowed]
     by_lower = {item.lower(): item for item in names}
@@ -41,7 +36,7 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
         return f"did you mean {by_lower[close[0]]!r}?"
     if not names:
         return "there is none to choose from"
-    return "allowed: " + ", ".join(repr(item) for item in names)
+    return "allowed: " + ", ".join(map(repr, names))
 
 
 def is_number(value: object) -> bool:
@@ -50,36 +45,22 @@ def is_number(value: object) -> bool:
 
 
 def check_choice(label: str, value: object, allowed: Collection[str]) -> None:
-    """Check that a value is one of the names that exist.
-
-    Raises:
-        ConfigError: with the nearest name, or all of them.
-    """
+    """ConfigError, with the nearest name or all of them, unless a value is one of the names."""
     if value not in allowed:
         raise ConfigError(f"{label}={value!r} is unknown; {nearest(str(value), allowed)}")
 
 
 def check_flag(label: str, value: object) -> bool:
-    """A truth value as a bool.
-
-    Raises:
-        ConfigError: for anything but True and False, NumPy's among them.
-    """
+    """A truth value, NumPy's too, as a bool; ConfigError for anything else."""
     if not isinstance(value, bool | np.bool_):
         raise ConfigError(f"{label}={value!r}; choose True or False")
     return bool(value)
 
 
 def check_whole(label: str, value: object, least: int = 1) -> int:
-    """A whole number that is large enough, as an int.
+    """A whole number of ``least`` or more, as an int; else ConfigError, which calls it ``label``.
 
-    Args:
-        label: what the value is called.
-        value: what was given; ``3.0`` counts as 3, ``True`` does not count.
-        least: the smallest one that is allowed.
-
-    Raises:
-        ConfigError: if it is no number, not whole, or too small.
+    ``3.0`` counts as 3, ``True`` does not count.
     """
     if not is_number(value) or value != value // 1 or value < least:
         raise ConfigError(f"{label}={value!r}; choose a whole number, at least {least}")

@@ -21,14 +21,9 @@ _NAMED = 3
 
 
 def check_groups(groups: Sequence[int] | None, num_columns: int) -> Groups:
-    """The groups as a tuple.
+    """``(D,)`` whole numbers from 0 to G - 1 as a tuple.
 
-    Args:
-      groups: ``(D,)`` whole numbers from 0 to G - 1, each of which occurs.
-      num_columns: D.
-
-    Raises:
-      ConfigError: if there is not one number for each column, or a number is left out.
+    ConfigError if there is not one number for each of the ``num_columns`` D, or one is left out.
     """
     if groups is None:
         return None
@@ -44,19 +39,14 @@ def check_groups(groups: Sequence[int] | None, num_columns: int) -> Groups:
             f"groups has the numbers {found[:5].tolist()}...; number them from 0 without gaps, as "
             "np.unique(groups, return_inverse=True)[1] does"
         )
-    return tuple(int(group) for group in given)
+    return tuple(given.tolist())
 
 
 def unit_names(feature_names: Sequence[str] | None, groups: Groups) -> tuple[str, ...] | None:
     """What the columns, or the groups of columns, are called.
 
-    Args:
-      feature_names: D names, or ``None``.
-      groups: the group of each column, or ``None``.
-
-    Returns:
-      The names of the columns. Those of groups are made of their columns' names: ``red, green``,
-      or ``x3 to x30 (28)`` for many. ``None`` for single columns without names.
+    The names of groups are made of their columns' names: ``red, green``, or ``x3 to x30 (28)`` for
+    many. ``None`` for single columns without names.
     """
     if groups is None:
         return None if feature_names is None else tuple(map(str, feature_names))
@@ -80,8 +70,7 @@ def any_column(columns: np.ndarray, groups: Groups) -> np.ndarray:
     if groups is None:
         return columns
     found = np.zeros((len(columns), max(groups) + 1), bool)
-    for row, group in zip(columns, found, strict=True):
-        np.logical_or.at(group, np.asarray(groups), row)
+    np.logical_or.at(found.T, np.asarray(groups), columns.T)
     return found
 
 
@@ -111,8 +100,7 @@ def _members(groups: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     counts = np.bincount(numbers)
     members = np.full((len(counts), counts.max()), len(numbers))
     place = np.empty(len(numbers), int)
-    for group in range(len(counts)):
-        columns = np.flatnonzero(numbers == group)
-        members[group, : len(columns)] = columns
-        place[columns] = np.arange(len(columns))
+    for group, count in enumerate(counts):
+        members[group, :count] = columns = np.flatnonzero(numbers == group)
+        place[columns] = np.arange(count)
     return members, place

@@ -12,11 +12,8 @@ def cosine_by_epoch(
 ) -> optax.Schedule:
     """A rate that falls along half a cosine, from epoch to epoch (BinMask, Algorithm 1).
 
-    Args:
-      first: in the first epoch.
-      last: in the last of ``num_epochs``, and after it.
-      num_epochs: at least 1.
-      steps_per_epoch: optimiser steps in an epoch.
+    It is ``first`` in the first epoch, and ``last`` in the last of ``num_epochs`` (at least 1) and
+    after it; an epoch has ``steps_per_epoch`` optimiser steps.
     """
 
     def schedule(step: jax.Array) -> jax.Array:
@@ -30,12 +27,10 @@ def cosine_by_epoch(
 def active_between(
     inner: optax.GradientTransformation, start: int, end: int | None = None
 ) -> optax.GradientTransformation:
-    """An optimiser that rests, moments and schedules too, before ``start`` and from ``end`` on.
+    """An optimiser that rests, moments and schedules too, before step ``start`` and from ``end``
+    on.
 
-    Args:
-      inner: the optimiser.
-      start: the first step at which it acts.
-      end: the first step at which it rests again; ``None`` for never.
+    At ``start`` it acts, at ``end`` it rests again; ``None`` for never.
     """
 
     def acts(step: jax.Array) -> jax.Array:

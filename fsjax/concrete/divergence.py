@@ -13,12 +13,9 @@ Array = jax.Array
 def gjsd(logits: Array) -> Array:
     """GJSD of the K categorical distributions ``softmax(logits[k])`` with weights 1/K (eq. 10).
 
-    Args:
-      logits: ``(K, D)``, unnormalised, finite.
-
-    Returns:
-      Scalar in ``[0, log K]`` nats: 0 where all rows agree, log K where no two overlap.
-      Maximising it pushes the selectors to distinct features (eq. 11 subtracts lambda times it).
+    From logits ``(K, D)``, unnormalised, finite, to a scalar in ``[0, log K]`` nats: 0 where all
+    rows agree, log K where no two overlap. Maximising it pushes the selectors to distinct features
+    (eq. 11 subtracts lambda times it).
     """
     log_p = jax.nn.log_softmax(logits, axis=-1)
     log_mixture = jax.nn.logsumexp(log_p, axis=0) - math.log(logits.shape[0])

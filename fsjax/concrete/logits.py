@@ -51,31 +51,26 @@ def near_zero(key: Array, k: int, d: int) -> Array:
 def direct(init: str = "near_zero") -> Parametrisation:
     """Logits as parameters (CAE).
 
-    Args:
-      init: ``near_zero`` (IP-CAE's code), ``glorot_normal`` (the original CAE package) or
-        ``glorot_uniform`` (its experiments).
+    ``init`` is ``near_zero`` (IP-CAE's code), ``glorot_normal`` (the original CAE package) or
+    ``glorot_uniform`` (its experiments).
     """
-    initialisers = {
-        "near_zero": near_zero,
-        "glorot_normal": lambda key, k, d: jax.nn.initializers.glorot_normal()(key, (k, d)),
-        "glorot_uniform": lambda key, k, d: jax.nn.initializers.glorot_uniform()(key, (k, d)),
-    }
-    if init not in initialisers:
+    if init not in LOGITS_INIT:
         raise ConfigError(f"logits_init={init!r}; choose one of {', '.join(LOGITS_INIT)}")
-    return Parametrisation(
-        init=lambda key, k, d: {"logits": initialisers[init](key, k, d)},
-        apply=lambda params: params["logits"],
-    )
+
+    def start(key: Array, k: int, d: int) -> Params:
+        if init == "near_zero":
+            return {"logits": near_zero(key, k, d)}
+        return {"logits": getattr(jax.nn.initializers, init)()(key, (k, d))}
+
+    return Parametrisation(start, apply=lambda params: params["logits"])
 
 
 def full(embedding_dim: int | None = None, bias: bool = True) -> Parametrisation:
-    """A full matrix shared by all selectors, ``logits = psi W + b`` (eq. 6).
+    """A full matrix shared by all selectors, ``logits = psi W + b`` (eq. 6); b is learnt if
+    ``bias``.
 
-    psi starts standard normal, W (P, D) and b (D) uniform within 1/sqrt(P).
-
-    Args:
-      embedding_dim: P; ``None`` takes D, at most 1024.
-      bias: whether b is learnt.
+    psi (K, P) starts standard normal, W (P, D) and b (D) uniform within 1/sqrt(P). P is
+    ``embedding_dim``; ``None`` takes D, at most 1024.
     """
 
     def init(key: Array, k: int, d: int) -> Params:
@@ -135,13 +130,10 @@ def parametrisation(
     """The parametrisation of the given name.
 
     Args:
-      name: ``direct``, ``full``, ``diagonal`` or ``scalar``.
-      embedding_dim: P, for ``full`` only.
+      name: ``direct``, ``full``, ``diagonal`` or ``scalar``, else ConfigError.
+      embedding_dim: P, for ``full`` only; ConfigError for others, or below 1.
       bias: whether the indirect ones add a bias.
       logits_init: initialisation, for ``direct`` only.
-
-    Raises:
-      ConfigError: for an unknown name, or an embedding size that is below 1 or does not apply.
     """
     if embedding_dim is not None:
         if name != "full":
@@ -150,12 +142,10 @@ def parametrisation(
                 "leave it out or choose 'full'"
             )
         check_whole("embedding_dim", embedding_dim)
+    if name not in PARAMETRISATIONS:
+        raise ConfigError(f"parametrisation={name!r}; choose one of {', '.join(PARAMETRISATIONS)}")
     if name == "direct":
         return direct(logits_init)
     if name == "full":
         return full(embedding_dim, bias)
-    if name == "diagonal":
-        return diagonal(bias)
-    if name == "scalar":
-        return scalar(bias)
-    raise ConfigError(f"parametrisation={name!r}; choose one of {', '.join(PARAMETRISATIONS)}")
+    return diagonal(bias) if name == "diagonal" else scalar(bias)

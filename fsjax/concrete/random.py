@@ -19,15 +19,11 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry_2x32(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds (Salmon et al. 2011), element by element.
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011): two uint32 words of each block.
 
     Args:
       key: ``(2,)`` uint32 words.
-      high: uint32 counters, the first word of each block.
-      low: uint32 counters, the second word; broadcasts against ``high``.
-
-    Returns:
-      The two uint32 words of each block.
+      high, low: uint32 counters, the first and the second word of each block; they broadcast.
     """
     schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
     first, second = high + schedule[0], low + schedule[1]
@@ -51,24 +47,18 @@ def key_words(key: Array) -> Array:
 def gumbel_row(words: Array, row: Array, shape: tuple[int, ...]) -> Array:
     """Row ``row`` of ``jax.random.gumbel(key, (num_rows, *shape))``, float32.
 
+    That is standard Gumbel noise, ``-log(-log u)`` with 23-bit uniform ``u``.
+
     Args:
       words: ``(2,)`` uint32 key words, see :func:`key_words`.
       row: scalar integer; ``num_rows * prod(shape)`` must stay below 2**32.
       shape: shape of one row.
-
-    Returns:
-      Standard Gumbel noise of the given shape, ``-log(-log u)`` with 23-bit uniform ``u``.
     """
     size = math.prod(shape)
-    index = jax.lax.iota(jnp.uint32, size).reshape(shape) + row.astype(jnp.uint32) * jnp.uint32(
-        size
-    )
+    start = row.astype(jnp.uint32) * jnp.uint32(size)
+    index = jax.lax.iota(jnp.uint32, size).reshape(shape) + start
     first, second = threefry_2x32(words, jnp.zeros((), jnp.uint32), index)
     bits = first ^ second
-    one_to_two = jax.lax.bitcast_convert_type(
-        (bits >> 9) | jnp.uint32(0x3F800000),
-        jnp.float32,
-    )
-    tiny = jnp.finfo(jnp.float32).tiny
-    uniform = jnp.maximum(one_to_two - 1.0, tiny)
+    one_to_two = jax.lax.bitcast_convert_type((bits >> 9) | jnp.uint32(0x3F800000), jnp.float32)
+    uniform = jnp.maximum(one_to_two - 1.0, jnp.finfo(jnp.float32).tiny)
     return -jnp.log(-jnp.log(uniform))

@@ -25,22 +25,19 @@ KEEP_LIMIT = 2**26
 
 
 def gumbel_softmax(key: Array, logits: Array, temperature: Array) -> Array:
-    """One relaxed one-hot sample per row of the logits (IP-CAE, eq. 1).
+    """One relaxed one-hot sample, float32 on the simplex, per row of the logits (IP-CAE, eq. 1).
 
     Args:
       key: PRNG key.
-      logits: ``(..., K, D)``, log alpha, unnormalised.
+      logits: ``(..., K, D)``, log alpha, unnormalised; the shape of the samples too.
       temperature: scalar, positive, unitless. Towards 0 the samples become one-hot.
-
-    Returns:
-      ``(..., K, D)`` float32 on the simplex along the last axis.
     """
     noise = jax.random.gumbel(key, logits.shape)
     return jax.nn.softmax((logits + noise) / temperature, axis=-1)
 
 
 def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) -> Array:
-    """Relaxed selected features ``x_S = M x`` (IP-CAE, eq. 2).
+    """Relaxed selected features ``x_S = M x``, ``(B, K)`` (IP-CAE, eq. 2).
 
     Args:
       key: PRNG key.
@@ -48,13 +45,7 @@ def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) 
       x: ``(B, D)``.
       temperature: scalar, positive; not differentiated.
       noise: ``row`` draws an independent M for each row of x (the published IP-CAE tables),
-        ``batch`` one M for all rows (the original CAE; cheaper).
-
-    Returns:
-      ``(B, K)``.
-
-    Raises:
-      ConfigError: for another ``noise``.
+        ``batch`` one M for all rows (the original CAE; cheaper); others are a ConfigError.
     """
     if noise == "batch":
         return x @ gumbel_softmax(key, logits, temperature).T
@@ -66,12 +57,8 @@ def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) 
 def select_discrete(logits: Array, x: Array) -> Array:
     """Features at test time: column ``argmax_d logits[k, d]`` of x for each k (IP-CAE, 2.1).
 
-    Args:
-      logits: ``(K, D)``.
-      x: ``(B, D)``.
-
-    Returns:
-      ``(B, K)``; a column that two rows of the logits choose appears twice.
+    From logits ``(K, D)`` and x ``(B, D)`` to ``(B, K)``; a column that two rows of the logits
+    choose appears twice.
     """
     return x[:, jnp.argmax(logits, axis=-1)]
 
@@ -88,9 +75,8 @@ def _relax_row(
 
 def _over_rows(function, xs):
     # On CPU a loop whose body stays in the cache; on accelerators all rows at once.
-    if jax.default_backend() == "cpu":
-        return jax.lax.map(function, xs)
-    return jax.vmap(function)(xs)
+    on_cpu = jax.default_backend() == "cpu"
+    return jax.lax.map(function, xs) if on_cpu else jax.vmap(function)(xs)
 
 
 def _rows(x: Array) -> Array:
@@ -99,7 +85,8 @@ def _rows(x: Array) -> Array:
 
 @jax.custom_vjp
 def select_per_row(words: Array, logits: Array, x: Array, temperature: Array) -> Array:
-    """``z[b] = M_b x[b]`` with an independent Gumbel-Softmax sample ``M_b`` for each row.
+    """``z[b] = M_b x[b]``, ``(B, K)``, with an independent Gumbel-Softmax sample ``M_b`` for each
+    row.
 
     Args:
       words: ``(2,)`` uint32 key words, see :func:`fsjax.concrete.random.key_words`. The noise of
@@ -107,19 +94,16 @@ def select_per_row(words: Array, logits: Array, x: Array, temperature: Array) ->
       logits: ``(K, D)``.
       x: ``(B, D)``.
       temperature: scalar, positive; its gradient is defined as zero.
-
-    Returns:
-      ``(B, K)``.
     """
     row = partial(_relax_row, words, logits, temperature)
     return _over_rows(lambda args: row(*args)[2], (_rows(x), x))
 
 
 def _select_forward(words, logits, x, temperature):
-    row = partial(_relax_row, words, logits, temperature)
     if x.shape[0] * logits.size > KEEP_LIMIT:
-        z = _over_rows(lambda args: row(*args)[2], (_rows(x), x))
+        z = select_per_row(words, logits, x, temperature)
         return z, (words, logits, x, temperature, z, None)
+    row = partial(_relax_row, words, logits, temperature)
     weights, inverse_sum, z = _over_rows(lambda args: row(*args), (_rows(x), x))
     return z, (words, logits, x, temperature, z, (weights, inverse_sum))
 

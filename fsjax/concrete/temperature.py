@@ -11,14 +11,11 @@ ANNEAL = ("epoch", "step")
 
 
 def exponential_temperature(progress: Array, start: Array, end: Array) -> Array:
-    """``T = T_0 (T_B / T_0) ** progress`` (IP-CAE, eq. 3).
+    """``T = T_0 (T_B / T_0) ** progress``, a positive scalar (IP-CAE, eq. 3).
 
     Args:
       progress: share of the training done, b / B, in [0, 1]; clipped to it.
       start: T_0, positive, unitless; 10 in the papers.
       end: T_B, positive; 0.01 in IP-CAE.
-
-    Returns:
-      The temperature, a positive scalar.
     """
     return start * (end / start) ** jnp.clip(progress, 0.0, 1.0)

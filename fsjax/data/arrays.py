@@ -10,16 +10,13 @@ from fsjax.errors import ConfigError, DataError
 
 
 def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classification") -> Dataset:
-    """A data set from arrays.
+    """A data set, named ``table``, from arrays.
 
     Args:
         x: ``(N, D)`` numbers, as an array or a pandas frame, whose column names are kept.
         y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, or ``None``.
         task: for ``'classification'`` labels become classes from 0 in sorted order, also whole
             numbers that are stored as floats; for other tasks numbers stay as they are.
-
-    Returns:
-        The data set, named ``table``.
 
     Raises:
         ConfigError: if X is no table or y has another number of rows.

@@ -17,15 +17,10 @@ _NAMED = 5
 
 
 def check_features(X: np.ndarray, feature_names: Sequence[str] | None, where: str) -> None:
-    """Check that ``X`` is a non-empty numeric table without NaN or infinity.
+    """Check that ``X`` is a non-empty numeric (N, D) table without NaN or infinity.
 
-    Args:
-        X: what was given, meant to be (N, D).
-        feature_names: D names for the message, or None.
-        where: the name of the table, for the message.
-
-    Raises:
-        DataError: naming the columns at fault, at most five of them.
+    The DataError names the columns at fault, at most five, by the D ``feature_names`` if there are
+    any, and the table as ``where``.
     """
     if X.ndim != 2:
         raise DataError(f"{where}: X has shape {X.shape}; give a table of (rows, columns)")
@@ -45,15 +40,11 @@ def check_task(dataset: Dataset, task: str) -> Dataset:
     Args:
         dataset: any data set.
         task: ``'classification'`` (needs at least 2 classes), ``'regression'`` (needs numbers) or
-            ``'reconstruction'`` (needs no target).
+            ``'reconstruction'`` (needs no target); others are a ConfigError.
 
     Returns:
-        The data set itself; for regression on whole numbers that were read as classes, a copy
-        whose ``y`` holds the original numbers as (N,) float32.
-
-    Raises:
-        ConfigError: for an unknown task.
-        DataError: if the target does not fit the task.
+        The data set itself; for regression on whole numbers that were read as classes, a copy whose
+        ``y`` holds the original numbers as (N,) float32. DataError if the target does not fit.
     """
     check_choice("task", task, TASKS)
     if task == "reconstruction":
@@ -70,17 +61,8 @@ def check_task(dataset: Dataset, task: str) -> Dataset:
 
 
 def check_num_features(num_features: int, D: int) -> None:
-    """Check the number of columns to select against the number there are.
-
-    Args:
-        num_features: how many columns are wanted, 1 to ``D``.
-        D: how many columns X has.
-
-    Raises:
-        ConfigError: if it is no whole number, below 1, or above ``D``.
-    """
-    whole = isinstance(num_features, Integral) and not isinstance(num_features, bool)
-    if not whole or num_features < 1:
+    """ConfigError unless the number of columns to select is whole and from 1 to ``D``, all of X."""
+    if type(num_features) is bool or not isinstance(num_features, Integral) or num_features < 1:
         raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
     if num_features > D:
         raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")
@@ -89,26 +71,19 @@ def check_num_features(num_features: int, D: int) -> None:
 def numeric_columns(frame: pd.DataFrame, where: str) -> tuple[str, ...]:
     """The names of the columns of a frame that holds nothing but numbers and truth values.
 
-    Args:
-        frame: N rows and D columns.
-        where: the name of the table, for the message.
-
-    Raises:
-        DataError: naming the columns at fault, at most five of them, and what they hold.
+    The DataError names the table as ``where``, at most five columns at fault, and what they hold.
     """
-    bad = [
-        index
-        for index, kind in enumerate(frame.dtypes)
-        if not is_numeric_dtype(kind) or is_complex_dtype(kind)
-    ]
-    if bad:
+    numeric = [is_numeric_dtype(kind) and not is_complex_dtype(kind) for kind in frame.dtypes]
+    if not all(numeric):
+        bad = frame.loc[:, np.logical_not(numeric)]
         shown = ", ".join(
-            f"{str(frame.columns[index])!r} (such as {_first_text(frame.iloc[:, index])!r})"
-            for index in bad[:_NAMED]
+            f"{str(name)!r} (such as {_first_text(column)!r})"
+            for name, column in bad.iloc[:, :_NAMED].items()
         )
-        more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+        count = bad.shape[1]
+        more = f" and {count - _NAMED} more" if count > _NAMED else ""
         raise DataError(
-            f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: {shown}"
+            f"{where} has {count} of {frame.shape[1]} columns that are not numbers: {shown}"
             f"{more}; turn them into numbers (pandas.get_dummies does), drop them, or make one the "
             "target (y, or data.target in a config)"
         )
@@ -174,15 +149,13 @@ def _check_classes(dataset: Dataset) -> None:
 def _numeric_target(dataset: Dataset) -> Dataset:
     if not np.issubdtype(dataset.y.dtype, np.integer):
         return dataset
-    if dataset.class_names is None:
-        numbers = dataset.y.astype(np.float32)
-    else:
+    numbers = dataset.y.astype(np.float32)
+    if dataset.class_names is not None:
         try:
-            originals = np.array([float(name) for name in dataset.class_names], np.float32)
+            numbers = np.array(list(map(float, dataset.class_names)), np.float32)[dataset.y]
         except ValueError:
             raise DataError(
                 f"task=regression needs numbers, but the target of {dataset.name} holds the "
                 f"classes {name_some(dataset.class_names)}; choose task=classification"
             ) from None
-        numbers = originals[dataset.y]
     return dataclasses.replace(dataset, y=numbers, class_names=None)

@@ -92,10 +92,8 @@ class Dataset:
         return tuple(f"x{index}" for index in range(self.num_features))
 
     def as_image(self, values: np.ndarray) -> np.ndarray:
-        """Put one value per column, shape (D,), on the pixel grid ``image_shape``.
-
-        Raises:
-            DataError: if the data set has no pixel grid.
+        """One value per column, shape (D,), on the pixel grid ``image_shape``; DataError without
+        one.
         """
         if self.image_shape is None:
             raise DataError(f"{self.name} is not an image data set: its columns have no grid")

@@ -35,13 +35,11 @@ def fetch(remote: Remote, folder: Path) -> Path:
 
     Args:
         remote: what to fetch.
-        folder: where to put it; created if needed.
+        folder: where to put it, with ``<file>.sha256`` beside it; created if needed.
 
     Returns:
-        The path of the file. Beside it lies ``<file>.sha256``.
-
-    Raises:
-        DataError: if no address can be reached or what comes is not the file; says each reason.
+        The path of the file; DataError, with each reason, if no address can be reached or what
+        comes is not the file.
     """
     target = folder / remote.file
     if target.exists():
@@ -63,11 +61,7 @@ def fetch(remote: Remote, folder: Path) -> Path:
 
 
 def check_recorded(path: Path) -> None:
-    """Compare a file with the checksum recorded beside it when it was downloaded, if any.
-
-    Raises:
-        DataError: if the file has changed since.
-    """
+    """DataError if a file has changed since its checksum, if any, was recorded beside it."""
     record = path.with_name(path.name + ".sha256")
     if not record.is_file():
         return

@@ -69,21 +69,17 @@ def places(data_dir: str | Path | None) -> dict[str, Path]:
 def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -> Found | None:
     """The first form of a data set that is complete in one of the places.
 
+    DataError if a file or archive cannot be read, or has changed since it was downloaded.
+
     Args:
         name: the registered name.
         forms: in the order of preference.
         where: the places, in order.
         source: where the data set is published, for messages.
-
-    Raises:
-        DataError: if a file or archive cannot be read, or has changed since it was downloaded.
     """
     for fallback, place, form in itertools.product((False, True), where, forms):
-        if form.fallback != fallback:
-            continue
-        for container in _containers(name, form, place):
-            found = _gather(container, form, source)
-            if found is not None:
+        for container in _containers(name, form, place) if form.fallback == fallback else ():
+            if found := _gather(container, form, source):
                 for path in found.paths:
                     check_recorded(path)
                 return found
@@ -97,9 +93,7 @@ def describe(forms: Sequence[Form]) -> str:
 
 def _containers(name: str, form: Form, place: Path) -> Iterator[Path]:
     for base in (place, place / name):
-        yield base
-        for folder in form.folders:
-            yield base / folder
+        yield from (base / folder for folder in ("", *form.folders))
 
 
 def _gather(container: Path, form: Form, source: str) -> Found | None:

@@ -29,6 +29,7 @@ def madelon_like(
     Guyon's design of Madelon: a few informative columns that only separate the classes together,
     redundant columns that are random linear combinations of them, and probes of pure noise.
     Which clusters belong to which class is drawn at random, so that no single column tells.
+    ConfigError if the counts do not fit together.
 
     Args:
         num_samples: rows, N.
@@ -46,9 +47,6 @@ def madelon_like(
     Returns:
         A data set with float32 ``X``, shuffled rows and columns; ``informative`` holds the columns
         of both the informative and the redundant kind.
-
-    Raises:
-        ConfigError: if the counts do not fit together.
     """
     if num_informative < 1 or num_redundant < 0 or num_classes < 2:
         raise ConfigError(
@@ -63,15 +61,16 @@ def madelon_like(
         )
     corners = 2 ** min(num_informative, 30)
     clusters = num_clusters_per_class or max(1, min(16, corners // num_classes))
-    if num_classes * clusters > corners:
+    needed = num_classes * clusters
+    if needed > corners:
         raise ConfigError(
-            f"{num_classes} classes of {clusters} clusters need {num_classes * clusters} corners, "
+            f"{num_classes} classes of {clusters} clusters need {needed} corners, "
             f"but num_informative={num_informative} gives {corners}; raise num_informative"
         )
-    if num_samples < num_classes * clusters:
+    if num_samples < needed:
         raise ConfigError(
-            f"num_samples={num_samples} is fewer than one row for each of the "
-            f"{num_classes * clusters} clusters; raise num_samples"
+            f"num_samples={num_samples} is fewer than one row for each of the {needed} clusters; "
+            "raise num_samples"
         )
     # One class per cluster here, labels below: scikit-learn hands out the corners of a full
     # hypercube in order, which would make the class the sign of a single column.
@@ -80,7 +79,7 @@ def madelon_like(
         n_features=num_features,
         n_informative=num_informative,
         n_redundant=num_redundant,
-        n_classes=num_classes * clusters,
+        n_classes=needed,
         n_clusters_per_class=1,
         class_sep=class_sep,
         flip_y=0.0,
@@ -89,7 +88,7 @@ def madelon_like(
         random_state=seed,
     )
     rng = np.random.default_rng(seed)
-    y = rng.permutation(np.arange(num_classes * clusters) % num_classes)[cluster]
+    y = rng.permutation(np.arange(needed) % num_classes)[cluster]
     flipped = rng.random(num_samples) < flip_y
     y = np.where(flipped, rng.integers(0, num_classes, num_samples), y)
     # Shuffled here and not by scikit-learn, which would not tell where the columns went.
@@ -99,7 +98,7 @@ def madelon_like(
         name="madelon_like",
         X=X[rows][:, columns].astype(np.float32),
         y=y[rows].astype(np.int32),
-        informative=tuple(sorted(int(index) for index in position[:signal])),
+        informative=tuple(sorted(position[:signal].tolist())),
         source=f"generated, seed {seed}",
     )
 
@@ -132,6 +131,8 @@ def ehr_like(
     normal values above a threshold of their column are the entries that are not zero; they have a
     part for the patient, who uses care much or little, and one for a group of codes that occur
     together. The outcome is a logistic model of the informative columns and of products of two.
+    ``X`` is non-negative float32, and the classes are 0 and 1. ConfigError for a value outside its
+    range, or fewer than 10 expected rows of a class.
 
     Args:
         num_samples: rows, N.
@@ -143,12 +144,6 @@ def ehr_like(
         num_interactions: products of two informative columns, drawn among the frequent ones.
         log_odds_std: standard deviation of the log-odds over the rows; 0 for no signal. At 1.3
             the true log-odds have an area under the ROC curve of about 0.88.
-
-    Returns:
-        A data set with non-negative float32 ``X`` and classes 0 and 1.
-
-    Raises:
-        ConfigError: for a value outside its range, or fewer than 10 expected rows of a class.
     """
     num_samples = check_whole("num_samples", num_samples)
     num_features = check_whole("num_features", num_features)
@@ -193,7 +188,7 @@ def ehr_like(
         name="ehr_like",
         X=X,
         y=(rng.random(num_samples) < expit(intercept + signal)).astype(np.int32),
-        informative=tuple(sorted(int(index) for index in informative)),
+        informative=tuple(sorted(informative.tolist())),
         source=f"generated, seed {seed}",
     )
 

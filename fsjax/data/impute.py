@@ -17,15 +17,11 @@ def impute(X: np.ndarray, y: np.ndarray | None, rule: str, where: str) -> np.nda
     for reproducing it.
 
     Args:
-        X: (N, D) values with NaN where missing.
+        X: (N, D) values with NaN where missing; DataError if a column has nothing to learn from.
         y: (N,) classes; needed by ``'class_mean'`` only.
         rule: ``'mean'`` or ``'median'`` of the column, or ``'class_mean'``, the mean of the
-            column over the rows of the same class.
+            column over the rows of the same class. ConfigError for others, or without classes.
         where: the name of the table, for messages.
-
-    Raises:
-        ConfigError: for an unknown rule, or ``'class_mean'`` without classes.
-        DataError: if a column has no value to learn the fill from.
     """
     check_choice("impute", rule, RULES)
     if not np.issubdtype(X.dtype, np.floating) or not np.isnan(X).any():
@@ -45,7 +41,7 @@ def _fill(X: np.ndarray, rule: str, where: str) -> np.ndarray:
     missing = np.isnan(X)
     empty = missing.all(axis=0)
     if empty.any():
-        columns = ", ".join(str(index) for index in np.flatnonzero(empty)[:5])
+        columns = ", ".join(map(str, np.flatnonzero(empty)[:5]))
         raise DataError(
             f"{where}: {int(empty.sum())} columns have no value at all (column {columns}), so "
             "there is nothing to impute from; drop them"

@@ -46,14 +46,11 @@ def compact(X: np.ndarray) -> np.ndarray:
 
 
 def read_npz(files: Sequence[bytes], target: str | None = None) -> Table:
-    """A NumPy archive with ``X``, and optionally ``y``, ``split`` and names.
+    """A NumPy archive with ``X``, and optionally ``y`` (or the array ``target``), ``split`` and
+    names.
 
     The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are
     understood too. Nothing is ever unpickled.
-
-    Args:
-        files: the archive.
-        target: the array to use as target instead of ``y``.
     """
     loaded = np.load(io.BytesIO(files[0]), allow_pickle=False)
     if isinstance(loaded, np.ndarray):
@@ -113,7 +110,7 @@ def read_mice(files: Sequence[bytes]) -> Table:
     return Table(
         frame[proteins].to_numpy(np.float32),
         frame["class"].to_numpy(dtype=str),
-        feature_names=tuple(str(name) for name in proteins),
+        feature_names=tuple(map(str, proteins)),
     )
 
 

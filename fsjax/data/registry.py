@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def load(
     download: bool = True,
     **options: Any,
 ) -> Dataset:
-    """Load a data set.
+    """Load a data set; ``y`` has its classes from 0 in sorted order (-1 becomes 0, +1 becomes 1).
 
     A registered name is looked for in ``data_dir``, then in ``$FSJAX_DATA``, then in
     ``~/.cache/fsjax`` (also in a folder of its name inside these), as ``.npz``, as the ``.mat``
@@ -54,9 +55,6 @@ def load(
             before the split, so **the class of test rows leaks into their features**; ``'mean'``
             (of the column) does not use classes. For ``madelon_like`` and ``ehr_like``, the
             arguments of :func:`fsjax.data.madelon_like` and :func:`fsjax.data.ehr_like`.
-
-    Returns:
-        The data set; ``y`` numbers the classes from 0 in sorted order (-1 becomes 0, +1 becomes 1).
 
     Raises:
         DataError: if the name is unknown, or the data is missing, broken or not usable.
@@ -89,8 +87,8 @@ def _digits() -> Dataset:
         name="digits",
         X=bunch.data.astype(np.uint8),
         y=bunch.target.astype(np.int32),
-        feature_names=tuple(str(name) for name in bunch.feature_names),
-        class_names=tuple(str(name) for name in bunch.target_names),
+        feature_names=tuple(map(str, bunch.feature_names)),
+        class_names=tuple(map(str, bunch.target_names)),
         image_shape=(8, 8),
         source="scikit-learn",
     )
@@ -107,7 +105,8 @@ def _load_files(
     name: str, data_dir: str | Path | None, download: bool, rule: str | None
 ) -> Dataset:
     entry, where = ENTRIES[name], places(data_dir)
-    found, reason = _find(name, where), "download=False"
+    search = partial(find, name, entry.forms, tuple(where.values()), entry.source)
+    found, reason = search(), "download=False"
     if found is None and download:
         folder = where.get("data.dir", where["cache"]) / name
         try:
@@ -116,15 +115,10 @@ def _load_files(
         except DataError as error:
             reason = str(error)
         else:
-            found, reason = _find(name, where), f"what came into {folder} does not hold the files"
+            found, reason = search(), f"what came into {folder} does not hold the files"
     if found is None:
         raise DataError(_not_found(name, entry, where, reason))
     return _dataset(name, entry, found, rule)
-
-
-def _find(name: str, where: dict[str, Path]) -> Found | None:
-    entry = ENTRIES[name]
-    return find(name, entry.forms, tuple(where.values()), entry.source)
 
 
 def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset:
@@ -177,14 +171,14 @@ def _parse(name: str, entry: Entry, found: Found) -> Table:
 
 def _check_expected(name: str, entry: Entry, found: Found, X: np.ndarray, y: np.ndarray) -> None:
     shape, classes = found.form.shape or entry.shape, int(y.max()) + 1
-    wanted = entry.first_labels if found.form.kind == "IDX file" else None
-    first = y[: len(wanted or ())].tolist()
+    wanted = list(entry.first_labels or ()) if found.form.kind == "IDX file" else []
+    first = y[: len(wanted)].tolist()
     if X.shape != shape:
         problem = f"X is {X.shape}, expected {shape}"
     elif classes != entry.num_classes:
         problem = f"y has {classes} classes, expected {entry.num_classes}"
-    elif first != list(wanted or ()):
-        problem = f"the first labels are {first}, expected {list(wanted)}"
+    elif first != wanted:
+        problem = f"the first labels are {first}, expected {wanted}"
     else:
         return
     raise DataError(

@@ -80,11 +80,8 @@ def fit_scaler(kind: str, X: np.ndarray) -> Scaler:
 def paper_scaling(name: str) -> tuple[str, str]:
     """The scaling that the papers used on a data set, and the rows they fitted it on.
 
-    Args:
-        name: a registered name; any other name (a user's table) gets per-feature standardising.
-
-    Returns:
-        ``(kind, rows)`` with a kind of :data:`KINDS` and rows ``'train'`` or ``'train+valid'``.
+    Any name that is not registered (a user's table) gets per-feature standardising. Returns
+    ``(kind, rows)`` with a kind of :data:`KINDS` and rows ``'train'`` or ``'train+valid'``.
     """
     entry = ENTRIES.get(name)
     return entry.scaling if entry else ("standard", "train")

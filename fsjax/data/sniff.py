@@ -20,14 +20,10 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def sniff(start: bytes) -> str:
-    """Name the kind of file that begins with ``start``.
+    """Name the kind of file by its first bytes, of which 512 are enough.
 
-    Args:
-        start: the first bytes, 512 are enough.
-
-    Returns:
-        Such as ``'a PNG image'``, ``'a web page (HTML)'``, ``'empty'``, ``'text'`` or
-        ``'of an unknown kind'``.
+    Such as ``'a PNG image'``, ``'a web page (HTML)'``, ``'empty'``, ``'text'`` or
+    ``'of an unknown kind'``.
     """
     if not start:
         return "empty"

@@ -40,7 +40,7 @@ def make_split(
     fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
     valid_fraction: float | None = None,
 ) -> Split:
-    """Split the rows of a data set.
+    """Split the rows of a data set: the row numbers of each part, in the order they were drawn in.
 
     Args:
         dataset: any data set.
@@ -67,9 +67,6 @@ def make_split(
             ``'stratified'`` and ``'random'``. ``'ip_cae'`` without official test rows keeps its
             60/20/20.
 
-    Returns:
-        The row numbers of each part, in the order in which they were drawn.
-
     Raises:
         ConfigError: for an unknown protocol or task, or fractions that do not fit.
         DataError: if the data set has too few rows, or lacks an official split.
@@ -88,9 +85,8 @@ def make_split(
     _check_fractions(fractions)
     if dataset.num_samples < 3:
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
-    request = _Request(
-        dataset, task, DEFAULT_SEED if seed is None else int(seed), fractions, valid_fraction
-    )
+    seed = DEFAULT_SEED if seed is None else int(seed)
+    request = _Request(dataset, task, seed, fractions, valid_fraction)
     parts = PROTOCOLS[protocol](request)
     _check_not_empty(parts, request)
     return Split(*(np.asarray(part, dtype=np.int32) for part in parts))
@@ -103,10 +99,6 @@ def _paper(request: _Request) -> Split:
 
 def _stratified(request: _Request) -> Split:
     return _by_fractions(request, _classes(request) if request.task == "classification" else None)
-
-
-def _random(request: _Request) -> Split:
-    return _by_fractions(request, None)
 
 
 def _official(request: _Request) -> Split:
@@ -137,17 +129,6 @@ def _ip_cae(request: _Request) -> Split:
     return Split(*torch_random_split(n, (train, valid, n - train - valid), seed))
 
 
-PROTOCOLS: dict[str, Callable[[_Request], Split]] = {
-    "paper": _paper,
-    "stratified": _stratified,
-    "random": _random,
-    "official": _official,
-    "ip_cae": _ip_cae,
-    "wast": _wast,
-}
-"""Every protocol by its name."""
-
-
 def _torch_two(rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
     first = int(round(share * len(rows), 6))
     parts = torch_random_split(len(rows), (first, len(rows) - first), seed)
@@ -159,7 +140,7 @@ def _with_valid(request: _Request, rest: np.ndarray, test: np.ndarray) -> Split:
     return Split(*_carve(rest, _count(request.valid_fraction, len(rest)), request.seed), test)
 
 
-def _by_fractions(request: _Request, y: np.ndarray | None) -> Split:
+def _by_fractions(request: _Request, y: np.ndarray | None = None) -> Split:
     rows = np.arange(request.dataset.num_samples)
     _, valid_share, test_share = request.fractions
     num_valid, num_test = _count(valid_share, len(rows)), _count(test_share, len(rows))
@@ -173,6 +154,17 @@ def _by_fractions(request: _Request, y: np.ndarray | None) -> Split:
     rest, test = _carve(rows, num_test, request.seed, y)
     train, valid = _carve(rest, num_valid, request.seed, None if y is None else y[rest])
     return Split(train, valid, test)
+
+
+PROTOCOLS: dict[str, Callable[[_Request], Split]] = {
+    "paper": _paper,
+    "stratified": _stratified,
+    "random": _by_fractions,
+    "official": _official,
+    "ip_cae": _ip_cae,
+    "wast": _wast,
+}
+"""Every protocol by its name."""
 
 
 def _carve(
@@ -217,7 +209,7 @@ def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> No
     smallest = int(sizes.argmin())
     if sizes[smallest] < parts:
         label = labels[smallest]
-        shown = repr(dataset.class_names[label]) if dataset.class_names else str(label)
+        shown = repr(dataset.class_names[label]) if dataset.class_names else label
         raise DataError(
             f"class {shown} of {dataset.name} has {sizes[smallest]} row(s), but a stratified "
             f"split into {parts} parts needs at least {parts} of each class; drop or merge the "

@@ -6,6 +6,7 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ def load_table(
     target: str | int | None = None,
     impute: str | None = None,
 ) -> Dataset:
-    """Load the user's own table.
+    """Load the user's own table as float32 (or compact integer) features.
 
     Args:
         name: path of a ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npz`` (arrays ``X`` and
@@ -55,15 +56,12 @@ def load_table(
             and ``.mat`` files, the name of the array. None: no target in tables, ``y`` in the
             others.
         impute: None, or ``'mean'`` or ``'median'`` to fill missing values with that of their
-            column. It is computed over all rows, the later test rows included.
-
-    Returns:
-        A data set of float32 (or compact integer) features.
+            column; others are a ConfigError. It is computed over all rows, the later test rows
+            included.
 
     Raises:
         DataError: if the file is missing, is not what its suffix says, or holds what cannot be
             used: text, missing or infinite values, duplicate names, no rows, one class.
-        ConfigError: for an unknown ``impute``.
     """
     if impute is not None:
         check_choice("impute of a table", impute, RULES)
@@ -91,9 +89,8 @@ def load_table(
 def _locate(name: str, folders: Sequence[Path]) -> Path:
     path = Path(name).expanduser()
     candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate
+    if found := next(filter(Path.is_file, candidates), None):
+        return found
     if path.is_dir():
         raise DataError(f"{path} is a folder; give the path of a file in it")
     folder = path.parent
@@ -145,9 +142,9 @@ def _read_text(data: bytes, target: str | int | None, separator: str | None) -> 
         ) from None
     if not text.strip():
         raise DataError("it is empty: there is no line of column names")
-    if separator is None:
-        separator = _guess_separator(text)
-    header = _header(text, separator)
+    first = text.lstrip().splitlines()[0]
+    separator = separator or _guess_separator(first)
+    header = _header(first, separator)
     _check_header(header)
     try:
         with warnings.catch_warnings():
@@ -187,8 +184,10 @@ def _read_plain_text(data: bytes, target: str | int | None) -> Table:
     return _read_text(data, target, None)
 
 
-def _array_name(target: str | int | None) -> str | None:
-    return None if target is None else str(target)
+def _read_arrays(
+    read: Callable[[Sequence[bytes], str | None], Table], data: bytes, target: str | int | None
+) -> Table:
+    return read([data], None if target is None else str(target))
 
 
 _TEXT = ("text",)
@@ -198,13 +197,11 @@ KINDS: dict[str, _Kind] = {
     ".txt": _Kind("a text table", _read_plain_text, _TEXT),
     ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",)),
     ".npz": _Kind(
-        "a NumPy archive (np.savez)",
-        lambda data, target: read_npz([data], _array_name(target)),
-        ("a zip archive",),
+        "a NumPy archive (np.savez)", partial(_read_arrays, read_npz), ("a zip archive",)
     ),
     ".mat": _Kind(
         "a MATLAB file of version 7 or older (save with -v7)",
-        lambda data, target: read_mat([data], _array_name(target)),
+        partial(_read_arrays, read_mat),
         ("a MATLAB file", "of an unknown kind"),
     ),
     ".libsvm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
@@ -213,16 +210,13 @@ KINDS: dict[str, _Kind] = {
 """What is read, by suffix."""
 
 
-def _guess_separator(text: str) -> str:
-    first = text.lstrip().splitlines()[0]
-    counts = {mark: first.count(mark) for mark in (",", "\t", ";")}
-    best = max(counts, key=counts.get)
-    return best if counts[best] else r"\s+"
+def _guess_separator(first: str) -> str:
+    best = max(",\t;", key=first.count)
+    return best if best in first else r"\s+"
 
 
-def _header(text: str, separator: str) -> list[str]:
-    """The names as they stand in the file; pandas would number repeated ones silently."""
-    first = text.lstrip().splitlines()[0]
+def _header(first: str, separator: str) -> list[str]:
+    """The names as they stand in the first line; pandas would number repeated ones silently."""
     if separator == r"\s+":
         return first.split()
     cells = next(csv.reader([first], delimiter=separator, skipinitialspace=True))
@@ -245,10 +239,9 @@ def _check_header(header: list[str]) -> None:
 
 def _all_numbers(header: list[str]) -> bool:
     try:
-        [float(name) for name in header]
+        return bool([float(name) for name in header])
     except ValueError:
         return False
-    return True
 
 
 def _drop_row_numbers(frame: pd.DataFrame) -> pd.DataFrame:

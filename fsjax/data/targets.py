@@ -15,7 +15,8 @@ def encode_target(
 
     Text, true/false and whole numbers are class labels, numbered in sorted order. Numbers with
     fractions, and whole numbers that differ in more than half of the rows (and in more than 50),
-    stay numbers for regression.
+    stay numbers for regression. A value that is missing or infinite is a DataError, and so is one
+    value in all rows.
 
     Args:
         values: (N,) labels or numbers of any type.
@@ -24,9 +25,6 @@ def encode_target(
 
     Returns:
         (N,) int32 classes with ``names`` or the original labels, or (N,) float32 and None.
-
-    Raises:
-        DataError: if a value is missing or infinite, or all are the same.
     """
     values, missing = _plain(np.asarray(values).ravel())
     if missing.any():
@@ -47,7 +45,7 @@ def encode_target(
             return values.astype(np.float32), None
         labels = labels.astype(np.int64)
     if names is None or len(names) != len(labels):
-        names = tuple(str(label) for label in labels)
+        names = tuple(map(str, labels))
     return classes.astype(np.int32), names
 
 

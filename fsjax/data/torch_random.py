@@ -7,19 +7,13 @@ _LARGEST = (2**32 - 1) // 20
 
 
 def torch_randperm(n: int, seed: int) -> np.ndarray:
-    """The permutation ``torch.randperm(n, generator=torch.Generator().manual_seed(seed))``.
+    """The permutation ``torch.randperm(n, generator=torch.Generator().manual_seed(seed))``, int64.
 
     Fisher-Yates over the 32-bit words of a Mersenne twister, on the CPU, as PyTorch does it.
 
     Args:
-        n: length, from 0 to 214,748,364.
+        n: length, from 0 to 214,748,364; others are a ValueError.
         seed: any integer; like torch, only its lowest 32 bits matter.
-
-    Returns:
-        (n,) int64 permutation of 0..n-1.
-
-    Raises:
-        ValueError: if ``n`` is negative or too long.
     """
     if not 0 <= n <= _LARGEST:
         raise ValueError(f"n={n} is outside 0..{_LARGEST}")
@@ -39,14 +33,11 @@ def torch_random_split(n: int, lengths: tuple[int, ...], seed: int) -> list[np.n
 
     Args:
         n: number of rows.
-        lengths: rows of each part; they sum to ``n``.
+        lengths: rows of each part; ValueError unless they sum to ``n``.
         seed: of the generator handed to torch.
 
     Returns:
         One int64 array per part, consecutive slices of one permutation.
-
-    Raises:
-        ValueError: if the lengths do not sum to ``n``.
     """
     if sum(lengths) != n:
         raise ValueError(f"lengths {lengths} sum to {sum(lengths)}, not to {n}")

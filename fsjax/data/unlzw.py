@@ -5,17 +5,7 @@ _CLEAR = 256
 
 
 def unlzw(packed: bytes) -> bytes:
-    """Unpack a ``.Z`` file.
-
-    Args:
-        packed: the whole file.
-
-    Returns:
-        What was compressed.
-
-    Raises:
-        ValueError: if the bytes are not a valid ``.Z`` file.
-    """
+    """What the bytes of a whole ``.Z`` file hold; ValueError if they are not valid."""
     if len(packed) < 3 or packed[:2] != b"\x1f\x9d":
         raise ValueError("not a compress (.Z) file")
     widest, blocks = packed[2] & 0x1F, bool(packed[2] & 0x80)

@@ -20,13 +20,10 @@ def convolve(x: jax.Array, kernel: jax.Array, stride: int = 1, padding: int = 0)
     """Two-dimensional convolution, also fast on a CPU.
 
     Args:
-      x: ``(B, H, W, I)``.
+      x: ``(B, H, W, I)``; the result has ``(H + 2 * padding - K) // stride + 1`` rows, the same of
+        W as columns, and O channels.
       kernel: ``(K, K, I, O)``.
-      stride: of both axes.
-      padding: zeros on each side of both axes.
-
-    Returns:
-      ``(B, (H + 2 * padding - K) // stride + 1, the same of W, O)``.
+      stride, padding: of both axes; zeros on each side of both axes.
     """
     on_cpu = jax.default_backend() == "cpu"
     return (convolve_for_cpu if on_cpu else convolve_plainly)(x, kernel, stride, padding)
@@ -100,10 +97,8 @@ class Conv(nn.Module):
     """A layer of :func:`convolve`; its weights ``(K, K, I, O)`` are ``kernel``.
 
     Attributes:
-      features: number of output channels.
-      size: K.
-      stride: of both axes.
-      padding: zeros on each side of both axes.
+      features, size: number of output channels; K.
+      stride, padding: as for :func:`convolve`.
       kernel_init: of the weights; None is PyTorch's default, uniform within 1/sqrt(fan-in).
       use_bias: add biases, with PyTorch's default start.
     """
@@ -130,13 +125,7 @@ class Conv(nn.Module):
 def conv3x3(x: jax.Array, features: int, stride: int = 1) -> jax.Array:
     """A convolution without bias, as a layer of the module that calls it.
 
-    Args:
-      x: ``(B, H, W, C)``.
-      features: number of output channels.
-      stride: of both axes.
-
-    Returns:
-      ``(B, ceil(H / stride), ceil(W / stride), features)``.
+    ``(B, H, W, C) -> (B, ceil(H / stride), ceil(W / stride), features)``.
     """
     return Conv(features, 3, stride, padding=1, kernel_init=HE_NORMAL, use_bias=False)(x)
 

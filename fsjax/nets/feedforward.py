@@ -32,13 +32,8 @@ class Feedforward(nn.Module):
 
     @nn.compact
     def activations(self, x: jax.Array) -> list[jax.Array]:
-        """The values of every layer of neurons.
-
-        Args:
-          x: ``(B, D)``.
-
-        Returns:
-          The inputs ``(B, D)``, each hidden layer after its activation, and the outputs.
+        """The values of every layer of neurons: the inputs x ``(B, D)``, each hidden layer after
+        its activation, and the outputs.
         """
         values = [x]
         for number, width in enumerate((*self.hidden, self.num_outputs)):
@@ -48,16 +43,14 @@ class Feedforward(nn.Module):
             layer = nn.Dense(
                 width, kernel_init=kernel_init, bias_init=bias_init, name=f"layer_{number}"
             )
-            last = number == len(self.hidden)
-            values.append(layer(values[-1]) if last else self._activate(layer(values[-1])))
+
+            y = layer(values[-1])
+            values.append(y if number == len(self.hidden) else ACTIVATIONS[self.activation](y))
         return values
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """``(B, D) -> (B, num_outputs)``."""
         return self.activations(x)[-1]
-
-    def _activate(self, x: jax.Array) -> jax.Array:
-        return ACTIVATIONS[self.activation](x)
 
 
 def sparse_activations(
@@ -68,15 +61,14 @@ def sparse_activations(
 ) -> list[jax.Array]:
     """:meth:`Feedforward.activations` for layers that are given by their coordinates.
 
+    The same list for ``(B, D)``, up to floating-point reassociation.
+
     Args:
       params: as those of the module, with kernels ``(n,)`` where there are positions.
       positions: flat positions ``(n,)`` of the weights in their layer ``(I, O)``, by layer; others
         are as they were.
       x: ``(B, D)``.
       activation: of the hidden layers, a name in :data:`ACTIVATIONS`.
-
-    Returns:
-      The same list, up to floating-point reassociation.
     """
     # Neurons first, so that a connection moves one contiguous row of the batch.
     values = [x.T]

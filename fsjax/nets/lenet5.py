@@ -15,12 +15,7 @@ class LeNet5(ImageNetwork):
 
     LeCun et al., 1998, in the form of BinMask's MNIST-CNN (section 4.1). That paper says no more
     than "batch normalization after convolutional layers"; ReLU and max-pooling stand here for the
-    sigmoids and subsampling of 1998, as in its other networks.
-
-    Attributes:
-      num_outputs: width of the output.
-      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row, at least 4x4 pixels.
-      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
+    sigmoids and subsampling of 1998, as in its other networks. Images have at least 4x4 pixels.
     """
 
     image_shape: tuple[int, ...] = (28, 28, 1)
@@ -28,7 +23,6 @@ class LeNet5(ImageNetwork):
 
     @nn.nowrap
     def least_side(self) -> int:
-        """The fewest pixels that H and W may have."""
         return 4
 
     @nn.compact

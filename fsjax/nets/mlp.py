@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from fsjax.errors import ConfigError, nearest
+from fsjax.arguments import check
 from fsjax.nets.activations import ACTIVATIONS
 
 #: Names that :class:`MLP` knows; the slope of ``leaky_relu`` is its own attribute.
@@ -27,12 +29,10 @@ def fan_in_uniform(fan_in: int) -> nn.initializers.Initializer:
 
 
 class FanInDense(nn.Module):
-    """A dense layer whose weights and biases start uniform within 1/sqrt(fan-in).
+    """A dense layer of ``features`` outputs; weights and biases start uniform within
+    1/sqrt(fan-in).
 
     This is PyTorch's default, on which the published results of this family rest.
-
-    Attributes:
-      features: number of outputs.
     """
 
     features: int
@@ -51,13 +51,10 @@ def batch_norm(x: jax.Array, *, train: bool, weight: jax.Array | None = None) ->
     the number of values, PyTorch's by one less.
 
     Args:
-      x: ``(B, ..., C)``.
+      x: ``(B, ..., C)``, the shape of the result too.
       train: normalise by the batch and move the collection ``batch_stats``; else by the latter.
       weight: ``(B,)``; rows of weight 0 do not enter the statistics. All rows do where no row has
         a weight, so that the statistics stay finite.
-
-    Returns:
-      The same shape.
     """
     mask = None
     if weight is not None:
@@ -96,39 +93,30 @@ class MLP(nn.Module):
     batch_norm: bool = False
 
     def __post_init__(self) -> None:
-        if self.activation not in MLP_ACTIVATIONS:
-            raise ConfigError(
-                f"activation={self.activation!r}: {nearest(self.activation, MLP_ACTIVATIONS)}"
-            )
+        check(Literal[MLP_ACTIVATIONS], activation=self.activation)
         super().__post_init__()
 
     @nn.compact
     def __call__(
         self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
     ) -> jax.Array:
-        """The outputs for a batch.
+        """The outputs ``(B, num_outputs)`` for a batch.
 
         Args:
           x: ``(B, I)``.
           train: turns dropout on (rng stream ``dropout``) and batch statistics (to be made
             mutable: ``batch_stats``).
           weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
-
-        Returns:
-          ``(B, num_outputs)``.
         """
+        leaky_relu = partial(nn.leaky_relu, negative_slope=self.negative_slope)
+        activate = ACTIVATIONS.get(self.activation, leaky_relu)
         for width in self.hidden:
             x = FanInDense(width)(x)
             if self.layer_norm:
                 x = nn.LayerNorm(epsilon=1e-5, use_fast_variance=False)(x)
-            x = self._activate(x)
+            x = activate(x)
             if self.batch_norm:
                 x = batch_norm(x, train=train, weight=weight)
             if self.dropout:
                 x = nn.Dropout(self.dropout, deterministic=not train)(x)
         return FanInDense(self.num_outputs)(x)
-
-    def _activate(self, x: jax.Array) -> jax.Array:
-        if self.activation == "leaky_relu":
-            return nn.leaky_relu(x, self.negative_slope)
-        return ACTIVATIONS[self.activation](x)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import jax
 from flax import linen as nn
 
-from fsjax.errors import ConfigError, nearest
+from fsjax.arguments import check
+from fsjax.errors import ConfigError
 from fsjax.nets.lenet5 import LeNet5
 from fsjax.nets.mlp import MLP
 from fsjax.nets.resnet import ResNet
@@ -34,7 +35,7 @@ def build_network(
     """A network of the experiments of BinMask (section 4).
 
     Args:
-      network: a name in :data:`NETWORKS`.
+      network: a name in :data:`NETWORKS`, else ConfigError.
       num_outputs: width of the output.
       hidden: widths of the hidden layers. This and what follows up to ``dropout`` is of ``mlp``
         only, see :class:`~fsjax.nets.mlp.MLP`; the other networks are fixed.
@@ -42,7 +43,8 @@ def build_network(
       batch_norm: batch normalisation after each activation.
       layer_norm: LayerNorm before each activation.
       dropout: rate in [0, 1) after each activation.
-      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row; ``mlp`` needs none.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row; ``mlp`` needs none. ConfigError if the
+        others have none, or too small a one.
       image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
 
     Returns:
@@ -50,12 +52,8 @@ def build_network(
       ``(B, num_outputs)``. With ``train`` it may need the rng stream ``dropout``, and it moves
       the collection ``batch_stats`` where it has one; rows of ``weight`` ``(B,)`` 0 do not enter
       that.
-
-    Raises:
-      ConfigError: for an unknown name, and where the images are missing or too small.
     """
-    if network not in NETWORKS:
-        raise ConfigError(f"network={network!r}: {nearest(network, NETWORKS)}")
+    check(Literal[NETWORKS], network=network)
     if network == "mlp":
         return MLP(
             num_outputs,

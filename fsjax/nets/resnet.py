@@ -14,10 +14,8 @@ from fsjax.nets.mlp import FanInDense, batch_norm
 class ResidualBlock(nn.Module):
     """Two 3x3 convolutions beside a shortcut without parameters (option A).
 
-    Attributes:
-      features: number of output channels, at least those of the input; the shortcut is 0 in the
-        new ones.
-      stride: of the first convolution and the shortcut.
+    ``features`` are the output channels, at least those of the input; the shortcut is 0 in the new
+    ones. ``stride`` is that of the first convolution and the shortcut.
     """
 
     features: int
@@ -46,9 +44,6 @@ class ResNet(ImageNetwork):
     has ``width=32`` and, unlike here, convolutions as shortcuts where the stages meet.
 
     Attributes:
-      num_outputs: width of the output.
-      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row.
-      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
       blocks_per_stage: 5 is ResNet-32.
       width: channels of the first stage; each further stage has twice as many on half the pixels.
     """

@@ -39,11 +39,8 @@ class SkipNetwork(nn.Module):
     """A ReLU network and a linear layer from the inputs to the outputs, added up.
 
     Initial values are PyTorch's. The parameters of the layers on the inputs are ``skip`` (D, C)
-    and, for the first hidden layer, ``kernel`` (D, H) and ``bias`` (H).
-
-    Attributes:
-      num_outputs: C.
-      hidden: widths of the hidden layers, at least one.
+    and, for the first hidden layer, ``kernel`` (D, H) and ``bias`` (H). ``num_outputs`` is C;
+    ``hidden`` are the widths of the hidden layers, at least one.
     """
 
     num_outputs: int

@@ -16,14 +16,11 @@ VGG19_STAGES = ((64,) * 2, (128,) * 2, (256,) * 4, (512,) * 4, (512,) * 4)
 class VGG(ImageNetwork):
     """Stages of 3x3 convolutions, batch normalisation and ReLU, each pooled; a dense output.
 
-    Simonyan & Zisserman, 2014, configuration E, in the form usual for 32x32 pixels: one dense
-    layer instead of three (VGG-19 by its name still), and no biases before batch normalisation,
-    which would cancel them. 20,035,018 parameters for ten classes.
+    Simonyan & Zisserman, 2014, configuration E, in the form usual for 32x32 pixels, the fewest for
+    five stages: one dense layer instead of three (VGG-19 by its name still), and no biases before
+    batch normalisation, which would cancel them. 20,035,018 parameters for ten classes.
 
     Attributes:
-      num_outputs: width of the output.
-      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row, at least 32x32 pixels for five stages.
-      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
       stages: channels of the convolutions of each stage.
     """
 
@@ -33,7 +30,6 @@ class VGG(ImageNetwork):
 
     @nn.nowrap
     def least_side(self) -> int:
-        """The fewest pixels that H and W may have."""
         return 2 ** len(self.stages)
 
     @nn.compact

@@ -24,7 +24,8 @@ import optax
 
 from fsjax.arguments import NonNegative, Positive, Rate, check
 from fsjax.optimizers import active_between, clip_params, cosine_by_epoch
-from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
+from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
+from fsjax.sparsity.probmask import times_masks
 from fsjax.sparsity.ste import quantize
 
 Array = jax.Array
@@ -49,29 +50,19 @@ def init_binmask(weights: PyTree, where: Where = is_kernel, initial: float = 0.3
 
     Args:
       weights: any tree of parameters.
-      where: ``(path, leaf) -> bool``: which of them are masked; by default all of two or more
-        dimensions.
-      initial: alpha_0 of Algorithm 1, from 0: the nearer to 0, the sooner a mask closes.
-
-    Raises:
-      ConfigError: if no parameter is chosen, or ``initial`` is below 0.
+      where: ``(path, leaf) -> bool``: which of them are masked, by default all of two or more
+        dimensions; ConfigError if none is.
+      initial: alpha_0 of Algorithm 1, from 0 (else ConfigError): the nearer to 0, the sooner a mask
+        closes.
     """
     check(NonNegative, initial=initial)
-    latents = {
-        name: jnp.full(leaf.shape, initial, jnp.float32)
-        for name, leaf in named_leaves(weights, where).items()
-    }
-    return Masked(weights, latents)
+    return Masked(weights, filled_leaves(weights, where, initial))
 
 
 def masked_weights(params: Masked) -> PyTree:
     """The parameters times their masks; gradients reach both, straight through the latter."""
-
-    def mask(path: Any, leaf: Array) -> Array:
-        latents = params.latents.get(name_of(path))
-        return leaf if latents is None else leaf * quantize(latents).astype(leaf.dtype)
-
-    return jax.tree_util.tree_map_with_path(mask, params.weights)
+    masks = {path: quantize(latents) for path, latents in params.latents.items()}
+    return times_masks(params.weights, masks)
 
 
 def mask_penalty(latents: Mapping[str, Array]) -> Array:
@@ -97,6 +88,7 @@ def binmask_optimizer(
 
     The masks rest during the first epochs, then move at a rate that falls along a cosine from
     epoch to epoch: the text of the paper, not line 18 of Algorithm 1, which rises as printed.
+    A value outside its range is a ConfigError.
 
     Args:
       weights: any optimiser of the weights; it sees neither the masks nor their gradients.
@@ -107,9 +99,6 @@ def binmask_optimizer(
       final_learning_rate: of the masks in the last epoch.
       clip: alpha_1 of Algorithm 1: latent values stay within ``[-clip, clip]``.
       end_epoch: the masks rest again from this epoch on, for fine-tuning; by default never.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     check(Rate, warmup=warmup)
     check(Positive, clip=clip)

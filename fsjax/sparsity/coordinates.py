@@ -22,15 +22,7 @@ MAX_DENSITY = 0.02
 
 
 def positions_of(mask: Array, count: int) -> Array:
-    """Flat positions of the true entries, ascending.
-
-    Args:
-      mask: bool of any shape.
-      count: how many entries are true.
-
-    Returns:
-      ``(count,)`` int32.
-    """
+    """Flat positions ``(count,)``, int32, ascending, of the ``count`` true entries of a mask."""
     flat = jnp.pad(mask.reshape(-1), (0, -mask.size % _BLOCK)).reshape(-1, _BLOCK)
     upto = jnp.cumsum(jnp.sum(flat, axis=1, dtype=jnp.int32))
     wanted = jnp.arange(count, dtype=jnp.int32)
@@ -57,17 +49,13 @@ def scatter(values: Array, positions: Array, mask: Array) -> Array:
 
 @jax.custom_vjp
 def sparse_dot(values: Array, rows: Array, columns: Array, x: Array, like: Array) -> Array:
-    """A sparse ``(I, O)`` layer on activations with the neurons first.
+    """A sparse ``(I, O)`` layer on activations with the neurons first: ``(I, B) -> (O, B)``.
 
     Args:
       values: ``(n,)`` weights.
-      rows: ``(n,)`` their input neurons, ascending.
-      columns: ``(n,)`` their output neurons.
+      rows, columns: ``(n,)`` their input neurons, ascending, and their output neurons.
       x: ``(I, B)``.
       like: any array of length O, which tells the number of outputs.
-
-    Returns:
-      ``(O, B)``.
     """
     out = jnp.zeros((like.shape[0], x.shape[1]), x.dtype)
     return out.at[columns].add(values[:, None] * x[rows])

@@ -95,13 +95,9 @@ def important_outputs(layer: Layer, dropped: Array, key: Array) -> Array:
 
 
 def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Array:
-    """Marks ``wanted`` of the free connections, neuron after neuron.
+    """Marks ``wanted`` of the free ``(I, O)`` connections, neuron after neuron.
 
-    Args:
-      free: ``(I, O)`` bool.
-      importance: of the neurons along ``axis``.
-      wanted: scalar int32.
-      axis: 0 for the input neurons, 1 for the output neurons.
+    ``importance`` is that of the neurons along ``axis``: 0 for the inputs, 1 for the outputs.
     """
     # As a product with ones: a sum over a leading axis is slow on CPUs.
     ones = jnp.ones(free.shape[1 - axis], jnp.float32)

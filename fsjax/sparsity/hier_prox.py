@@ -15,10 +15,7 @@ LANES = 8
 
 
 def hier_prox(
-    skip: Array,
-    kernel: Array,
-    strength: Array | float,
-    hierarchy: Array | float,
+    skip: Array, kernel: Array, strength: Array | float, hierarchy: Array | float
 ) -> tuple[Array, Array]:
     """Shrinks skip weights and bounds the first layer by them, for every feature at once.
 
@@ -52,7 +49,6 @@ def hier_prox(
     norm = jnp.sqrt(jnp.sum(jnp.square(skip), axis=1))
     # No root is above 0 where there is no direction, and no step is taken.
     free = jnp.where(norm < SMALLEST_NORM, -jnp.inf, norm - strength)
-
     magnitude = _lanes(jnp.abs(kernel))
 
     def climbs(carry: tuple[Array, Array, Array]) -> Array:
@@ -77,9 +73,8 @@ def hier_prox(
 def _lanes(magnitude: Array) -> Array:
     """``(D, H)`` padded with zeros and reshaped to ``(D, ceil(H / 8), 8)``."""
     features, width = magnitude.shape
-    chunks = -(-width // LANES)
-    padded = jnp.pad(magnitude, ((0, 0), (0, chunks * LANES - width)))
-    return padded.reshape(features, chunks, LANES)
+    padded = jnp.pad(magnitude, ((0, 0), (0, -width % LANES)))
+    return padded.reshape(features, -(-width // LANES), LANES)
 
 
 def _above(magnitude: Array, threshold: Array) -> tuple[Array, Array]:

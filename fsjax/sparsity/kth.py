@@ -25,14 +25,9 @@ _ROWS = 32
 
 
 def ordered_bits(values: Array) -> Array:
-    """Integers that order as the values do.
+    """Integers, int32 below the largest, that order as real numbers of any shape do.
 
-    Args:
-      values: real numbers of any shape; compared in float32 precision, -0 equals 0, and NaN
-        counts as minus infinity.
-
-    Returns:
-      int32 of the same shape, below the largest int32.
+    These are compared in float32 precision; -0 equals 0, and NaN counts as minus infinity.
     """
     values = values.astype(jnp.float32)
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
@@ -43,15 +38,12 @@ def ordered_bits(values: Array) -> Array:
 
 
 def smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
-    """Marks the k smallest entries; ties go to the lowest position.
+    """Marks the k smallest entries, exactly ``min(k, candidates)``; ties go to the lowest position.
 
     Args:
-      values: real numbers of any shape.
-      k: how many, at least 0, may be traced; no more than there are candidates are marked.
+      values: real numbers of any shape, that of the bool result.
+      k: how many, at least 0, may be traced.
       among: bool of the same shape, the candidates; ``None`` allows all.
-
-    Returns:
-      bool of the same shape with exactly ``min(k, candidates)`` true entries.
     """
     return _first_by_bits(ordered_bits(values), k, among)
 
@@ -64,13 +56,7 @@ def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
 def random_subset(key: Array, k: Array | int, among: Array) -> Array:
     """Marks k of the candidates, each subset equally likely (up to ties of 30-bit numbers).
 
-    Args:
-      key: PRNG key.
-      k: how many, at least 0, may be traced.
-      among: bool of any shape, the candidates.
-
-    Returns:
-      bool of the same shape with exactly ``min(k, candidates)`` true entries.
+    ``k`` and ``among`` (bool of any shape) as in :func:`smallest`.
     """
     bits = jax.random.bits(key, among.shape, jnp.uint32) >> 2
     return _first_by_bits(bits.astype(jnp.int32), k, among)

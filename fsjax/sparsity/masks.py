@@ -30,17 +30,11 @@ def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
 
 
 def uniform_counts(shapes: Sequence[Sequence[int]], density: float) -> list[int]:
-    """The same density in every layer.
+    """Active connections, at least 1 each, of layers of one density.
 
     Args:
       shapes: of the weight arrays.
-      density: share of active connections, in (0, 1].
-
-    Returns:
-      Active connections of each layer, at least 1.
-
-    Raises:
-      ConfigError: for a density outside its range.
+      density: share of active connections, in (0, 1]; others are a ConfigError.
     """
     check(Fraction, density=density)
     return [_whole(density * math.prod(shape), shape) for shape in shapes]
@@ -54,13 +48,10 @@ def erdos_renyi_counts(shapes: Sequence[Sequence[int]], epsilon: float) -> list[
     Args:
       shapes: of the weight arrays; kernels of convolutions count as
         ``(positions x channels in, channels out)``.
-      epsilon: above 0.
-
-    Raises:
-      ConfigError: for an epsilon that is not above 0.
+      epsilon: above 0, else ConfigError.
     """
     check(Positive, epsilon=epsilon)
-    return [_whole(epsilon * (_fan_in(shape) + shape[-1]), shape) for shape in shapes]
+    return [_whole(epsilon * (math.prod(shape[:-1]) + shape[-1]), shape) for shape in shapes]
 
 
 def erdos_renyi_density_counts(
@@ -69,53 +60,34 @@ def erdos_renyi_density_counts(
     """Erdos-Renyi(-Kernel) for a density of the whole network (RigL, appendix).
 
     The density of a layer is proportional to the sum over the product of its dimensions. Layers
-    that would be more than dense become dense, and the rest shares what remains of the budget.
+    that would be more than dense become dense, and the rest shares what remains of the budget,
+    which the active connections sum to up to rounding.
 
     Args:
       shapes: of the weight arrays.
-      density: active share of all connections, in (0, 1].
+      density: active share of all connections, in (0, 1], else ConfigError.
       kernel: whether the spatial dimensions of convolutions count (ERK) or not (ER).
-
-    Returns:
-      Active connections of each layer; they sum to the budget up to rounding.
-
-    Raises:
-      ConfigError: for a density outside its range.
     """
     check(Fraction, density=density)
     sizes = [math.prod(shape) for shape in shapes]
-    raw = [
-        (sum(shape) if kernel else sum(shape[-2:])) / math.prod(shape if kernel else shape[-2:])
-        for shape in shapes
-    ]
+    counted = [shape if kernel else shape[-2:] for shape in shapes]
+    raw = [sum(shape) / math.prod(shape) for shape in counted]
     dense: set[int] = set()
-    while True:
+    while free := [i for i in range(len(shapes)) if i not in dense]:
         budget = density * sum(sizes) - sum(sizes[i] for i in dense)
-        free = [i for i in range(len(shapes)) if i not in dense]
-        if not free:
-            return sizes
         scale = budget / sum(raw[i] * sizes[i] for i in free)
         over = {i for i in free if scale * raw[i] > 1}
         if not over:
             break
         dense |= over
     return [
-        sizes[i] if i in dense else _whole(scale * raw[i] * sizes[i], shapes[i])
-        for i in range(len(shapes))
+        size if i in dense else _whole(scale * raw[i] * size, shapes[i])
+        for i, size in enumerate(sizes)
     ]
 
 
 def random_mask(key: Array, shape: Sequence[int], count: int) -> Array:
-    """A mask with exactly ``count`` true entries at random positions.
-
-    Args:
-      key: PRNG key.
-      shape: of the mask.
-      count: from 0 to its size.
-
-    Returns:
-      bool of this shape.
-    """
+    """A bool mask with exactly ``count`` (0 to its size) true entries at random positions."""
     return random_subset(key, count, jnp.ones(shape, bool))
 
 
@@ -125,20 +97,14 @@ def init_masks(
     counts: Callable[[list[tuple[int, ...]]], list[int]],
     where: Where = is_kernel,
 ) -> PyTree:
-    """Random masks for the chosen leaves, all true for the others.
+    """Random masks, bool in the structure of ``params``: all true for leaves that are not chosen.
 
     Args:
       key: PRNG key.
       params: parameters.
       counts: from the shapes of the chosen leaves to their active connections, for example
         ``lambda shapes: uniform_counts(shapes, 0.2)``.
-      where: which leaves are masked.
-
-    Returns:
-      bool arrays in the structure of ``params``.
-
-    Raises:
-      ConfigError: if no leaf is chosen.
+      where: which leaves are masked; ConfigError if none is.
     """
     chosen = masked_leaves(params, where)
     leaves, structure = jax.tree.flatten(params)
@@ -150,11 +116,7 @@ def init_masks(
 
 
 def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
-    """Positions, in the order of ``jax.tree.leaves``, of the leaves that are masked.
-
-    Raises:
-      ConfigError: if there is none.
-    """
+    """Places in ``jax.tree.leaves`` of the leaves that are masked; ConfigError if there is none."""
     flat = jax.tree_util.tree_flatten_with_path(params)[0]
     chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
     if not chosen:
@@ -187,21 +149,22 @@ def name_of(path: tuple) -> str:
 
 
 def named_leaves(tree: PyTree, where: Where = is_kernel) -> dict[str, Array]:
-    """The chosen leaves by the name of their path.
-
-    Raises:
-      ConfigError: if none is chosen.
-    """
+    """The chosen leaves by the name of their path; ConfigError if none is chosen."""
     flat = jax.tree.leaves_with_path(tree)
     return {name_of(flat[i][0]): flat[i][1] for i in masked_leaves(tree, where)}
 
 
+def filled_leaves(tree: PyTree, where: Where, value: float) -> dict[str, Array]:
+    """float32 arrays of one value in the shapes of the :func:`named_leaves`.
+
+    They are in the order that JAX gives to a dict, so that samples are the same inside jit.
+    """
+    leaves = sorted(named_leaves(tree, where).items())
+    return {name: jnp.full(leaf.shape, value, jnp.float32) for name, leaf in leaves}
+
+
 def _names(path: tuple) -> tuple[str, ...]:
     return tuple(name_of((part,)) for part in path)
-
-
-def _fan_in(shape: Sequence[int]) -> int:
-    return math.prod(shape[:-1])
 
 
 def _whole(count: float, shape: Sequence[int]) -> int:

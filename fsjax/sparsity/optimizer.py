@@ -44,10 +44,7 @@ class SparseState(NamedTuple):
 
 
 def sparse(
-    inner: optax.GradientTransformation,
-    recipe: Recipe,
-    key: Array,
-    where: Where = is_kernel,
+    inner: optax.GradientTransformation, recipe: Recipe, key: Array, where: Where = is_kernel
 ) -> optax.GradientTransformationExtraArgs:
     """Wraps an optimiser so that the network is sparse and stays so.
 
@@ -180,11 +177,8 @@ def sparse(
 def masks_of(opt_state: PyTree) -> PyTree:
     """The masks inside an optimiser state, bool arrays in the structure of the parameters.
 
-    Args:
-      opt_state: state of :func:`sparse`, also inside ``optax.chain`` or a whole train state.
-
-    Raises:
-      ConfigError: unless there is exactly one.
+    ``opt_state`` is that of :func:`sparse`, also inside ``optax.chain`` or a whole train state;
+    ConfigError unless there is exactly one.
     """
     found = [node for node in jax.tree.leaves(opt_state, is_leaf=_is_sparse) if _is_sparse(node)]
     if len(found) != 1:
@@ -205,10 +199,8 @@ def with_masks(opt_state: PyTree, masks: PyTree) -> PyTree:
 
     Args:
       opt_state: state of :func:`sparse` before the first step.
-      masks: bool arrays in the structure of the parameters, all true where nothing is masked.
-
-    Raises:
-      ConfigError: unless structure and shapes are those of the present masks.
+      masks: bool arrays, all true where nothing is masked; ConfigError unless structure and shapes
+        are those of the present masks, and so of the parameters.
     """
     present = masks_of(opt_state)
     if jax.tree.structure(masks) != jax.tree.structure(present):
@@ -251,10 +243,6 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
         raise ConfigError(
             f"similarity of {name} has shape {layer.similarity.shape}; it must be {shape}"
         )
-    if layer.importance is not None and not (
-        len(layer.importance.shape) == len(shape)
-        and all(n in (1, m) for n, m in zip(layer.importance.shape, shape, strict=True))
-    ):
-        raise ConfigError(
-            f"importance of {name} has shape {layer.importance.shape}; it must broadcast to {shape}"
-        )
+    of = shape if layer.importance is None else layer.importance.shape
+    if len(of) != len(shape) or any(n not in (1, m) for n, m in zip(of, shape, strict=True)):
+        raise ConfigError(f"importance of {name} has shape {of}; it must broadcast to {shape}")

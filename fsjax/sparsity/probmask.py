@@ -30,7 +30,7 @@ import optax
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.optimizers import active_between, cosine_by_epoch
 from fsjax.sparsity.kth import largest
-from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
+from fsjax.sparsity.masks import Where, filled_leaves, is_kernel, name_of
 
 Array = jax.Array
 PyTree = Any
@@ -63,20 +63,12 @@ def init_probmask(weights: PyTree, where: Where = is_kernel, initial: float = 1.
 
     Args:
       weights: any tree of parameters.
-      where: ``(path, leaf) -> bool``: which of them are masked; by default all of two or more
-        dimensions.
-      initial: of every weight, in (0, 1].
-
-    Raises:
-      ConfigError: if no parameter is chosen, or ``initial`` is outside its range.
+      where: ``(path, leaf) -> bool``: which of them are masked, by default all of two or more
+        dimensions; ConfigError if none is.
+      initial: of every weight, in (0, 1], else ConfigError.
     """
     check(Fraction, initial=initial)
-    # In the order that JAX gives to a dict, so that samples are the same inside jit.
-    probabilities = {
-        name: jnp.full(leaf.shape, initial, jnp.float32)
-        for name, leaf in sorted(named_leaves(weights, where).items())
-    }
-    return Probable(weights, probabilities)
+    return Probable(weights, filled_leaves(weights, where, initial))
 
 
 def num_probabilities(probabilities: ByPath) -> int:
@@ -87,7 +79,7 @@ def num_probabilities(probabilities: ByPath) -> int:
 def relaxed_masks(
     key: Array, probabilities: ByPath, temperature: Array | float
 ) -> dict[str, Array]:
-    """Binary Gumbel-Softmax samples, ``sigmoid((log s - log(1 - s) + g_1 - g_0) / T)``.
+    """Binary Gumbel-Softmax samples, ``sigmoid((log s - log(1 - s) + g_1 - g_0) / T)`` in [0, 1].
 
     At any temperature a sample is above a half with probability s. Where s is 0 or 1 the sample is
     s and has no gradient: the limit for temperatures below 1.
@@ -96,9 +88,6 @@ def relaxed_masks(
       key: PRNG key.
       probabilities: s, in [0, 1].
       temperature: T, above 0. Towards 0 the samples become 0 or 1.
-
-    Returns:
-      Samples in [0, 1].
     """
     # All arrays as one: a network of many layers compiles and runs faster.
     s = _flat(probabilities)
@@ -146,12 +135,9 @@ def times_masks(weights: PyTree, masks: ByPath) -> PyTree:
 def project(probabilities: ByPath, budget: Array | float) -> dict[str, Array]:
     """The nearest point of ``{0 <= s <= 1, sum(s) <= budget}`` in the Euclidean norm.
 
-    That is ``clip(s - v, 0, 1)`` with the least ``v >= 0`` that keeps the budget, found by
-    bisection; a feasible point is returned as it is.
-
-    Args:
-      probabilities: any real numbers; the sum goes over all arrays.
-      budget: at least 0; may be traced.
+    That is ``clip(s - v, 0, 1)`` with the least ``v >= 0`` that keeps the budget (at least 0, may
+    be traced), found by bisection; a feasible point is returned as it is. The probabilities may be
+    any real numbers, and the sum goes over all arrays.
     """
     flat = _flat(probabilities)
 
@@ -204,12 +190,10 @@ def probmask_optimizer(
       num_epochs: of the schedule of s, at least 1: half a cosine from epoch to epoch, which would
         be 0 after the last.
       steps_per_epoch: optimiser steps in an epoch, at least 1.
-      learning_rate: of s in the first epoch, above 0.
-      max_norm: to which all gradients together are shortened, above 0; ``None`` for never.
+      learning_rate: of s in the first epoch, above 0, else ConfigError.
+      max_norm: to which all gradients together are shortened, above 0, else ConfigError; ``None``
+        for never.
       end_epoch: s rests from this epoch on, for fine-tuning; by default never.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     check(Positive | None, learning_rate=learning_rate, max_norm=max_norm)
     schedule = cosine_by_epoch(learning_rate, 0.0, num_epochs + 1, steps_per_epoch)

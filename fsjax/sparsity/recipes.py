@@ -13,11 +13,7 @@ import optax
 from fsjax.errors import ConfigError, check_whole, nearest
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
-from fsjax.sparsity.masks import (
-    erdos_renyi_counts,
-    erdos_renyi_density_counts,
-    uniform_counts,
-)
+from fsjax.sparsity.masks import erdos_renyi_counts, erdos_renyi_density_counts, uniform_counts
 from fsjax.sparsity.topology import DropRule, GrowRule
 
 Array = jax.Array
@@ -36,6 +32,8 @@ _DISTRIBUTIONS: dict[str, Callable[[Sequence[Sequence[int]], float], list[int]]]
 class Recipe:
     """What :func:`fsjax.sparsity.sparse` does; any drop rule goes with any grow rule.
 
+    A value outside its range and an unknown distribution are a ConfigError.
+
     Attributes:
       density: share of the connections of the masked layers that are active, in (0, 1]. Give
         either this or ``epsilon``.
@@ -51,9 +49,6 @@ class Recipe:
       grow_init: initial values of new connections.
       replaces_step: whether a change comes in place of that step's gradient step (RigL) or
         after it.
-
-    Raises:
-      ConfigError: for a value outside its range, or an unknown distribution.
     """
 
     density: float | None = None

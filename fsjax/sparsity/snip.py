@@ -24,21 +24,13 @@ def snip_masks(
     """Keeps the largest ``|gradient x weight|`` of every layer (SNIP, Lee et al. 2019).
 
     The layers are ranked one by one, as in the code of CTRE; the paper of SNIP ranks all
-    together. With the parameters themselves as ``gradients`` this is magnitude pruning.
+    together. With the parameters themselves as ``gradients`` this is magnitude pruning. The masks
+    are as those of :func:`fsjax.sparsity.init_masks`, for :func:`fsjax.sparsity.with_masks`.
 
     Args:
       params: dense parameters.
       gradients: of the loss on one batch or more, in their structure.
-      counts: from the shapes of the chosen leaves to their active connections, for example
-        ``recipe.counts``.
-      where: which leaves are masked.
-
-    Returns:
-      bool arrays in the structure of ``params``, all true for leaves that are not masked; for
-      :func:`fsjax.sparsity.with_masks`.
-
-    Raises:
-      ConfigError: if no leaf is chosen.
+      counts, where: as in :func:`fsjax.sparsity.init_masks`; ``recipe.counts``, for example.
     """
     chosen = masked_leaves(params, where)
     weights, structure = jax.tree.flatten(params)

@@ -71,7 +71,7 @@ class Rewired(NamedTuple):
     """Outcome of :func:`rewire`, bool arrays in the shape of the weight.
 
     Attributes:
-      mask: the new active connections, as many as before, or fewer without a grow rule.
+      mask: the new active connections, exactly as many as before, or fewer without a grow rule.
       new: those that were not active before; a dropped connection that is grown again at once
         is not new, and keeps its weight and moments.
     """
@@ -91,9 +91,6 @@ def rewire(
       grow: grow rule; ``None`` only drops.
       fraction: share of the active connections to drop, in [0, 1]; may be traced.
       key: PRNG key.
-
-    Returns:
-      The new mask, with exactly as many true entries as before where there is a grow rule.
     """
     key_drop, key_grow = jax.random.split(key)
     dropped = drop(layer, fraction, key_drop)
@@ -128,18 +125,14 @@ def layers_of(
       **given: optional fields of :class:`Layer`, each a tree with an array at the path of the
         masked leaves; other leaves are ignored and may be missing. Or ``None``.
     """
-    weights = named_leaves(params, where)
-    flat = {name_of(path): leaf for path, leaf in jax.tree.leaves_with_path(masks)}
-    found = {
-        field: {name_of(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
-        for field, tree in given.items()
-    }
+    weights, flat = named_leaves(params, where), _by_name(masks)
+    found = {field: _by_name(tree) for field, tree in given.items()}
     return {
         name: Layer(
             weights[name],
             flat[name],
             number,
-            **{field: leaves.get(name) for field, leaves in found.items()},
+            **{field: of.get(name) for field, of in found.items()},
         )
         for number, name in enumerate(sorted(weights, key=_natural))
     }
@@ -188,8 +181,7 @@ def keep_moments(
 
     Args:
       optimizer: any Optax optimiser.
-      state: its state.
-      fresh: its initial state, of the same structure.
+      state, fresh: its state, and its initial one of the same structure.
       kept: bool arrays in the structure of the parameters.
     """
     # kept in place of every copy of the parameters, and True in place of everything else
@@ -216,6 +208,10 @@ def number_to_drop(mask: Array, fraction: Array) -> Array:
     active = jnp.sum(mask, dtype=jnp.int32)
     # A small lift, as 0.3 x 10 is a little below 3 in float32.
     return jnp.floor(fraction * active.astype(jnp.float32) + 1e-3).astype(jnp.int32)
+
+
+def _by_name(tree: PyTree) -> dict[str, Array]:
+    return {name_of(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
 
 
 def _natural(name: str) -> list[tuple[bool, int | str]]:
