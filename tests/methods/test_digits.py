@@ -10,7 +10,7 @@ from fsjax.data import load
 
 def test_ip_cae_beats_cae_and_a_random_selection_on_digits() -> None:
     data = load("digits")
-    options = dict(seeds=(0, 1, 2, 3), num_epochs=100, batch_size=32)
+    options = dict(seeds=(0, 1, 2), num_epochs=60, batch_size=32)
     builders = (fsjax.methods.ip_cae, fsjax.methods.cae, fsjax.methods.random_selection)
     ip_cae, cae, control = (fsjax.fit(build(10), data, **options) for build in builders)
     accuracy = [np.mean(r.metrics["embedded_accuracy"]) for r in (ip_cae, cae, control)]

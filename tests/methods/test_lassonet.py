@@ -139,5 +139,6 @@ def test_validation_has_to_be_by_the_loss() -> None:
 
 def test_a_copy_of_the_network_is_carried_only_where_an_earlier_one_may_be_kept() -> None:
     for until, copies in ((None, 0), (2, 5)):
-        plan = fsjax.plan(lassonet(4, until=until), columns(shuffled=False), num_epochs=1)
+        method = lassonet(4, until=until, hidden=(3,), path_start=0.1)
+        plan = fsjax.plan(method, columns(shuffled=False), num_epochs=1)
         assert len(jax.tree.leaves(plan.train(idle=[True]).states.best.params)) == copies

@@ -135,7 +135,7 @@ def test_layers_of_low_density_take_coordinates_by_themselves() -> None:
     [
         ("set", dict(hidden=()), "hidden is empty; give the width of at least one"),
         ("set", dict(hidden=(5, 2.5)), "a width of hidden=2.5; choose a whole number"),
-        ("set", dict(density=0.1), "density=0.1 and epsilon=1.0; give one of the two"),
+        ("set", dict(density=0.1), "epsilon=1.0 and density=0.1; set one of them to 0"),
         ("set", dict(epsilon=-1.0), "epsilon=-1.0; choose a value from 0, or None"),
         ("set", dict(epsilon=None, density=2.0), "density=2.0; choose a value above 0 to 1"),
         ("set", dict(drop="magnitudes"), "drop='magnitudes': did you mean 'magnitude'"),
