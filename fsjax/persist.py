@@ -128,14 +128,9 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitResult:
-    """Puts together what :func:`pack` took apart.
+    """Puts together what :func:`pack` took apart; the states have an empty ``opt_state``.
 
-    Args:
-      header: as :func:`pack` or :func:`read` gives it.
-      arrays: the arrays by name; others may be among them, but not under ``states/``.
-
-    Returns:
-      The result; its states have an empty ``opt_state``.
+    Other arrays may be among those of the result, but not under ``states/``.
 
     Raises:
       DataError: for a header or arrays that are not those of a result, a method or setting that
@@ -199,11 +194,7 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
 
 
 def _saved_settings(method: Method) -> dict[str, Any]:
-    """The settings for the header, from which the same method can be built.
-
-    Raises:
-      ConfigError: if there is no way to build it from them.
-    """
+    """The settings for the header, from which the same method can be built, or a ConfigError."""
     name = method.name
     advice = (
         "a file holds a method's name and settings, never its code; "

@@ -57,8 +57,7 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One panel: its title, its lines, whether its axis becomes logarithmic where the values span
-    far, and the smallest and largest possible value."""
+    """One panel: title, lines, whether a far span makes its axis logarithmic, possible values."""
 
     label: str
     curves: tuple[Curve, ...]
@@ -73,13 +72,7 @@ def plot_curves(result: FitResult) -> Figure:
     distinct picks or, where that is not recorded, the topology: the percentage of the connections
     that are new since the epoch began, and the sparsity, in the title where it is constant and in
     a panel of its own where it is not. What was not recorded has no panel. Circles mark the best
-    epoch of every seed.
-
-    Args:
-      result: what ``fsjax.fit`` returned; ``history`` has ``(S, E)`` values.
-
-    Returns:
-      The figure, 1200 pixels wide.
+    epoch of every seed. The figure is 1200 pixels wide.
     """
     panels = panels_of(result.task, result.history)
     figure = style.new_figure(3.1, title=style.title(result))
