@@ -28,8 +28,7 @@ from fsjax.method import (
 )
 from fsjax.persist import load, save
 from fsjax.publish import register
-
-__version__ = "0.1.0"
+from fsjax.version import __version__ as __version__
 
 #: Imported where they are first used: they bring in scikit-learn's and Matplotlib's modules.
 _LATER = ("estimators", "evaluation", "nets", "report", "sparsity", "testing")

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-import fsjax
 from fsjax.atomic import atomic_open
 from fsjax.errors import ConfigError, DataError
+from fsjax.version import __version__
 
 FORMAT = "fsjax"
 
@@ -51,7 +51,7 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, np.n
                 f"the array {name!r} has the type {np.asarray(values).dtype}, which needs pickle; "
                 "make it one of numbers, truth values or text"
             )
-    head = {**header, "format": FORMAT, "version": VERSION, "fsjax": fsjax.__version__}
+    head = {**header, "format": FORMAT, "version": VERSION, "fsjax": __version__}
     try:
         text = json.dumps(head)
     except (TypeError, ValueError) as error:
@@ -62,25 +62,19 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, np.n
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Reads what :func:`write` wrote, without pickle.
+    """Reads what :func:`write` wrote, without pickle: the header, and the arrays by name.
 
-    Args:
-      path: the file.
-
-    Returns:
-      The header, with ``kind``, ``version`` and the version ``fsjax`` of the package that wrote
-      it; and the arrays by name.
+    The header has ``kind``, ``version`` and the version ``fsjax`` of the package that wrote it.
 
     Raises:
       DataError: for a file that is missing or incomplete, is not ours, has a newer version, or
         holds arrays of objects.
     """
     try:
-        with Path(path).open("rb") as file:
-            with _open_npz(path, file) as stored:
-                header = _header(path, stored)
-                names = [name for name in stored.files if name != _HEADER]
-                return header, {name: _entry(path, stored, name) for name in names}
+        with Path(path).open("rb") as file, _open_npz(path, file) as stored:
+            header = _header(path, stored)
+            names = [name for name in stored.files if name != _HEADER]
+            return header, {name: _entry(path, stored, name) for name in names}
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -125,14 +119,11 @@ def _header(path: str | Path, stored: Mapping[str, np.ndarray]) -> dict[str, Any
     version = header.get("version")
     if type(version) is not int or version < 1:
         raise DataError(f"{path}: the header's version is {version!r}; expected a whole number")
-    if version < VERSION:
+    if version != VERSION:
+        older = ", whose states this version does not read; load it there, or fit again"
+        newer = f"; fsjax {__version__} reads versions up to {VERSION}: install a newer fsjax"
         raise DataError(
-            f"{path} has version {version} of the format, written by fsjax {header.get('fsjax')}, "
-            f"whose states this version does not read; load it there, or fit again"
-        )
-    if version > VERSION:
-        raise DataError(
-            f"{path} has version {version} of the format, written by fsjax {header.get('fsjax')}; "
-            f"fsjax {fsjax.__version__} reads versions up to {VERSION}: install a newer fsjax"
+            f"{path} has version {version} of the format, written by fsjax {header.get('fsjax')}"
+            f"{older if version < VERSION else newer}"
         )
     return header

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-import fsjax
 from fsjax.container import read, write
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
@@ -24,11 +23,18 @@ from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, Spec, TrainState
 from fsjax.registry import METHODS, is_as_built, structure_of
+from fsjax.version import __version__
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.
 RESULT = "result"
 
 _STATES = "states/"
+
+#: The attributes that are arrays; of the last two a result may have none.
+_ARRAYS = (
+    *("selected", "ranking", "scores", "best_epoch", "constant_columns"),
+    *("input_connections", "gates"),
+)
 
 
 def save(result: FitResult, path: str | Path) -> None:
@@ -54,11 +60,7 @@ def save(result: FitResult, path: str | Path) -> None:
 def load(path: str | Path) -> FitResult:
     """Reads what :func:`save` wrote; nothing in the file is executed, imported or unpickled.
 
-    Args:
-      path: the file.
-
-    Returns:
-      A result that predicts, scores and selects as the saved one, with ``states.opt_state`` empty.
+    The result predicts, scores and selects as the saved one; its ``states.opt_state`` is empty.
 
     Raises:
       DataError: for a file that is missing, broken, of another format or a newer version, or that
@@ -72,10 +74,7 @@ def load(path: str | Path) -> FitResult:
 
 
 def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Takes a result apart.
-
-    Args:
-      result: of S seeds and a method that is registered in ``fsjax.methods.METHODS``.
+    """Takes a result apart, of S seeds and a method of ``fsjax.methods.METHODS``.
 
     Returns:
       A header of what JSON knows, with ``kind``, and the arrays by name: the result's own under
@@ -101,7 +100,7 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "kind": RESULT,
         "method": {
             "name": result.method.name,
-            "origin": _origin(result.method.name),
+            "origin": METHODS[result.method.name].registration.origin,
             "settings": settings,
         },
         "spec": {name: _plain(value, name) for name, value in states.spec._asdict().items()},
@@ -119,32 +118,19 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "splits": split_of,
     }
     arrays = {
-        "ranking": result.ranking,
-        "selected": result.selected,
-        "scores": result.scores,
-        "best_epoch": result.best_epoch,
-        "constant_columns": result.constant_columns,
-        **{f"metrics/{name}": values for name, values in result.metrics.items()},
-        **{f"history/{name}": values for name, values in result.history.items()},
-        **_parts("scalers", scalers),
-        **_parts("splits", splits),
-        **leaves,
+        **{name: getattr(result, name) for name in _ARRAYS},
+        "metrics": dict(result.metrics),
+        "history": dict(result.history),
+        "scalers": scalers,
+        "splits": splits,
     }
-    for name in ("input_connections", "gates"):
-        if getattr(result, name) is not None:
-            arrays[name] = getattr(result, name)
-    return header, {name: np.asarray(values) for name, values in arrays.items()}
+    return header, {**by_path(jax.tree.map(np.asarray, arrays)), **leaves}
 
 
 def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitResult:
-    """Puts together what :func:`pack` took apart.
+    """Puts together what :func:`pack` took apart; the states have an empty ``opt_state``.
 
-    Args:
-      header: as :func:`pack` or :func:`read` gives it.
-      arrays: the arrays by name; others may be among them, but not under ``states/``.
-
-    Returns:
-      The result; its states have an empty ``opt_state``.
+    Other arrays may be among those of the result, but not under ``states/``.
 
     Raises:
       DataError: for a header or arrays that are not those of a result, a method or setting that
@@ -152,62 +138,63 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
     """
     if header.get("kind") != RESULT:
         raise DataError(f"this is of the kind {header.get('kind')!r}, not a {RESULT}")
-    seeds = _whole_numbers(header, "seeds")
+    seeds = _listed(header, "seeds")
     num_features = _value(header, "num_features", int)
     if not seeds or num_features < 1:
         raise DataError(f"the header has seeds={seeds} and num_features={num_features}")
     method, spec, template = _rebuild(header, len(seeds))
     rows, columns, cost = len(seeds), spec.num_columns, _value(header, "cost", dict)
-    units = (rows, spec.num_units)
-    counted = _whole_numbers(header, "connection_epochs")
-    connections = None
+    units, counted = (rows, spec.num_units), _listed(header, "connection_epochs")
+    wanted = {}
     if counted:
-        connections = _array(arrays, "input_connections", (rows, len(counted), columns), "iuf")
-    scalers = {
-        number: _scaler(arrays, f"scalers/{number}", columns)
-        for number in _whole_numbers(header, "scalers", rows)
+        wanted["input_connections"] = ((rows, len(counted), columns), "iuf")
+    if method.about.gates:
+        wanted["gates"] = (units, "f")
+    wanted |= {
+        "selected": ((rows, num_features), "iu"),
+        "ranking": (units, "iu"),
+        "scores": (units, "f"),
+        "best_epoch": ((rows,), "iu"),
+        "constant_columns": ((rows,), "iu"),
     }
+    own = {name: _array(arrays, name, *one) for name, one in wanted.items()}
+    scaler_of, split_of = (_listed(header, name, rows) for name in ("scalers", "splits"))
+    scalers = {number: _scaler(arrays, f"scalers/{number}", columns) for number in scaler_of}
     splits = {
         number: Split(*(_array(arrays, f"splits/{number}/{p}", (-1,), "iu") for p in Split._fields))
-        for number in _whole_numbers(header, "splits", rows)
+        for number in split_of
     }
+    several = {
+        name: {
+            one: _array(arrays, f"{name}/{one}", shape, "biuf")
+            for one in _listed(header, name, kind=str)
+        }
+        for name, shape in (("metrics", (rows,)), ("history", (rows, -1)))
+    }
+    names = header.get("unit_names")
+    if names is not None:
+        names = _listed(header, "unit_names", kind=str)
+        if len(names) != spec.num_units:
+            raise DataError(f"the header has {len(names)} unit_names; expected {spec.num_units}")
     return FitResult(
         method=method,
         dataset=_value(header, "dataset", str),
         task=_value(header, "task", str),
         num_features=num_features,
         seeds=seeds,
-        selected=_array(arrays, "selected", (rows, num_features), "iu"),
-        ranking=_array(arrays, "ranking", units, "iu"),
-        scores=_array(arrays, "scores", units, "f"),
-        gates=_array(arrays, "gates", units, "f") if method.about.gates else None,
-        metrics={
-            name: _array(arrays, f"metrics/{name}", (rows,), "biuf")
-            for name in _names(header, "metrics")
-        },
-        history={
-            name: _array(arrays, f"history/{name}", (rows, -1), "biuf")
-            for name in _names(header, "history")
-        },
-        best_epoch=_array(arrays, "best_epoch", (rows,), "iu"),
         cost={name: _value(cost, name, int | float) for name in cost},
         states=from_paths(template, arrays, _STATES),
-        scalers=tuple(scalers[number] for number in header["scalers"]),
-        splits=tuple(splits[number] for number in header["splits"]),
-        constant_columns=_array(arrays, "constant_columns", (rows,), "iu"),
+        scalers=tuple(scalers[number] for number in scaler_of),
+        splits=tuple(splits[number] for number in split_of),
         connection_epochs=counted,
-        input_connections=connections,
-        unit_names=_unit_names(header, spec.num_units),
+        unit_names=names,
         runs=_value({"runs": "seed", **header}, "runs", str),
+        **{"gates": None, **own, **several},
     )
 
 
 def _saved_settings(method: Method) -> dict[str, Any]:
-    """The settings for the header, from which the same method can be built.
-
-    Raises:
-      ConfigError: if there is no way to build it from them.
-    """
+    """The settings for the header, from which the same method can be built, or a ConfigError."""
     name = method.name
     advice = (
         "a file holds a method's name and settings, never its code; "
@@ -218,10 +205,6 @@ def _saved_settings(method: Method) -> dict[str, Any]:
     if not is_as_built(method):
         raise ConfigError(f"the method {name!r} was changed after it was built, and {advice}")
     return {key: _plain(value, f"{name}'s {key}") for key, value in method.about.settings}
-
-
-def _origin(name: str) -> str:
-    return METHODS[name].registration.origin
 
 
 def _plain(value: Any, label: str) -> Any:
@@ -261,7 +244,7 @@ def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, T
     except Exception as error:
         raise DataError(
             f"the method {name!r} cannot be built again: {error} (written by fsjax "
-            f"{header.get('fsjax', fsjax.__version__)}, this is {fsjax.__version__})"
+            f"{header.get('fsjax', __version__)}, this is {__version__})"
         ) from error
 
 
@@ -302,14 +285,6 @@ def _distinct(items: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return list({id(item): item for item in items}.values()), which
 
 
-def _parts(name: str, items: Sequence[Scaler] | Sequence[Split]) -> dict[str, np.ndarray]:
-    return {
-        f"{name}/{number}/{part}": values
-        for number, item in enumerate(items)
-        for part, values in item._asdict().items()
-    }
-
-
 def _scaler(arrays: Mapping[str, np.ndarray], name: str, columns: int) -> Scaler:
     """One number for all columns, or one for each."""
     names = [f"{name}/{part}" for part in Scaler._fields]
@@ -344,27 +319,13 @@ def _value(fields: Mapping[str, Any], name: str, kind: Any) -> Any:
     return value
 
 
-def _whole_numbers(
-    header: Mapping[str, Any], name: str, length: int | None = None
-) -> tuple[int, ...]:
+def _listed(
+    header: Mapping[str, Any], name: str, length: int | None = None, kind: type = int
+) -> tuple[Any, ...]:
+    """A field of whole numbers, or of names."""
     values = _value(header, name, list)
-    if not all(type(value) is int for value in values) or length not in (None, len(values)):
+    if not all(type(value) is kind for value in values) or length not in (None, len(values)):
         count = "" if length is None else f"{length} "
-        raise DataError(f"the header's {name!r} is {values!r}; expected {count}whole numbers")
+        expected = f"{count}whole numbers" if kind is int else "names"
+        raise DataError(f"the header's {name!r} is {values!r}; expected {expected}")
     return tuple(values)
-
-
-def _unit_names(header: Mapping[str, Any], count: int) -> tuple[str, ...] | None:
-    if header.get("unit_names") is None:
-        return None
-    names = _names(header, "unit_names")
-    if len(names) != count:
-        raise DataError(f"the header has {len(names)} unit_names; expected {count}")
-    return tuple(names)
-
-
-def _names(header: Mapping[str, Any], name: str) -> list[str]:
-    values = _value(header, name, list)
-    if not all(isinstance(value, str) for value in values):
-        raise DataError(f"the header's {name!r} is {values!r}; expected names")
-    return values

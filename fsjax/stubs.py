@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,28 +62,31 @@ def _is_ours(builder: Callable[..., Any]) -> bool:
 
 
 def _class(estimator: type[Selector]) -> str:
+    parameters = inspect.signature(estimator.__init__).parameters
+    types = {name: one.annotation for name, one in parameters.items() if name != "self"}
     return "\n".join(
         [
             f"class {estimator.__name__}(Selector):",
             f'    """{_idea(estimator)}"""',
             "",
             "    def __init__(",
-            *(f"        {line}," for line in _arguments(estimator)),
+            *(f"        {line}," for line in _arguments(parameters, types)),
             "    ) -> None: ...",
             "",
         ]
     )
 
 
-def _arguments(estimator: type[Selector]) -> Iterator[str]:
-    keyword_only = False
-    for parameter in inspect.signature(estimator.__init__).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
-            yield "*"
-        annotated = parameter.annotation is not parameter.empty
-        told = f": {parameter.annotation} = {_shown(parameter.default)}"
-        yield parameter.name + (told if annotated else "")
+def _arguments(parameters: Mapping[str, inspect.Parameter], types: Mapping[str, str]) -> list[str]:
+    """Name, type and default of each argument, but of ``self``, and a star before the keywords."""
+    lines = [
+        f"{name}: {types[name]} = {_shown(parameter.default)}" if name in types else name
+        for name, parameter in parameters.items()
+    ]
+    kinds = [parameter.kind for parameter in parameters.values()]
+    if inspect.Parameter.KEYWORD_ONLY in kinds:
+        lines.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    return lines
 
 
 def _idea(estimator: type[Selector]) -> str:
@@ -94,13 +97,9 @@ def _idea(estimator: type[Selector]) -> str:
 
 
 def _function(builder: Callable[..., Any]) -> str:
-    one, lines, keyword_only = builder.registration, [], False
-    for name, parameter in one.parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
-            lines.append("*")
-        lines.append(f"{name}: {type_text(one.kinds[name])} = {_shown(parameter.default)}")
-    arguments = "".join(f"    {line},\n" for line in lines)
+    one = builder.registration
+    types = {name: type_text(one.kinds[name]) for name in one.parameters}
+    arguments = "".join(f"    {line},\n" for line in _arguments(one.parameters, types))
     return f"def {one.name}(\n{arguments}) -> Method: ..."
 
 

@@ -53,15 +53,11 @@ MANY_CLASSES, MANY_SHARE = 30, 0.2
 
 
 def _has_head(estimator: Selector) -> bool:
-    if estimator.task == "reconstruction":
+    task = " with task='reconstruction'" if estimator.task == "reconstruction" else ""
+    if task or not estimator._predicts():
         raise AttributeError(
-            f"{type(estimator).__name__} with task='reconstruction' selects columns and predicts "
-            "nothing; use transform, and a predictor behind it"
-        )
-    if not estimator._predicts():
-        raise AttributeError(
-            f"{type(estimator).__name__} selects columns and predicts nothing; use transform, and "
-            "a predictor behind it"
+            f"{type(estimator).__name__}{task} selects columns and predicts nothing; use "
+            "transform, and a predictor behind it"
         )
     return True
 
@@ -105,12 +101,7 @@ class Selector(SelectorMixin, BaseEstimator):
             kept = weight > 0
             X, y, weight = X[kept], None if y is None else y[kept], weight[kept]
             if self.task == "classification":
-                present, y = np.unique(y, return_inverse=True)
-                self.classes_, y = self.classes_[present], y.astype(np.int32)
-                if len(present) < 2:
-                    raise DataError(
-                        "y holds one class only in the rows that count; give at least two"
-                    )
+                y = self._numbered(self.classes_[y], " in the rows that count")
         if self.task == "regression":
             self._target = target_scale(y, scaling_of(self.standardize) != "none")
             y = self._scaled(y)
@@ -120,7 +111,6 @@ class Selector(SelectorMixin, BaseEstimator):
         groups = group_numbers(grouped, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
         method = self._method(wanted)
-        options = {**self.registration.training, "num_epochs": self.num_epochs}
         result = fit(
             method,
             dataset,
@@ -133,7 +123,7 @@ class Selector(SelectorMixin, BaseEstimator):
             sample_weight=weight,
             groups=None if grouped is None else groups,
             progress=check_flag("verbose", self.verbose),
-            **options,
+            **{**self.registration.training, "num_epochs": self.num_epochs},
         )
         self._learn(result, wanted, groups)
         return self
@@ -168,12 +158,8 @@ class Selector(SelectorMixin, BaseEstimator):
         from fsjax import report  # brings in Matplotlib, which fitting does not need
 
         check_is_fitted(self, "support_")
-        kinds = {
-            "selection": report.plot_selection,
-            "stability": report.plot_stability,
-            "curves": report.plot_curves,
-            "path": report.plot_path,
-        }
+        names = ("selection", "stability", "curves", "path")
+        kinds = {name: getattr(report, f"plot_{name}") for name in names}
         if kind not in kinds:
             raise ConfigError(f"kind={kind!r}: {nearest(str(kind), kinds)}")
         known = list(inspect.signature(kinds[kind]).parameters)[1:]
@@ -205,11 +191,7 @@ class Selector(SelectorMixin, BaseEstimator):
             own = [row[open_[row]] for row, open_ in zip(result.ranking, chosen, strict=True)]
             count = int((chosen.mean(axis=0) >= MAJORITY).sum())
         else:
-            chosen, own, count = (
-                selection_mask(result.selected, units),
-                list(result.selected),
-                wanted,
-            )
+            chosen, own, count = selection_mask(result.selected, units), result.selected, wanted
         # By how many seeds selected them, so the first are those of a majority as well.
         order = consensus(chosen, result.scores, units)
         support, ranking = np.zeros(units, bool), np.empty(units, int)
@@ -239,9 +221,10 @@ class Selector(SelectorMixin, BaseEstimator):
         Returns:
           ``(N,)`` or, for several targets, ``(N, C)``.
         """
-        outputs = self._outputs(X)
         if self.task == "classification":
-            return self.classes_[_probabilities(outputs).argmax(axis=1)]
+            likeliest = self.predict_proba(X).argmax(axis=1)
+            return self.classes_[likeliest]
+        outputs = self._outputs(X)
         mean, deviation = self._target
         outputs = outputs.mean(axis=0) * deviation + mean
         return outputs[:, 0] if self._one_target else outputs
@@ -249,7 +232,7 @@ class Selector(SelectorMixin, BaseEstimator):
     @available_if(_classifies)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """``(N, classes)`` mean probabilities over the seeds, in the order of ``classes_``."""
-        return _probabilities(self._outputs(X))
+        return softmax(self._outputs(X).astype(np.float64), axis=-1).mean(axis=0)
 
     @available_if(_has_head)
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -261,33 +244,30 @@ class Selector(SelectorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = False
         tags.input_tags.sparse = False
-        if not self._predicts():
-            tags.target_tags.required = self.task != "reconstruction"
-            return tags
-        if self.task == "classification":
+        tags.target_tags.required = self.task != "reconstruction"
+        task = self.task if self._predicts() else None
+        if task == "classification":
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
-        elif self.task == "regression":
+        elif task == "regression":
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
             tags.target_tags.multi_output = True
-        tags.target_tags.required = self.task != "reconstruction"
         return tags
 
     def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
         """X and y as arrays; for classes, y as their numbers."""
-        self._check_task()
+        tasks, name = about_of(self.registration).tasks, type(self).__name__
+        if self.task not in tasks:
+            raise ConfigError(f"task={self.task!r} for {name}: {nearest(str(self.task), tasks)}")
         check_frame(X)
         checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
         if self.task == "reconstruction":
             X, y = validate_data(self, X, **checks), None
         else:
             X, y = validate_data(self, X, y, multi_output=self.task == "regression", **checks)
-        names = getattr(self, "feature_names_in_", None)
-        check_finite(X, names, type(self).__name__)
+        check_finite(X, self)
         if self.task == "classification":
             self._check_classes(y)
-            self.classes_, y = np.unique(y, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise DataError("y holds one class only; give at least two")
+            y = self._numbered(y)
             few, most = max(MANY_CLASSES, len(y) * MANY_SHARE), len(y) / 2
             # Above half of the rows scikit-learn warns.
             if self.classes_.dtype.kind in "fiu" and few < len(self.classes_) <= most:
@@ -296,7 +276,6 @@ class Selector(SelectorMixin, BaseEstimator):
                     "which becomes a class; for numbers choose task='regression'",
                     stacklevel=3,
                 )
-            return X, y.astype(np.int32)
         if self.task == "regression":
             try:
                 y = np.asarray(y, np.float64)
@@ -309,6 +288,13 @@ class Selector(SelectorMixin, BaseEstimator):
                 raise DataError("y has NaN or infinite values; leave these rows out")
             self._one_target = y.ndim == 1
         return X, y
+
+    def _numbered(self, y: np.ndarray, where: str = "") -> np.ndarray:
+        """The numbers of the labels that occur, which become the classes."""
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(f"y holds one class only{where}; give at least two")
+        return numbers.astype(np.int32)
 
     def _scaled(self, y: np.ndarray) -> np.ndarray:
         """Targets as the network is to predict them."""
@@ -324,13 +310,6 @@ class Selector(SelectorMixin, BaseEstimator):
             raise DataError(
                 f"{error} For numbers choose task='regression' in an estimator that has it."
             ) from None
-
-    def _check_task(self) -> None:
-        tasks = about_of(self.registration).tasks
-        if self.task not in tasks:
-            raise ConfigError(
-                f"task={self.task!r} for {type(self).__name__}: {nearest(str(self.task), tasks)}"
-            )
 
     def _weights(
         self, X: np.ndarray, y: np.ndarray | None, sample_weight: ArrayLike | None
@@ -351,7 +330,7 @@ class Selector(SelectorMixin, BaseEstimator):
     def _seeds(self) -> tuple[int, ...]:
         """``random_state``, the next number and so on; drawn where it is no number."""
         count, first = check_whole("n_seeds", self.n_seeds), first_seed(self.random_state)
-        return tuple(first + i for i in range(count))
+        return tuple(range(first, first + count))
 
     def _data(
         self, X: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, seed: int
@@ -380,7 +359,7 @@ class Selector(SelectorMixin, BaseEstimator):
             X_valid = validate_data(self, given[0], reset=False, ensure_all_finite=False)
         except ValueError as error:
             raise DataError(f"validation_data: {error}") from None
-        check_finite(X_valid, getattr(self, "feature_names_in_", None), None)
+        check_finite(X_valid, self, validates=True)
         if self.task != "reconstruction":
             y_valid = np.asarray(given[1])
             if y_valid.shape[:1] != X_valid.shape[:1]:
@@ -422,10 +401,5 @@ class Selector(SelectorMixin, BaseEstimator):
     def _outputs(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self, "support_")
         X = validate_data(self, X, reset=False, ensure_all_finite=False)
-        check_finite(X, getattr(self, "feature_names_in_", None), type(self).__name__)
+        check_finite(X, self)
         return self.result_.predict(X)
-
-
-def _probabilities(outputs: np.ndarray) -> np.ndarray:
-    """``(S, N, classes)`` logits to their mean probabilities ``(N, classes)``."""
-    return softmax(outputs.astype(np.float64), axis=-1).mean(axis=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from itertools import chain
 from typing import Any, NamedTuple
 
 from fsjax.arguments import type_text
@@ -14,16 +15,13 @@ from fsjax.registry import Registration, about_of
 #: The classes by the name of their method.
 ESTIMATORS: dict[str, type[Selector]] = {}
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_ANYWHERE = inspect.Parameter.POSITIONAL_OR_KEYWORD
-
 
 class Argument(NamedTuple):
     """Default, type and meaning of an argument."""
 
     default: Any
     annotation: str
-    meaning: str
+    meaning: str = ""
 
 
 #: What the arguments are called elsewhere.
@@ -44,20 +42,6 @@ _ALIASES = {
     "valid_fraction": "validation_fraction",
     "progress": "verbose",
 }
-
-_NUMBER = Argument(
-    None,
-    "int | float | None",
-    "K, a whole number, or a share in (0, 1] of the columns. ``None`` {none}.",
-)
-
-_IMAGE = Argument(
-    None,
-    "Sequence[int] | None",
-    "``(H, W)`` or ``(H, W, channels)``, for networks of images.",
-)
-_EPOCHS = Argument(100, "int", "epochs to train.")
-_BATCH = Argument(64, "int | None", "rows per step; ``None`` takes all training rows.")
 
 #: Arguments that all estimators have.
 COMMON: dict[str, Argument] = {
@@ -124,16 +108,16 @@ def estimator_of(registration: Registration) -> type[Selector]:
 
 
 def _made(registration: Registration) -> type[Selector]:
-    signature = _signature(registration)
+    arguments = _arguments(registration)
+    signature = _signature(arguments)
     class_name, module = registration.estimator, registration.build.__module__
     # Ours are found in the package of the estimators, others where they were registered.
     module = "fsjax.estimators" if module.startswith("fsjax.methods") else module
 
     def __init__(self: Selector, *args: Any, **kwargs: Any) -> None:
         for name in kwargs:
-            if name not in signature.parameters:
-                meant = _ALIASES.get(name.lower())
-                known = nearest(meant or name, list(signature.parameters)[1:])
+            if name not in arguments:
+                known = nearest(_ALIASES.get(name.lower(), name), arguments)
                 raise TypeError(f"{class_name} has no argument {name!r}: {known}")
         if len(args) > 1:
             raise TypeError(
@@ -142,75 +126,82 @@ def _made(registration: Registration) -> type[Selector]:
             )
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
-        for name, value in list(bound.arguments.items())[1:]:
-            setattr(self, name, value)
+        for name in arguments:
+            setattr(self, name, bound.arguments[name])
 
     # scikit-learn reads the arguments from here.
     __init__.__signature__ = signature
     __init__.__qualname__ = f"{class_name}.__init__"
     __init__.__module__ = module
-    return type(
-        class_name,
-        (Selector,),
-        {
-            "__init__": __init__,
-            "__module__": module,
-            "__doc__": _documentation(registration, signature),
-            "registration": registration,
-        },
-    )
+    contents = {
+        "__init__": __init__,
+        "__module__": module,
+        "__doc__": _documentation(registration, arguments),
+        "registration": registration,
+    }
+    return type(class_name, (Selector,), contents)
 
 
-def _signature(registration: Registration) -> inspect.Signature:
-    """The method's own arguments, then what all estimators have."""
+def _arguments(registration: Registration) -> dict[str, Argument]:
+    """The method's own arguments, without their meaning, then what all estimators have."""
     about, own = about_of(registration), registration.defaults()
-    scaling = registration.scaling
+    none = "keeps the columns whose gate opens" if about.gates else "takes half of them"
+    number = f"K, a whole number, or a share in (0, 1] of the columns. ``None`` {none}."
+    tasks = " or ".join(f"``{task!r}``" for task in about.tasks) + "."
+    epochs, scaling = registration.num_epochs, registration.scaling
+    rows = "rows per step; ``None`` takes all training rows."
     standardize = {"standard": True, "none": False}.get(scaling, scaling)
-    common = {**COMMON, "standardize": COMMON["standardize"]._replace(default=standardize)}
+    further = {
+        "num_epochs": Argument(epochs, "int", f"epochs to train ({epochs})."),
+        "batch_size": Argument(registration.batch_size, "int | None", rows),
+        **COMMON,
+        "standardize": COMMON["standardize"]._replace(default=standardize),
+    }
     if not about.takes_groups:
-        del common["groups"]
-    image = {"image_shape": _IMAGE} if "network" in own else {}
-    epochs = _EPOCHS._replace(default=registration.num_epochs)
-    batch = _BATCH._replace(default=registration.batch_size)
-    further = {**image, "num_epochs": epochs, "batch_size": batch, **common}
-    return inspect.Signature(
-        [
-            inspect.Parameter("self", _ANYWHERE),
-            _parameter("n_features_to_select", _NUMBER.default, _NUMBER.annotation, _ANYWHERE),
-            _parameter("task", about.tasks[0], "str"),
-            *(
-                _parameter(name, default, type_text(registration.kinds[name]))
-                for name, default in own.items()
-            ),
-            *(_parameter(name, one.default, one.annotation) for name, one in further.items()),
-        ]
-    )
+        del further["groups"]
+    if "network" in own:
+        shape = "``(H, W)`` or ``(H, W, channels)``, for networks of images."
+        further = {"image_shape": Argument(None, "Sequence[int] | None", shape), **further}
+    return {
+        "n_features_to_select": Argument(None, "int | float | None", number),
+        "task": Argument(about.tasks[0], "str", tasks),
+        **{name: Argument(one, type_text(registration.kinds[name])) for name, one in own.items()},
+        **further,
+    }
 
 
-def _parameter(name: str, default: Any, annotation: str, kind: Any = _KEYWORD) -> inspect.Parameter:
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+def _signature(arguments: dict[str, Argument]) -> inspect.Signature:
+    kinds = {"n_features_to_select": inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    parameters = [
+        inspect.Parameter(
+            name,
+            kinds.get(name, inspect.Parameter.KEYWORD_ONLY),
+            default=one.default,
+            annotation=one.annotation,
+        )
+        for name, one in arguments.items()
+    ]
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return inspect.Signature([itself, *parameters])
 
 
-def _documentation(registration: Registration, signature: inspect.Signature) -> str:
-    about, known = about_of(registration), set(signature.parameters)
+def _documentation(registration: Registration, arguments: dict[str, Argument]) -> str:
     text = inspect.getdoc(registration.build) or ""
     idea = text.partition("\nArgs:\n")[0].strip()
-    none = "keeps the columns whose gate opens" if about.gates else "takes half of them"
-    lines = _argument("n_features_to_select", _NUMBER.meaning.format(none=none))
-    lines += _argument("task", " or ".join(f"``{task!r}``" for task in about.tasks) + ".")
+    meant = [
+        textwrap.wrap(f"{name}: {one.meaning}", 96, subsequent_indent="  ")
+        for name, one in arguments.items()
+        if one.meaning
+    ]
+    own: list[list[str]] = []
     told = {"num_features", "**options"}
     for source in _sources(registration):
         for names, entry in _entries(inspect.getdoc(source) or ""):
-            if names & known and not told.issuperset(names):
-                lines += entry
+            if names & arguments.keys() and not told.issuperset(names):
+                own.append(entry)
             told |= names
-    if "image_shape" in known:
-        lines += _argument("image_shape", _IMAGE.meaning)
-    lines += _argument("num_epochs", f"epochs to train ({registration.num_epochs}).")
-    lines += _argument("batch_size", _BATCH.meaning)
-    for name, one in COMMON.items():
-        if name in known:
-            lines += _argument(name, one.meaning)
+    # The number and the task come first, then the method's own.
+    lines = chain.from_iterable([*meant[:2], *own, *meant[2:]])
     body = textwrap.indent("\n".join(lines), "  ")
     return f"{idea}\n\nArgs:\n{body}\n{_LEARNT}"
 
@@ -223,10 +214,6 @@ def _sources(registration: Registration) -> list[Any]:
         found.append(options)
         options = getattr(getattr(options, "registration", None), "options", None)
     return found
-
-
-def _argument(name: str, meaning: str) -> list[str]:
-    return textwrap.wrap(f"{name}: {meaning}", 96, subsequent_indent="  ")
 
 
 def _entries(text: str) -> list[tuple[set[str], list[str]]]:

@@ -47,7 +47,7 @@ def load(path: str | Path) -> Selector:
         raise DataError(f"{path} is no estimator of this version of fsjax: {error}") from None
     for name in ARRAYS:
         if f"estimator/{name}" in arrays:
-            values = arrays.pop(f"estimator/{name}")
+            values = arrays[f"estimator/{name}"]
             as_text = name == "feature_names_in_"
             setattr(estimator, name, values.astype(object) if as_text else values)
     result = persist.unpack(result, arrays)

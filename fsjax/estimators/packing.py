@@ -18,8 +18,7 @@ ARRAYS = ("classes_", "feature_names_in_")
 def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Takes a fitted estimator apart; ``estimators.load`` is the way back.
 
-    Raises:
-      ConfigError: for parameters and labels that JSON and plain arrays do not hold.
+    ConfigError for parameters and labels that JSON and plain arrays do not hold.
     """
     result, arrays = persist.pack(estimator.result_)
     parameters = {
@@ -46,18 +45,14 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def to_json(name: str, value: Any) -> Any:
     """A parameter as JSON knows it; dictionaries become pairs, as their keys may be numbers."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, tuple | list):
         return [to_json(name, one) for one in value]
     if isinstance(value, dict):
-        # As pairs: keys of JSON objects are always text.
-        pairs = [[to_json(name, key), to_json(name, one)] for key, one in value.items()]
-        return {"pairs": pairs}
+        return {"pairs": to_json(name, list(value.items()))}
     raise ConfigError(
         f"{name}={value!r} cannot be saved; use numbers, text, tuples, dictionaries or None"
     )

@@ -21,8 +21,7 @@ _GENERATORS = np.random.RandomState | np.random.Generator
 def first_seed(random_state: Any) -> int:
     """The seed that ``random_state`` is, or one drawn from it.
 
-    Raises:
-      ConfigError: for anything but a whole number that fits, a NumPy generator, or ``None``.
+    ConfigError for anything but a whole number that fits, a NumPy generator, or ``None``.
     """
     if random_state is None:
         random_state = np.random.default_rng()
@@ -40,11 +39,7 @@ def first_seed(random_state: Any) -> int:
 
 
 def scaling_of(standardize: bool | str) -> str:
-    """The kind of :func:`fsjax.data.fit_scaler` that ``standardize`` means.
-
-    Raises:
-      ConfigError: for an unknown one.
-    """
+    """The kind of :func:`fsjax.data.fit_scaler` that is meant; ConfigError for an unknown one."""
     if isinstance(standardize, bool | np.bool_):
         return "standard" if standardize else "none"
     if standardize not in KINDS:
@@ -56,15 +51,10 @@ def scaling_of(standardize: bool | str) -> str:
 
 
 def class_weights(given: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Weights ``(N,)`` of rows by their class.
+    """Weights ``(N,)`` of rows by the numbers of their classes ``(N,)``, which have labels.
 
-    Args:
-      given: ``'balanced'``, or at least 0 by class; classes that are left out weigh 1.
-      classes: the labels.
-      y: ``(N,)`` their numbers.
-
-    Raises:
-      ConfigError: for anything else.
+    Given is ``'balanced'``, or at least 0 by class, where classes that are left out weigh 1;
+    ConfigError for anything else.
     """
     if isinstance(given, str) and given == "balanced":
         return compute_sample_weight("balanced", y)
@@ -89,8 +79,7 @@ def class_weights(given: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 def group_numbers(groups: Any, num_columns: int) -> np.ndarray:
     """``(D,)`` the number of each column's group; without groups, of the column.
 
-    Raises:
-      ConfigError: if there is not one label for each column.
+    ConfigError if there is not one label for each column.
     """
     if groups is None:
         return np.arange(num_columns)
@@ -110,17 +99,15 @@ def group_numbers(groups: Any, num_columns: int) -> np.ndarray:
 
 
 def shape_of_images(image_shape: Any, num_columns: int) -> tuple[int, ...] | None:
-    """``(H, W)`` or ``(H, W, channels)`` as a tuple.
-
-    Raises:
-      ConfigError: for anything else, or another number of columns.
-    """
+    """``(H, W)`` or ``(H, W, channels)`` as a tuple; ConfigError for all else, or other columns."""
     if image_shape is None:
         return None
-    advice = f"choose (height, width) or (height, width, channels) of the {num_columns} columns"
-    if not isinstance(image_shape, Sequence | np.ndarray) or isinstance(image_shape, str):
-        raise ConfigError(f"image_shape={image_shape!r}; {advice}")
-    shape = tuple(check_whole("a size of image_shape", size) for size in image_shape)
+    shape = ()
+    if isinstance(image_shape, Sequence | np.ndarray) and not isinstance(image_shape, str):
+        shape = tuple(check_whole("a size of image_shape", size) for size in image_shape)
     if len(shape) not in (2, 3) or int(np.prod(shape)) != num_columns:
-        raise ConfigError(f"image_shape={image_shape!r}; {advice}")
+        raise ConfigError(
+            f"image_shape={image_shape!r}; choose (height, width) or (height, width, channels) of "
+            f"the {num_columns} columns"
+        )
     return shape

@@ -71,16 +71,10 @@ def evaluate(
         named = {f"svm_accuracy{end}": columns for end, columns in selections.items()}
         metrics.update(_svm(result, dataset, named, noise_std))
     if "retrain" in protocols:
+        task = "regression" if result.task == "regression" else "classification"
+        given = {"task": task, "scaling": scaling, "options": retrain}
         for end, columns in selections.items():
-            found = retrain_metrics(
-                dataset,
-                result.splits,
-                columns,
-                result.seeds,
-                task="regression" if result.task == "regression" else "classification",
-                scaling=scaling,
-                options=retrain,
-            )
+            found = retrain_metrics(dataset, result.splits, columns, result.seeds, **given)
             metrics.update({f"{name}{end}": values for name, values in found.items()})
     return metrics
 
@@ -99,12 +93,9 @@ def check_protocols(
     """Checks what :func:`evaluate` will be given, before anything is trained.
 
     Args:
-      protocols: names of :data:`PROTOCOLS`.
-      num_features: further numbers of columns to evaluate.
+      protocols, num_features, noise_std, retrain: as for :func:`evaluate`.
       num_columns: D.
       num_classes: of the data set, 0 where it has none; ``None`` leaves this unchecked.
-      noise_std: noise on the rows that the SVM learns from.
-      retrain: options of the retrain protocol.
       task: that of the fit; ``retrain`` regresses where it is ``regression``, and else classifies.
       predicts: whether the method does.
 
@@ -117,11 +108,9 @@ def check_protocols(
         raise ConfigError(
             f"evaluation.protocols={protocols!r}; give a tuple of names: ({protocols!r},)"
         )
-    for protocol in protocols:
-        if protocol not in PROTOCOLS:
-            raise ConfigError(
-                f"evaluation.protocols has {protocol!r}: {nearest(protocol, PROTOCOLS)}"
-            )
+    for name in protocols:
+        if name not in PROTOCOLS:
+            raise ConfigError(f"evaluation.protocols has {name!r}: {nearest(name, PROTOCOLS)}")
     if "embedded" in protocols and not predicts:
         raise ConfigError(
             "evaluation.protocols has 'embedded', but the method predicts nothing; choose 'retrain'"

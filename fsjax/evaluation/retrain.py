@@ -37,13 +37,12 @@ def neural_network_of(options: Mapping[str, Any]) -> tuple[Method, dict[str, Any
     Raises:
       ConfigError: for an unknown name or a value outside its range.
     """
-    names = NetworkOptions.__dataclass_fields__
+    known = (*NetworkOptions.__dataclass_fields__, *_FIT_NAMES)
     for name in options:
-        if name not in names and name not in _FIT_NAMES:
-            known = (*names, *_FIT_NAMES)
+        if name not in known:
             raise ConfigError(f"evaluation.retrain has {name!r}: {nearest(name, known)}")
-    network = {name: value for name, value in options.items() if name in names}
     training = {name: value for name, value in options.items() if name in _FIT_NAMES}
+    network = {name: value for name, value in options.items() if name not in training}
     return neural_network(**network), {**TRAINING, **training}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from typing import Final
 
 import numpy as np
@@ -12,7 +10,7 @@ from sklearn.svm import SVC
 
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import ConfigError, DataError, is_number
 
 #: What to tell a user whose data set the protocol cannot judge.
 NEEDS_CLASSES: Final = (
@@ -77,8 +75,7 @@ def svm_accuracy(
 
 def check_noise_std(noise_std: float) -> None:
     """Raises ConfigError unless ``noise_std`` is a finite number from 0."""
-    number = isinstance(noise_std, numbers.Real) and not isinstance(noise_std, bool)
-    if not number or not math.isfinite(noise_std) or noise_std < 0:
+    if not is_number(noise_std) or not 0 <= noise_std < float("inf"):
         raise ConfigError(f"noise_std={noise_std!r}; choose a number from 0 (no noise)")
 
 

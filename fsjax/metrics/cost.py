@@ -28,10 +28,11 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
     if isinstance(masks, tuple) and not masks:
         return sum(int(np.prod(shape)) for shape in shapes if len(shape) >= 2)
     active, other = jax.tree.flatten(masks)
-    if other != structure or [np.shape(leaf) for leaf in active] != shapes:
+    given = [np.shape(leaf) for leaf in active]
+    if other != structure or given != shapes:
         raise ConfigError(
-            f"masks {other} with shapes {[np.shape(leaf) for leaf in active]} do not match params "
-            f"{structure} with shapes {shapes}; give one mask for each array, or () for none"
+            f"masks {other} with shapes {given} do not match params {structure} with shapes "
+            f"{shapes}; give one mask for each array, or () for none"
         )
     return sum(int(np.count_nonzero(leaf)) for leaf in active if np.ndim(leaf) >= 2)
 
@@ -39,13 +40,7 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
 def training_flops(connections: int, num_samples: int, num_epochs: int, each: float = 6.0) -> float:
     """Floating-point operations of training, as WAST's Table 3 has them (A.2).
 
-    Two for each connection and row in the forward pass, a multiplication and an addition, and
-    twice as many in the backward pass.
-
-    Args:
-      connections: of :func:`count_connections`.
-      num_samples: rows in an epoch.
-      num_epochs: epochs.
-      each: operations for each connection and row.
+    For each connection of :func:`count_connections` and row of an epoch: two in the forward pass,
+    a multiplication and an addition, and twice as many in the backward pass.
     """
     return each * connections * num_samples * num_epochs

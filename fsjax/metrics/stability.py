@@ -33,14 +33,11 @@ class Stability(NamedTuple):
 
 
 def selection_mask(selections: np.ndarray, num_columns: int) -> np.ndarray:
-    """Which columns each of M selections has.
+    """Which columns each of M selections has: ``(M, D)`` bool, a new array.
 
     Args:
       selections: ``(M, K)`` column numbers, of which repeated ones count once, or ``(M, D)`` bool.
       num_columns: D, at least 1.
-
-    Returns:
-      ``(M, D)`` bool, a new array.
 
     Raises:
       ConfigError: for another shape, columns that do not exist, or no selection at all.
@@ -71,17 +68,9 @@ def selection_mask(selections: np.ndarray, num_columns: int) -> np.ndarray:
 
 
 def selection_frequency(selections: np.ndarray, num_columns: int) -> np.ndarray:
-    """Share of the selections that have each column.
+    """Share ``(D,)`` of the selections, in [0, 1], that have each of D columns.
 
-    Args:
-      selections: ``(M, K)`` column numbers or ``(M, D)`` bool, as for :func:`selection_mask`.
-      num_columns: D.
-
-    Returns:
-      ``(D,)`` in [0, 1].
-
-    Raises:
-      ConfigError: as :func:`selection_mask`.
+    Selections and errors are those of :func:`selection_mask`.
     """
     return selection_mask(selections, num_columns).mean(axis=0)
 
@@ -181,19 +170,13 @@ def complementary_pairs(
 
 
 def shuffled_by_class(classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """An order of rows in which every n-th row makes a stratified sample.
+    """An order of rows, of class numbers from 0, in which every n-th makes a stratified sample.
 
-    Args:
-      classes: ``(N,)`` class numbers from 0.
-      rng: where the randomness comes from.
-
-    Returns:
-      ``(N,)`` row numbers: class after class, the largest last; rows of a class and classes of the
-      same size in random order.
+    ``(N,)`` row numbers: class after class, the largest last; rows of a class and classes of the
+    same size in random order.
     """
     sizes = np.bincount(classes)
-    place = np.empty(len(sizes), np.int64)
-    place[np.lexsort((rng.permutation(len(sizes)), sizes))] = np.arange(len(sizes))
+    place = np.argsort(np.lexsort((rng.permutation(len(sizes)), sizes)))
     rows = rng.permutation(len(classes))
     return rows[np.argsort(place[classes[rows]], kind="stable")]
 
@@ -230,12 +213,9 @@ def consensus(selected: np.ndarray, scores: np.ndarray, num_features: int) -> np
 
 
 class Selections(Protocol):
-    """What a result tells of the selections of S seeds among D columns.
+    """What a result tells of the selections of S seeds among D columns, as for :func:`consensus`.
 
-    Attributes:
-      selected: ``(S, K)`` column numbers, or ``(S, D)`` bool.
-      scores: ``(S, D)``, larger is better.
-      num_features: K.
+    ``num_features`` is K.
     """
 
     selected: np.ndarray
@@ -244,10 +224,7 @@ class Selections(Protocol):
 
 
 def stability_metrics(result: Selections) -> dict[str, Any]:
-    """How far the seeds of a fit agree, in plain Python values that JSON has.
-
-    Args:
-      result: what ``fsjax.fit`` returned, for S seeds.
+    """How far the S seeds of a fit agree, in plain Python values that JSON has.
 
     Returns:
       ``num_seeds`` (S), ``stability`` and ``interval`` (lower and upper end) with its ``level``,
@@ -258,9 +235,8 @@ def stability_metrics(result: Selections) -> dict[str, Any]:
     """
     chosen = selection_mask(result.selected, result.scores.shape[1])
     columns = consensus(result.selected, result.scores, result.num_features)
-    found = Stability(math.nan, math.nan, math.nan, LEVEL)
-    if len(chosen) > 1:
-        found = nogueira_stability(chosen)
+    none = Stability(math.nan, math.nan, math.nan, LEVEL)
+    found = nogueira_stability(chosen) if len(chosen) > 1 else none
     return {
         "num_seeds": len(chosen),
         "stability": None if math.isnan(found.value) else found.value,

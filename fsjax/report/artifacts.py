@@ -23,14 +23,8 @@ def write_metrics_csv(result: FitResult, path: str | Path) -> None:
     """Writes every recorded value in long form: ``seed,epoch,split,metric,value``.
 
     The history comes first, seed by seed, with epochs from 1; then the test metrics of each seed
-    with the split ``test`` and its best epoch. What is not finite reads ``nan`` or ``inf``.
-
-    Args:
-      result: what ``fsjax.fit`` returned.
-      path: the file, as a rule ``metrics.csv``.
-
-    Raises:
-      OSError: if the folder cannot be written.
+    with the split ``test`` and its best epoch. What is not finite reads ``nan`` or ``inf``. The
+    file is as a rule ``metrics.csv``; OSError where its folder cannot be written.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -48,10 +42,7 @@ def write_metrics_csv(result: FitResult, path: str | Path) -> None:
 
 
 def result_dict(result: FitResult) -> dict[str, Any]:
-    """The outcome of a run in plain Python values, ready for JSON.
-
-    Args:
-      result: what ``fsjax.fit`` returned, for S seeds.
+    """The outcome of a run for S seeds in plain Python values, ready for JSON.
 
     Returns:
       ``method``, ``dataset``, ``task``, ``num_features`` (K), ``seeds`` (S), ``selected`` (S lists
@@ -61,39 +52,23 @@ def result_dict(result: FitResult) -> dict[str, Any]:
       :func:`fsjax.report.published` has). Numbers that are not finite are ``None``.
     """
     num_epochs = max((values.shape[1] for values in result.history.values()), default=None)
-    name = result.method.name
-    paper = published(
-        name,
-        result.dataset,
-        result.task,
-        result.num_features,
-        num_epochs,
-        dict(result.method.about.settings),
-    )
+    method, settings = result.method.name, dict(result.method.about.settings)
+    experiment = {name: getattr(result, name) for name in ("dataset", "task", "num_features")}
+    outcome = ("seeds", "selected", "metrics", "best_epoch", "constant_columns")
     return plain(
         {
-            "method": name,
-            "dataset": result.dataset,
-            "task": result.task,
-            "num_features": result.num_features,
-            "seeds": result.seeds,
-            "selected": result.selected,
-            "metrics": result.metrics,
-            "best_epoch": result.best_epoch,
-            "constant_columns": result.constant_columns,
+            "method": method,
+            **experiment,
+            **{name: getattr(result, name) for name in outcome},
             "stability": stability_metrics(result),
             "cost": result.cost,
-            "paper": paper,
+            "paper": published(method, **experiment, num_epochs=num_epochs, settings=settings),
         }
     )
 
 
 def write_result_json(result: FitResult, path: str | Path) -> None:
-    """Writes :func:`result_dict`, as a rule to ``result.json``.
-
-    Raises:
-      OSError: if the folder cannot be written.
-    """
+    """Writes :func:`result_dict`, as a rule to ``result.json``; OSError where that cannot be."""
     _write_json(result_dict(result), path)
 
 
@@ -101,29 +76,18 @@ def write_scores(result: FitResult, path: str | Path) -> None:
     """Writes the importance of every column, as a rule to ``scores.npz``.
 
     The archive has ``scores`` (S, D), larger is better, and ``selection_frequency`` (D,), the
-    share of the seeds, in [0, 1], that selected each column.
-
-    Raises:
-      OSError: if the folder cannot be written.
+    share of the seeds, in [0, 1], that selected each column. OSError where that cannot be written.
     """
     with atomic_open(path) as file:
-        np.savez(
-            file,
-            scores=np.asarray(result.scores),
-            selection_frequency=np.asarray(result.selection_frequency),
-        )
+        np.savez(file, scores=result.scores, selection_frequency=result.selection_frequency)
 
 
 def write_config_json(config: Mapping[str, Any], path: str | Path) -> None:
     """Writes the configuration that ran and where it ran, as a rule to ``config.json``.
 
-    Args:
-      config: the fields of the configuration; values that JSON lacks are written as text.
-      path: the file. Beside the configuration's own fields it has ``versions``, ``device``
-        (``platform``, ``kind``, ``count``) and ``git_revision`` (or null).
-
-    Raises:
-      OSError: if the folder cannot be written.
+    Beside the configuration's own fields, of which those that JSON lacks are written as text, the
+    file has ``versions``, ``device`` (``platform``, ``kind``, ``count``) and ``git_revision`` (or
+    null). OSError where it cannot be written.
     """
     facts = {
         "versions": environment.versions(),
@@ -136,12 +100,8 @@ def write_config_json(config: Mapping[str, Any], path: str | Path) -> None:
 def plain(value: Any) -> Any:
     """Turns nested values into what JSON has: dicts, lists, text, numbers, booleans and ``None``.
 
-    Args:
-      value: mappings, sequences, arrays and scalars, nested in any way.
-
-    Returns:
-      The same in plain Python; numbers that are not finite become ``None``, anything unknown
-      becomes its text.
+    They are mappings, sequences, arrays and scalars. Numbers that are not finite become ``None``,
+    anything unknown becomes its text.
     """
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

@@ -6,10 +6,9 @@ from typing import Final
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import FigureBase
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from fsjax.engine.result import FitResult
 from fsjax.report import style
@@ -33,12 +32,7 @@ MAX_LINEAR: Final = 100
 
 
 def connections_height(result: FitResult, image_shape: tuple[int, ...] | None) -> float:
-    """Inches that :func:`draw_connections` needs; 0 where nothing was counted.
-
-    Args:
-      result: what ``fsjax.fit`` returned.
-      image_shape: as for :func:`draw_connections`.
-    """
+    """Inches that :func:`draw_connections` needs; 0 where nothing was counted."""
     if not result.connection_epochs or result.input_connections is None:
         return 0.0
     if image_shape is None:
@@ -66,17 +60,20 @@ def draw_connections(
       image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
     """
     shown = shown_epochs(result.connection_epochs)
-    titles = [_moment(result.connection_epochs[index]) for index in shown]
+    epochs = [result.connection_epochs[index] for index in shown]
+    titles = [f"after epoch {epoch}" if epoch else "before training" for epoch in epochs]
     counts = np.asarray(result.input_connections, np.float64)[:, shown]
+    over = ", mean over seeds" if len(counts) > 1 else ""
     if image_shape is None:
         profiles = np.sort(counts, axis=2)[:, :, ::-1].mean(axis=0)
-        _draw_profiles(figure, profiles, titles, len(counts))
+        _draw_profiles(figure, profiles, titles, f"connections{over}")
     else:
         grids = [
             to_grid(mean, image_shape, image_order).sum(axis=-1) for mean in counts.mean(axis=0)
         ]
         channels = image_shape[2] if len(image_shape) == 3 else 1
-        _draw_maps(figure, grids, titles, channels, len(counts))
+        what = "input neuron" if channels == 1 else f"pixel, summed over {channels} channels"
+        _draw_maps(figure, grids, titles, f"connections of each {what}{over}")
 
 
 def shown_epochs(epochs: tuple[int, ...]) -> list[int]:
@@ -95,41 +92,21 @@ def map_size(number: int, image_shape: tuple[int, ...]) -> tuple[float, float]:
     return height, min(max(height / ratio, MIN_MAP_WIDTH), width)
 
 
-def _moment(epoch: int) -> str:
-    return "before training" if epoch == 0 else f"after epoch {epoch}"
-
-
-def _draw_maps(
-    figure: FigureBase, grids: list[np.ndarray], titles: list[str], channels: int, num_seeds: int
-) -> None:
+def _draw_maps(figure: FigureBase, grids: list[np.ndarray], titles: list[str], label: str) -> None:
     _, width = map_size(len(grids), grids[0].shape)
     panels = style.centred(figure, [width] * len(grids), style.WIDTH - MAPS_SIDES)
     norm = Normalize(0.0, max(1.0, max(float(grid.max()) for grid in grids)))
     for axes, grid, title in zip(panels, grids, titles, strict=True):
-        shown = axes.imshow(
-            grid,
-            cmap=style.COLORS,
-            norm=norm,
-            aspect=aspect_of(*grid.shape),
-            interpolation="nearest",
-        )
+        look = {"cmap": style.COLORS, "norm": norm, "interpolation": "nearest"}
+        shown = axes.imshow(grid, aspect=aspect_of(*grid.shape), **look)
         axes.set_title(title, fontsize=9)
         axes.xaxis.set_major_locator(NullLocator())
         axes.yaxis.set_major_locator(NullLocator())
-    bar = figure.colorbar(shown, ax=panels, location="bottom", pad=0.05, aspect=50)
-    what = "input neuron" if channels == 1 else f"pixel, summed over {channels} channels"
-    bar.set_label(f"connections of each {what}{_over_seeds(num_seeds)}", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+    bar = style.colorbar(figure, shown, panels, label, location="bottom", pad=0.05, aspect=50)
     bar.ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
-def _over_seeds(num_seeds: int) -> str:
-    return ", mean over seeds" if num_seeds > 1 else ""
-
-
-def _draw_profiles(
-    figure: FigureBase, profiles: np.ndarray, titles: list[str], num_seeds: int
-) -> None:
+def _draw_profiles(figure: FigureBase, profiles: np.ndarray, titles: list[str], label: str) -> None:
     axes = figure.subplots()
     ranks = np.arange(1, profiles.shape[1] + 1)
     # Light to dark in the order of the epochs, without the lightest colours.
@@ -138,20 +115,12 @@ def _draw_profiles(
         axes.plot(ranks, profile, label=title, color=color, linewidth=1.5)
     axes.margins(x=0.01)
     if len(ranks) > MAX_LINEAR:
-        _logarithmic(axes, len(ranks))
+        axes.set_xscale("log")
+        ticks = [m * 10**e for e in range(len(str(len(ranks)))) for m in (1, 2, 5)]
+        axes.xaxis.set_major_locator(FixedLocator([tick for tick in ticks if tick <= len(ranks)]))
+        axes.xaxis.set_major_formatter(style.plain_number)
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(bottom=0.0)
     axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.set_xlabel("rank of the input neuron", fontsize=9)
-    axes.set_ylabel(f"connections{_over_seeds(num_seeds)}", fontsize=9)
-    axes.tick_params(labelsize=8)
-    axes.grid(alpha=0.3, linewidth=0.5)
-    axes.spines[["top", "right"]].set_visible(False)
+    style.finish(axes, "", "rank of the input neuron", label, size=9, alpha=0.3)
     axes.legend(fontsize=8, frameon=False, loc="upper right")
-
-
-def _logarithmic(axes: Axes, last: int) -> None:
-    axes.set_xscale("log")
-    ticks = [m * 10**e for e in range(len(str(last))) for m in (1, 2, 5)]
-    axes.xaxis.set_major_locator(FixedLocator([tick for tick in ticks if tick <= last]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())

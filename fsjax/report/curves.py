@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from fsjax.engine.result import FitResult
 from fsjax.report import style
@@ -57,25 +57,12 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One panel.
-
-    Attributes:
-      label: its title.
-      curves: its lines.
-      may_be_log: whether its axis becomes logarithmic where the values span far.
-      bounds: smallest and largest possible value.
-    """
+    """One panel: title, lines, whether a far span makes its axis logarithmic, possible values."""
 
     label: str
     curves: tuple[Curve, ...]
     may_be_log: bool
     bounds: tuple[float, float] = (-np.inf, np.inf)
-
-    @property
-    def marked(self) -> Curve:
-        """The line with the best epochs: of the validation rows, where they are in the panel."""
-        by_label = {curve.label: curve for curve in self.curves}
-        return by_label.get(SPLITS["valid"][0], self.curves[-1])
 
 
 def plot_curves(result: FitResult) -> Figure:
@@ -85,17 +72,10 @@ def plot_curves(result: FitResult) -> Figure:
     distinct picks or, where that is not recorded, the topology: the percentage of the connections
     that are new since the epoch began, and the sparsity, in the title where it is constant and in
     a panel of its own where it is not. What was not recorded has no panel. Circles mark the best
-    epoch of every seed.
-
-    Args:
-      result: what ``fsjax.fit`` returned; ``history`` has ``(S, E)`` values.
-
-    Returns:
-      The figure, 1200 pixels wide.
+    epoch of every seed. The figure is 1200 pixels wide.
     """
     panels = panels_of(result.task, result.history)
-    figure = style.new_figure(3.1)
-    figure.suptitle(style.literal(style.title(result)), fontsize=10)
+    figure = style.new_figure(3.1, title=style.title(result))
     for number, panel in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), number)
         draw_panel(axes, panel, np.asarray(result.best_epoch))
@@ -103,18 +83,17 @@ def plot_curves(result: FitResult) -> Figure:
 
 
 def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
-    """The panels for which something was recorded, from left to right.
-
-    Args:
-      task: ``classification``, ``reconstruction`` or ``regression``.
-      history: values ``(S, E)`` by ``split/metric`` name.
-    """
+    """The panels for which a history, ``(S, E)`` by ``split/metric``, has values, from the left."""
     metric, larger_is_better = MAIN_METRIC[task]
-    loss = _curves(history, "loss", ("train", "valid", "test"))
-    main = _curves(history, metric, ("valid", "test"))
-    panels = []
-    if loss:
-        panels.append(Panel("loss", loss, True))
+    loss, main = (
+        tuple(
+            Curve(np.asarray(history[f"{split}/{name}"]), *SPLITS[split])
+            for split in splits
+            if f"{split}/{name}" in history
+        )
+        for name, splits in (("loss", SPLITS), (metric, ("valid", "test")))
+    )
+    panels = [Panel("loss", loss, True)] if loss else []
     if main:
         label = LABELS[metric]
         if len(main) == 1:  # the title tells the split
@@ -127,12 +106,8 @@ def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
 def sparsity_text(values: np.ndarray) -> str | None:
     """A sparsity that is constant over the epochs, to two digits of the density at least.
 
-    Args:
-      values: ``(S, E)``, in [0, 1].
-
-    Returns:
-      The mean over the seeds, such as ``0.80`` or ``0.9974``, or ``None`` where it varies or is
-      not finite.
+    Of values ``(S, E)`` in [0, 1] the mean, such as ``0.80`` or ``0.9974``; ``None`` where they
+    vary or are not finite.
     """
     if not values.size or not np.isfinite(values).all():
         return None
@@ -145,26 +120,26 @@ def sparsity_text(values: np.ndarray) -> str | None:
 
 
 def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
-    """Draws one panel.
-
-    Args:
-      axes: where.
-      panel: what.
-      best_epoch: ``(S,)``, from 1; 0 where there is none.
-    """
+    """Draws one panel, with the best epochs ``(S,)``, from 1; 0 where there is none."""
     everything = np.concatenate([curve.values.ravel() for curve in panel.curves])
     is_log = panel.may_be_log and spans_far(everything)
     if is_log:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
         axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(style.plain_number)
+    limits = panel.bounds
+    if is_log:  # A mean of positive values minus its deviation may not be positive.
+        limits = float(np.min(everything[np.isfinite(everything)])), np.inf
     for curve in panel.curves:
-        _draw_curve(axes, curve, _band_limits(panel, everything, is_log))
+        _draw_curve(axes, curve, limits)
     num_epochs = panel.curves[-1].values.shape[1]
-    _mark_best(axes, panel.marked.values, best_epoch)
+    # The best epochs are on the line of the validation rows, where they are in the panel.
+    lines = {curve.label: curve for curve in panel.curves}
+    _mark_best(axes, lines.get(SPLITS["valid"][0], panel.curves[-1]).values, best_epoch)
 
-    axes.set_xlim(*_limits(num_epochs))
+    beside = max(0.03 * (num_epochs - 1), 0.3)
+    axes.set_xlim(1 - beside, num_epochs + beside)
     low, high = axes.get_ylim()
     if not everything.any():  # such as the change of a fixed topology
         low, high = -0.03, 1.0
@@ -184,26 +159,12 @@ def spans_far(values: np.ndarray) -> bool:
 
 
 def mean_and_std(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and population standard deviation over the seeds, of the finite values.
+    """Mean and population standard deviation ``(E,)`` over the seeds of ``(S, E)`` values.
 
-    Args:
-      values: ``(S, E)``.
-
-    Returns:
-      Two arrays ``(E,)``, NaN in epochs without a finite value.
+    Of the finite values; NaN in epochs without one.
     """
     finite = np.ma.masked_invalid(values)
     return finite.mean(axis=0).filled(np.nan), finite.std(axis=0).filled(np.nan)
-
-
-def _curves(
-    history: Mapping[str, np.ndarray], metric: str, splits: tuple[str, ...]
-) -> tuple[Curve, ...]:
-    return tuple(
-        Curve(np.asarray(history[f"{split}/{metric}"]), *SPLITS[split])
-        for split in splits
-        if f"{split}/{metric}" in history
-    )
 
 
 def _last_panels(history: Mapping[str, np.ndarray]) -> list[Panel]:
@@ -227,14 +188,6 @@ def _last_panels(history: Mapping[str, np.ndarray]) -> list[Panel]:
     ]
 
 
-def _band_limits(panel: Panel, values: np.ndarray, is_log: bool) -> tuple[float, float]:
-    """Where a band ends at the latest."""
-    if not is_log:
-        return panel.bounds
-    # A mean of positive values minus its deviation may not be positive.
-    return float(np.min(values[np.isfinite(values)])), np.inf
-
-
 def _draw_curve(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
     values = curve.values.astype(np.float64)
     mean, std = mean_and_std(values)
@@ -249,20 +202,7 @@ def _draw_curve(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
 def _mark_best(axes: Axes, values: np.ndarray, best_epoch: np.ndarray) -> None:
     """A circle for each seed at its best epoch and its own value there."""
     seeds = np.flatnonzero((best_epoch >= 1) & (best_epoch <= values.shape[1]))
-    if not seeds.size:
-        return
-    axes.scatter(
-        best_epoch[seeds],
-        values[seeds, best_epoch[seeds] - 1],
-        s=18,
-        facecolors="none",
-        edgecolors="black",
-        linewidths=0.8,
-        zorder=3,
-        label="best epoch" if len(values) == 1 else "kept epoch of a seed",
-    )
-
-
-def _limits(num_epochs: int) -> tuple[float, float]:
-    margin = max(0.03 * (num_epochs - 1), 0.3)
-    return 1 - margin, num_epochs + margin
+    if seeds.size:
+        best = best_epoch[seeds]
+        label = "best epoch" if len(values) == 1 else "kept epoch of a seed"
+        style.circle(axes, best, values[seeds, best - 1], 18, 0.8, label)

@@ -27,22 +27,15 @@ def versions() -> dict[str, str | None]:
 def device() -> dict[str, Any]:
     """The devices that JAX uses: ``platform``, ``kind`` of the first, and ``count``."""
     devices = jax.devices()
-    return {
-        "platform": devices[0].platform,
-        "kind": devices[0].device_kind,
-        "count": len(devices),
-    }
+    first = devices[0]
+    return {"platform": first.platform, "kind": first.device_kind, "count": len(devices)}
 
 
 def git_revision(folder: Path = PACKAGE_FOLDER) -> str | None:
     """The commit that a folder of source was checked out from. Never fails.
 
-    Args:
-      folder: a folder of source files.
-
-    Returns:
-      The hash, with ``-dirty`` behind it where tracked files differ from the commit; ``None``
-      where git does not track the folder (an installed package), has no commit or is missing.
+    The hash has ``-dirty`` behind it where tracked files differ from the commit. It is ``None``
+    where git does not track the folder (an installed package), has no commit or is missing.
     """
     # A package installed inside somebody else's checkout must not report that one's revision.
     if not _git(folder, "ls-files", "--", "*.py"):
@@ -63,14 +56,10 @@ def _version(package: str) -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """Output of a git command, stripped; ``None`` where it fails."""
+    command = ["git", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=GIT_TIMEOUT,
-            check=True,
-        )
+        return subprocess.check_output(
+            command, stderr=subprocess.DEVNULL, text=True, timeout=GIT_TIMEOUT
+        ).strip()
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return done.stdout.strip()

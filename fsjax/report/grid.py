@@ -11,15 +11,10 @@ MAX_ELONGATION = 4
 
 
 def to_grid(values: np.ndarray, image_shape: tuple[int, ...], image_order: str = "C") -> np.ndarray:
-    """Puts one value per column on the pixel grid.
+    """Puts values ``(D,)`` on the pixel grid ``(H, W, C)``, with C = 1 where there are no channels.
 
-    Args:
-      values: ``(D,)``.
-      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries.
-      image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
-
-    Returns:
-      ``(H, W, C)``, with C = 1 where the image has no channels.
+    The shape is ``(H, W)`` or ``(H, W, C)``, of D entries; the order is ``'C'`` or ``'F'``, as in
+    ``numpy.reshape``.
     """
     grid = np.asarray(values).reshape(image_shape, order=image_order)
     return grid.reshape(*image_shape[:2], -1)

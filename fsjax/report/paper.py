@@ -22,9 +22,8 @@ from typing import Any, NamedTuple
 
 from fsjax.errors import ConfigError
 
-#: Metrics that a run has for further K beside its own, as ``svm_accuracy_k25``.
-METRICS_OF_OTHER_K = frozenset({"svm_accuracy"})
-
+#: The metric that a run has for further K beside its own, as ``svm_accuracy_k25``.
+METRIC_OF_OTHER_K = "svm_accuracy"
 
 #: Columns of whole numbers that may be empty.
 COUNTS = ("num_features", "num_epochs", "n_repeats")
@@ -133,13 +132,13 @@ def published(
         entry = {field: getattr(row, field) for field in ("mean", "std", "n_repeats", "source")}
         if row.num_features in (None, num_features):
             found.setdefault(row.metric, entry)
-        elif row.metric in METRICS_OF_OTHER_K:
+        elif row.metric == METRIC_OF_OTHER_K:
             found.setdefault(f"{row.metric}_k{row.num_features}", entry)
     return found
 
 
 def published_value(table: str, dataset: str, method: str, metric: str, **setting: str) -> float:
-    """A number in the text of a paper that belongs to no single run, so not to :func:`published`.
+    """A number in the text of a paper, as printed, that belongs to no single run.
 
     Args:
       table: a file of ``paper_results`` without its suffix, such as ``binmask``.
@@ -147,9 +146,6 @@ def published_value(table: str, dataset: str, method: str, metric: str, **settin
       method: our name, such as ``stg``.
       metric: as in the file, with its unit, such as ``mask_converged_pct``.
       **setting: parts of the row's options, such as ``network="VGG19"``, where there are several.
-
-    Returns:
-      The number as printed.
 
     Raises:
       ConfigError: if there is no such number, or more than one.
@@ -176,12 +172,7 @@ def published_rows(*experiment: str) -> list[Row]:
 
 
 def agrees(wanted: Any, given: Any) -> bool:
-    """Whether the value of an option is the one behind a published number.
-
-    Args:
-      wanted: the published value, or :class:`Besides`.
-      given: the value of a run; lists count as tuples.
-    """
+    """Whether an option of a run is the published value, or :class:`Besides`; lists are tuples."""
     given = tuple(given) if isinstance(given, list) else given
     return given not in wanted.values if isinstance(wanted, Besides) else given == wanted
 
@@ -199,11 +190,7 @@ def read_table(table: str) -> tuple[Row, ...]:
 
 
 def parse_row(record: Mapping[str, str]) -> Row:
-    """Reads one CSV record, whose columns are the fields of :class:`Row`.
-
-    Args:
-      record: the columns by name; ``options`` is ``key=value`` joined by ``;``.
-    """
+    """A record with the fields of :class:`Row`; options are ``key=value`` joined by ``;``."""
     options = (part.split("=", 1) for part in record["options"].split(";") if part)
     return Row(
         **{

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
@@ -41,10 +41,8 @@ def path_of(result: FitResult, seed: int | None = None) -> dict[str, Any]:
     Raises:
       DataError: for another method, or a training that ended before the path began.
     """
-    history = {name: values[0] for name, values in result.history.items()}
-    if seed is not None:
-        row = result.seeds.index(seed)
-        history = {name: values[row] for name, values in result.history.items()}
+    row = 0 if seed is None else result.seeds.index(seed)
+    history = {name: values[row] for name, values in result.history.items()}
     if "train/lambda" not in history:
         raise DataError(f"{result.method.name} has no path of lambdas; lassonet has")
     strength = history["train/lambda"]
@@ -53,13 +51,9 @@ def path_of(result: FitResult, seed: int | None = None) -> dict[str, Any]:
         raise DataError("the path has not begun; train for more epochs, its end ends the training")
     last = ran[np.append(np.diff(strength[ran]) > 0, True)]
     metric, _ = MAIN_METRIC[result.task]
-    path: dict[str, Any] = {
-        "lambda": strength[last],
-        "num_selected": history["train/num_selected"][last],
-    }
-    for split in ("valid", "test"):
-        if f"{split}/{metric}" in history:
-            path[f"{split}_{metric}"] = history[f"{split}/{metric}"][last]
+    names = {"lambda": "train/lambda", "num_selected": "train/num_selected"}
+    names |= {f"{split}_{metric}": f"{split}/{metric}" for split in ("valid", "test")}
+    path = {name: history[own][last] for name, own in names.items() if own in history}
     few = np.flatnonzero(path["num_selected"] <= result.num_features)
     return {**path, "chosen": int(few[0])} if len(few) else path
 
@@ -82,16 +76,14 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
         ``chosen`` is not between 0 and T - 1.
     """
     if isinstance(path, FitResult):
-        title = (
-            style.title(dataclasses.replace(path, seeds=path.seeds[:1])) if title is None else title
-        )
+        if title is None:
+            title = style.title(dataclasses.replace(path, seeds=path.seeds[:1]))
         path = path_of(path)
-    arrays = _checked(path)
-    metric = _metric(path)
+    metric = "mse" if path.get("valid_mse") is not None else "accuracy"
+    arrays = _checked(path, metric)
     strength, size = arrays["lambda"], arrays["num_selected"]
     shown = strength > 0
-    figure = style.new_figure(HEIGHT)
-    figure.suptitle(style.literal(title or ""), fontsize=10)
+    figure = style.new_figure(HEIGHT, title=title or "")
     upper, lower = figure.subplots(2, 1, sharex=True)
     for split in ("valid", "test"):
         values = arrays.get(f"{split}_{metric}")
@@ -100,9 +92,11 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
     _line(lower, strength[shown], size[shown], "", style.GREEN)
     chosen = path.get("chosen")
     if chosen is not None and shown[chosen]:
-        text = f"chosen: {style.count(int(size[chosen]), 'feature')}, λ = {strength[chosen]:.3g}"
-        _mark(upper, strength[chosen], arrays[f"valid_{metric}"][chosen], text)
-        _mark(lower, strength[chosen], size[chosen])
+        place = strength[chosen]
+        text = f"chosen: {style.count(int(size[chosen]), 'feature')}, λ = {place:.3g}"
+        for axes, values, label in ((upper, arrays[f"valid_{metric}"], text), (lower, size, None)):
+            axes.axvline(place, color=style.GREY, linewidth=0.9, linestyle="--", zorder=1)
+            style.circle(axes, place, values[chosen], 36, 1.1, label)
     style.finish(upper, "", "", LABELS[metric])
     style.finish(lower, "", "λ", "selected features")
     if metric == "accuracy":
@@ -115,12 +109,7 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
     return figure
 
 
-def _metric(path: Mapping[str, Any]) -> str:
-    return "mse" if path.get("valid_mse") is not None else "accuracy"
-
-
-def _checked(path: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    metric = _metric(path)
+def _checked(path: Mapping[str, Any], metric: str) -> dict[str, np.ndarray]:
     names = ("lambda", "num_selected", f"valid_{metric}")
     missing = [name for name in names if path.get(name) is None]
     if missing:
@@ -147,33 +136,14 @@ def _line(axes: Axes, places: np.ndarray, values: np.ndarray, label: str, color:
     axes.plot(places, values, color=color, linewidth=1.1, marker=marker, label=label)
 
 
-def _mark(axes: Axes, place: float, value: float, label: str = "") -> None:
-    axes.axvline(place, color=style.GREY, linewidth=0.9, linestyle="--", zorder=1)
-    axes.scatter(
-        [place],
-        [value],
-        s=36,
-        facecolors="none",
-        edgecolors="black",
-        linewidths=1.1,
-        zorder=3,
-        label=label or None,
-    )
-
-
 def _logarithmic(axes: Axes, low: float, high: float) -> None:
     axes.set_xscale("log")
     margin = max((high / low) ** 0.02, 1.02)
     axes.set_xlim(low / margin, high * margin)
-    locator = LogLocator(subs=_subs(low, high), numticks=99)
-    axes.xaxis.set_major_locator(
-        MaxNLocator(6, steps=[1, 2, 5, 10]) if high < SHORT * low else locator
-    )
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def _subs(low: float, high: float) -> tuple[int, ...]:
-    """Ticks in each power of ten: few where there are many powers."""
+    # Few ticks in each power of ten where there are many powers.
     decades = np.log10(high / low)
-    return (1, 2, 5) if decades < 4 else (1, 3) if decades < 6 else (1,)
+    subs = (1, 2, 5) if decades < 4 else (1, 3) if decades < 6 else (1,)
+    short = MaxNLocator(6, steps=[1, 2, 5, 10]) if high < SHORT * low else None
+    axes.xaxis.set_major_locator(short or LogLocator(subs=subs, numticks=99))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(style.plain_number)

@@ -68,7 +68,18 @@ def plot_selection(
     if background is not None and len(background) != columns:
         raise DataError(f"background has {len(background)} entries; give {columns}, one per column")
     names = style.unit_names(result, feature_names, most_selected(result))
-    figure, upper = _new_figure(result, image_shape, image_order)
+    extra = connections_height(result, image_shape)
+    if image_shape is None:
+        height = 1.6 + 0.19 * max(len(names), 6)
+    else:
+        width = MAP_ABOVE if extra else MAP_ALONE
+        height = float(np.clip(width * image_shape[0] / image_shape[1] + MAP_LABELS, 2.8, 8.0))
+    # A compressed layout cuts off what stands beside a map in a subfigure.
+    layout = "constrained" if image_shape is None or extra else "compressed"
+    figure = upper = style.new_figure(height + extra, layout, style.title(result))
+    if extra:
+        upper, lower = figure.subfigures(2, 1, height_ratios=(height, extra))
+        draw_connections(lower, result, image_shape, image_order)
     if image_shape is None:
         _draw_bars(upper, result, names)
     else:
@@ -77,56 +88,27 @@ def plot_selection(
 
 
 def most_selected(result: FitResult, limit: int = MAX_BARS) -> np.ndarray:
-    """Columns that a seed selected, most often first; ties by larger mean score.
-
-    Args:
-      result: what ``fsjax.fit`` returned.
-      limit: at most this many.
-
-    Returns:
-      Column indices.
-    """
+    """Columns that a seed selected, up to a limit, most often first; ties by larger mean score."""
     frequency = result.selection_frequency
     order = np.lexsort((-np.mean(result.scores, axis=0), -frequency))
     return order[: min(limit, np.count_nonzero(frequency))]
 
 
-def summary(frequency: np.ndarray, num_seeds: int, run: str = "seed", unit: str = "column") -> str:
-    """One line that says how many columns were selected at all and by every seed.
+def set_notes(
+    figure: FigureBase, result: FitResult, bars: int | None = None, more: str = ""
+) -> None:
+    """Tells beneath a figure how many columns were selected at all and by every seed.
 
-    Args:
-      frequency: ``(D,)`` share of the seeds.
-      num_seeds: S.
-      run: what one of them is called.
-      unit: what they select.
+    Then that there are only so many bars, where that are fewer, and what else there is to tell.
     """
-    ever = np.count_nonzero(frequency)
-    text = f"{ever} of {style.count(len(frequency), unit)} selected"
-    if num_seeds == 1:
-        return text
-    always = np.count_nonzero(np.isclose(frequency, 1.0))
-    return f"{text} by at least one {run}, {always} by every {run}"
-
-
-def _new_figure(
-    result: FitResult, image_shape: tuple[int, ...] | None, image_order: str
-) -> tuple[Figure, FigureBase]:
-    """The figure, with all but the selection drawn, and the part of it that is left for that."""
-    extra = connections_height(result, image_shape)
-    if image_shape is None:
-        height = 1.6 + 0.19 * max(len(most_selected(result)), 6)
-    else:
-        width = MAP_ABOVE if extra else MAP_ALONE
-        height = float(np.clip(width * image_shape[0] / image_shape[1] + MAP_LABELS, 2.8, 8.0))
-    # A compressed layout cuts off what stands beside a map in a subfigure.
-    compressed = image_shape is not None and not extra
-    figure = style.new_figure(height + extra, "compressed" if compressed else "constrained")
-    figure.suptitle(style.literal(style.title(result)), fontsize=10)
-    if not extra:
-        return figure, figure
-    upper, lower = figure.subfigures(2, 1, height_ratios=(height, extra))
-    draw_connections(lower, result, image_shape, image_order)
-    return figure, upper
+    frequency, run = result.selection_frequency, result.runs
+    ever, always = np.count_nonzero(frequency), np.count_nonzero(np.isclose(frequency, 1.0))
+    text = f"{ever} of {style.count(len(frequency), result.unit)} selected"
+    if len(result.seeds) > 1:
+        text += f" by at least one {run}, {always} by every {run}"
+    if bars is not None and bars < ever:
+        text += f"; the first {bars} are shown"
+    figure.supxlabel(text + more, fontsize=8, color=style.GREY)
 
 
 def _draw_image(
@@ -136,8 +118,7 @@ def _draw_image(
     image_order: str,
     background: np.ndarray | None,
 ) -> None:
-    frequency = result.selection_frequency
-    share = to_grid(frequency, image_shape, image_order).sum(axis=-1)
+    share = to_grid(result.selection_frequency, image_shape, image_order).sum(axis=-1)
     height, width = share.shape
     aspect = aspect_of(height, width)
     if isinstance(figure, SubFigure):
@@ -146,12 +127,15 @@ def _draw_image(
         (axes,) = style.centred(figure, [inches if aspect == "equal" else room], room)
     else:
         axes = figure.add_subplot()
-    notes = [summary(frequency, len(result.seeds), result.runs, result.unit)]
-
+    more = ""
     if background is not None:
         grey = to_grid(background, image_shape, image_order).mean(axis=-1)
-        axes.imshow(grey, cmap="Greys", norm=_grey_range(grey), aspect=aspect)
-        notes.append("grey: where the data is, dark for large values")
+        low, high = float(np.nanmin(grey)), float(np.nanmax(grey))
+        spread = high - low or 1.0
+        # Light greys only, so that the selected pixels stand out.
+        norm = Normalize(low - 0.1 * spread, low + 2.4 * spread)
+        axes.imshow(grey, cmap="Greys", norm=norm, aspect=aspect)
+        more = "; grey: where the data is, dark for large values"
     else:
         axes.set_facecolor("#EFEFEF")
     norm = Normalize(0.0, max(1.0, float(share.max())))
@@ -159,23 +143,14 @@ def _draw_image(
     label = f"share of {style.all_runs(result)}"
     if len(image_shape) == 3 and image_shape[2] > 1:
         label += f", summed over {image_shape[2]} channels"
-    bar = figure.colorbar(shown, ax=axes, pad=0.02, aspect=30)
-    bar.set_label(label, fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+    style.colorbar(figure, shown, axes, label, pad=0.02, aspect=30)
     _outline_pixels(axes, height, width)
-    _set_notes(figure, notes)
-
-
-def _grey_range(values: np.ndarray) -> Normalize:
-    """Light greys only, so that the selected pixels stand out."""
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    spread = high - low or 1.0
-    return Normalize(low - 0.1 * spread, low + 2.4 * spread)
+    set_notes(figure, result, more=more)
 
 
 def _outline_pixels(axes: Axes, height: int, width: int) -> None:
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
-    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
     axes.tick_params(labelsize=8)
     axes.set_xlabel("pixel column", fontsize=9)
     axes.set_ylabel("pixel row", fontsize=9)
@@ -188,31 +163,14 @@ def _outline_pixels(axes: Axes, height: int, width: int) -> None:
 
 
 def _draw_bars(figure: FigureBase, result: FitResult, names: Sequence[str]) -> None:
-    frequency = result.selection_frequency
     columns = most_selected(result)
     scores = np.mean(result.scores, axis=0)[columns]
-    axes = figure.add_subplot()
-
-    norm = _score_range(scores)
-    mappable = ScalarMappable(norm, style.COLORS)
-    style.draw_bars(axes, frequency[columns], names, mappable.to_rgba(scores))
-    axes.set_xlabel(f"share of {style.all_runs(result)}", fontsize=9)
-    bar = figure.colorbar(mappable, ax=axes, pad=0.02, aspect=30, format="%g")
-    bar.set_label("mean score", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
-
-    notes = [summary(frequency, len(result.seeds), result.runs, result.unit)]
-    if len(columns) < np.count_nonzero(frequency):
-        notes.append(f"the first {len(columns)} are shown")
-    _set_notes(figure, notes)
-
-
-def _score_range(scores: np.ndarray) -> Normalize:
-    """The range of the finite scores, widened where they are all equal."""
     finite = scores[np.isfinite(scores)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    return Normalize(low, high if high > low else low + (abs(low) or 1.0))
-
-
-def _set_notes(figure: FigureBase, notes: Sequence[str]) -> None:
-    figure.supxlabel("; ".join(notes), fontsize=8, color=style.GREY)
+    # Widened where all scores are equal.
+    norm = Normalize(low, high if high > low else low + (abs(low) or 1.0))
+    shown = ScalarMappable(norm, style.COLORS)
+    axes, shares = figure.add_subplot(), result.selection_frequency[columns]
+    style.draw_bars(axes, shares, names, shown.to_rgba(scores), style.all_runs(result))
+    style.colorbar(figure, shown, axes, "mean score", pad=0.02, aspect=30, format="%g")
+    set_notes(figure, result, len(columns))

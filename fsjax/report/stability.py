@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -14,7 +13,7 @@ from fsjax.engine.result import FitResult
 from fsjax.errors import check_whole
 from fsjax.metrics.stability import consensus, stability_metrics
 from fsjax.report import style
-from fsjax.report.selection import summary
+from fsjax.report.selection import set_notes
 
 #: Colours of the bars: of the consensus columns and of the others.
 CONSENSUS_COLOR = style.BLUE
@@ -50,32 +49,31 @@ def plot_stability(
     columns = result.scores.shape[1]
     top = check_whole("top", top)
     frequency = result.selection_frequency
-    selected = np.count_nonzero(frequency)
-    shown = consensus(result.selected, result.scores, columns)[: min(top, selected)]
+    top = min(top, np.count_nonzero(frequency))
+    shown = consensus(result.selected, result.scores, columns)[:top]
     names = style.unit_names(result, feature_names, shown)
 
-    figure = style.new_figure(1.75 + 0.19 * max(len(shown), 6))
     found = stability_text(stability_metrics(result), result.runs)
-    figure.suptitle(f"{style.literal(style.title(result))}\n{found}", fontsize=10)
+    height = 1.75 + 0.19 * max(len(shown), 6)
+    figure = style.new_figure(height, title=f"{style.title(result)}\n{found}")
     axes = figure.add_subplot()
-    _draw_bars(axes, frequency[shown], names, result.num_features)
-    axes.set_xlabel(f"share of {runs or style.all_runs(result)}", fontsize=9)
-    notes = [summary(frequency, len(result.seeds), result.runs, result.unit)]
-    if len(shown) < selected:
-        notes.append(f"the first {len(shown)} are shown")
-    figure.supxlabel("; ".join(notes), fontsize=8, color=style.GREY)
+    in_consensus = np.arange(len(shown)) < result.num_features
+    colors = np.where(in_consensus, CONSENSUS_COLOR, OTHER_COLOR)
+    style.draw_bars(axes, frequency[shown], names, colors, runs or style.all_runs(result))
+    handles = [Patch(color=CONSENSUS_COLOR, label=f"consensus ({result.num_features})")]
+    if not in_consensus.all():
+        handles.append(Patch(color=OTHER_COLOR, label="others"))
+    # Beside the axes, where it hides no bar.
+    look = {"fontsize": 8, "frameon": False, "borderaxespad": 0.0}
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), **look)
+    set_notes(figure, result, len(shown))
     return figure
 
 
 def stability_text(metrics: Mapping[str, Any], run: str = "seed") -> str:
-    """The stability in words.
+    """What :func:`fsjax.metrics.stability.stability_metrics` found in words, with a name for a run.
 
-    Args:
-      metrics: of :func:`fsjax.metrics.stability.stability_metrics`.
-      run: what one run is called.
-
-    Returns:
-      Such as ``stability 0.62 (95 % interval 0.51 to 0.73)``, or why there is none.
+    Such as ``stability 0.62 (95 % interval 0.51 to 0.73)``, or why there is none.
     """
     value, interval = metrics["stability"], metrics["interval"]
     if metrics["num_seeds"] == 1:
@@ -86,21 +84,3 @@ def stability_text(metrics: Mapping[str, Any], run: str = "seed") -> str:
         return f"stability {value:z.2f} (two {style.plural(run)}: no interval)"
     lower, upper, percent = interval[0], min(interval[1], 1.0), 100 * metrics["level"]
     return f"stability {value:z.2f} ({percent:g} % interval {lower:z.2f} to {upper:z.2f})"
-
-
-def _draw_bars(axes: Axes, frequency: np.ndarray, names: Sequence[str], num_features: int) -> None:
-    in_consensus = np.arange(len(frequency)) < num_features
-    colors = np.where(in_consensus, CONSENSUS_COLOR, OTHER_COLOR)
-    style.draw_bars(axes, frequency, names, colors)
-    handles = [Patch(color=CONSENSUS_COLOR, label=f"consensus ({num_features})")]
-    if not in_consensus.all():
-        handles.append(Patch(color=OTHER_COLOR, label="others"))
-    # Beside the axes, where it hides no bar.
-    axes.legend(
-        handles=handles,
-        fontsize=8,
-        frameon=False,
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        borderaxespad=0.0,
-    )

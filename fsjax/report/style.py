@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure, FigureBase
 
 from fsjax.atomic import atomic_open
@@ -46,11 +47,13 @@ class Picture(Figure):
         return buffer.getvalue()
 
 
-def new_figure(height: float, layout: str = "constrained") -> Figure:
+def new_figure(height: float, layout: str = "constrained", title: str | None = None) -> Figure:
     """An empty figure, :data:`WIDTH` by ``height`` inches, drawn without a display."""
     figure = Picture(figsize=(WIDTH, height), dpi=DPI, layout=layout, facecolor="white")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     FigureCanvasAgg(figure)
+    if title is not None:
+        figure.suptitle(literal(title), fontsize=10)
     return figure
 
 
@@ -66,12 +69,9 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 
 def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Axes]:
-    """Axes side by side in the middle of a figure with constrained layout.
+    """Axes of some widths side by side, in the middle of so much room, in inches.
 
-    Args:
-      figure: a figure or subfigure.
-      widths: of the axes, in inches.
-      room: inches that there are for all of them.
+    The figure or subfigure has a constrained layout.
     """
     side = max(room - sum(widths), 0.0) / 2
     if not side:
@@ -80,35 +80,51 @@ def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Ax
     return [figure.add_subplot(cells[number]) for number in range(1, len(widths) + 1)]
 
 
-def finish(axes: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
+def finish(
+    axes: Axes, title: str = "", xlabel: str = "", ylabel: str = "", size: int = 8, **grid: Any
+) -> None:
     """Labels, grid and frame, as most figures have them."""
     axes.set_title(literal(shorten(title)), fontsize=9)
-    axes.set_xlabel(xlabel, fontsize=8)
-    axes.set_ylabel(ylabel, fontsize=8)
-    axes.tick_params(labelsize=7)
-    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.set_xlabel(xlabel, fontsize=size)
+    axes.set_ylabel(ylabel, fontsize=size)
+    axes.tick_params(labelsize=size - 1)
+    axes.grid(**{"alpha": 0.25, "linewidth": 0.5, **grid})
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw_bars(axes: Axes, lengths: np.ndarray, names: Sequence[str], color: Any) -> None:
-    """Horizontal bars with a name each, from the top, on an axis from 0 to 1.
+def draw_bars(
+    axes: Axes, lengths: np.ndarray, names: Sequence[str], color: Any, about: str
+) -> None:
+    """Horizontal bars of lengths ``(n,)`` in [0, 1], from the top.
 
-    Args:
-      axes: where.
-      lengths: ``(n,)`` in [0, 1].
-      names: n, ready for Matplotlib.
-      color: one for all, or n.
+    There are n names, ready for Matplotlib, one color or n, and what has these shares.
     """
     places = np.arange(len(lengths))
     axes.barh(places, lengths, height=0.78, color=color)
-    axes.set_yticks(places, names, fontsize=8)
+    axes.set_yticks(places, names)
     axes.set_ylim(max(len(places), MIN_BARS) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.0)
-    axes.tick_params(axis="x", labelsize=8)
-    axes.grid(axis="x", alpha=0.3, linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    finish(axes, "", f"share of {about}", size=9, axis="x", alpha=0.3)
+
+
+def circle(axes: Axes, x: Any, y: Any, size: float, width: float, label: str | None) -> None:
+    """Black circles around points, above all else."""
+    look = {"facecolors": "none", "edgecolors": "black", "zorder": 3}
+    axes.scatter(x, y, s=size, linewidths=width, label=label, **look)
+
+
+def colorbar(figure: FigureBase, shown: Any, axes: Any, label: str, **options: Any) -> Colorbar:
+    """A colour bar with its label."""
+    bar = figure.colorbar(shown, ax=axes, **options)
+    bar.set_label(label, fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    return bar
+
+
+def plain_number(value: float, _: int | None = None) -> str:
+    """A tick of an axis without an exponent of its own."""
+    return f"{value:g}"
 
 
 def cap_percent(axes: Axes) -> None:

@@ -69,15 +69,14 @@ def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def short_selection_note(
     result: Mapping[str, Any], feature_names: Sequence[str] | None = None
 ) -> str:
-    """One line that names the columns on which the seeds agree.
+    """One line that names the columns on which the seeds agree, at most 12 of them.
+
+    The columns that all seeds selected; where there is none, those that more than half of them
+    selected; for a single seed its selection, in order of importance.
 
     Args:
       result: a value of :func:`fsjax.report.result_dict`.
       feature_names: D names; by default ``x0``, ``x1``, ...
-
-    Returns:
-      The columns that all seeds selected; where there is none, those that more than half of them
-      selected; for a single seed its selection, in order of importance. At most 12 are named.
     """
     selected = result["selected"]
     number = len(selected)
@@ -97,21 +96,15 @@ def short_selection_note(
 
 def finite(values: Iterable[float | None]) -> np.ndarray:
     """The finite numbers among values in which ``None`` stands for one that is not."""
-    array = np.array([np.nan if value is None else value for value in values], np.float64)
+    array = np.array(list(values), np.float64)  # None becomes NaN
     return array[np.isfinite(array)]
 
 
 def format_value(metric: str, value: float, scale: float | None = None) -> str:
-    """A number as the table shows it.
+    """A number as the table shows it: with two decimals where the metric is a percentage.
 
-    Args:
-      metric: its name; percentages have two decimals.
-      value: the number.
-      scale: the number whose size decides on the notation; by default the value itself.
-
-    Returns:
-      Two or four decimals, or three digits in scientific notation where the scale is small or
-      large.
+    Otherwise with four, or three digits in scientific notation where the scale, by default the
+    value itself, is small or large.
     """
     if PERCENT.fullmatch(metric):
         return f"{value:.2f}"
@@ -165,19 +158,14 @@ def _names(columns: Sequence[int], feature_names: Sequence[str] | None) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]], left: Container[int] = (0,)) -> str:
-    """Cells in columns below a rule, without a final line break.
+    """Rows of equally many cells, the header first, in columns; a rule stands below the header.
 
-    Args:
-      lines: rows of equally many cells, the header first.
-      left: the places of the columns that are set flush left; the others are set flush right.
+    The columns at the places ``left`` are set flush left, the others flush right. There is no
+    final line break.
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rule = ["-" * width for width in widths]
-    text = []
-    for cells in (lines[0], rule, *lines[1:]):
-        padded = [
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        text.append("  ".join(padded).rstrip())
-    return "\n".join(text)
+    sides = ["<" if place in left else ">" for place in range(len(widths))]
+    rows = (lines[0], ["-" * width for width in widths], *lines[1:])
+    return "\n".join(
+        "  ".join(map("{:{}{}}".format, cells, sides, widths)).rstrip() for cells in rows
+    )
