@@ -86,10 +86,11 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
 def read_table(path: Path) -> pd.DataFrame:
     """The rows of a table that an earlier call wrote; none if there is no file."""
     if not path.exists():
-        return pd.DataFrame(columns=list(COLUMNS))
-    lines = [line for line in path.read_text().splitlines() if line.startswith("|")][2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return pd.DataFrame(cells, columns=list(COLUMNS))
+        return pd.DataFrame(columns=COLUMNS)
+    cells = pd.read_csv(
+        path, sep=r"\s*\|\s*", engine="python", dtype=str, keep_default_na=False, skiprows=[1]
+    )
+    return cells.iloc[:, 1:-1]
 
 
 def as_markdown(table: pd.DataFrame) -> str:

@@ -85,9 +85,11 @@ def means_by(table: pd.DataFrame, place: str, value: str) -> Means:
     return Means(np.array(list(found), np.float64), *intervals.T)
 
 
-def interval_text(mean: float | None, half: float | None, digits: int = 2) -> str:
+def interval_text(
+    mean: float | None, half: float | None, digits: int = 2, scale: float = 1.0
+) -> str:
     """``0.84 +- 0.01``, ``0.84`` without an interval, ``-`` where there is no mean either."""
     if mean is None or not np.isfinite(mean):
         return "-"
-    text = f"{round(mean, digits) + 0.0:.{digits}f}"  # no -0.00
-    return text if half is None or not np.isfinite(half) else f"{text} +- {half:.{digits}f}"
+    text = f"{round(scale * mean, digits) + 0.0:.{digits}f}"  # no -0.00
+    return text if half is None or not np.isfinite(half) else f"{text} +- {scale * half:.{digits}f}"
