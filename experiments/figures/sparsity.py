@@ -23,7 +23,7 @@ from experiments.figures.marks import (
     panels,
     shifts,
 )
-from experiments.statistics.trials import Means, mean_interval, means_by, to_table
+from experiments.statistics.trials import Means, mean_interval, to_table
 from fsjax.errors import DataError
 from fsjax.report import style
 
@@ -144,9 +144,12 @@ def sparsity_points(rows: pd.DataFrame, value: str) -> Means:
     Raises:
       DataError: as :func:`plot_accuracy_sparsity`.
     """
-    levels = _levels(rows)
-    density = 1.0 - rows.groupby(levels)["sparsity"].transform("mean")
-    return means_by(rows.assign(density=density)[density > 0], "density", value)
+    groups = [group for _, group in rows.groupby(_levels(rows))]
+    density = np.array([1.0 - group["sparsity"].mean() for group in groups])
+    intervals = np.array([mean_interval(group[value]) for group in groups]).reshape(-1, 2)
+    order = np.argsort(density)
+    order = order[density[order] > 0]
+    return Means(density[order], *intervals[order].T)
 
 
 def sparsity_ticks(low: float, high: float) -> list[float]:
@@ -230,9 +233,8 @@ def _legend(styles: Mapping[str, Look], dense: bool, finetuned: bool) -> list[Li
     if dense:
         handles.append(Line2D([], [], color=BAND_COLOR, label="dense"))
     if finetuned:
-        handles += [
-            Line2D([], [], color="black", lw=1, ls=ls, label=n) for n, ls in STATES.values()
-        ]
+        for label, linestyle in STATES.values():
+            handles.append(Line2D([], [], color="black", lw=1, linestyle=linestyle, label=label))
     return handles
 
 
