@@ -67,17 +67,16 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
     started = time.process_time()
     estimator = fit(name, mixed, seeds)
     seconds = (time.process_time() - started) / seeds
-    rows, good = len(mixed.X) * 3 // 4, len(mixed.informative)
+    rows, good, few = len(mixed.X) * 3 // 4, len(mixed.informative), len(plain.informative)
     accuracy = ""
     if hasattr(estimator, "score"):
         accuracy = f"{100 * estimator.score(mixed.X[rows:], mixed.y[rows:]):.1f}"
-    alone = found(fit(name, plain, seeds), plain, len(plain.informative))
     values = (
         type(estimator).__name__,
         f"{found(estimator, mixed, FEW):.1f}",
         f"{found(estimator, mixed, good):.1f} of {good}",
         accuracy,
-        f"{alone:.1f} of {len(plain.informative)}",
+        f"{found(fit(name, plain, seeds), plain, few):.1f} of {few}",
         f"{seconds:.0f}",
     )
     return dict(zip(COLUMNS, values, strict=True))
