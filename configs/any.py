@@ -12,7 +12,7 @@ from __future__ import annotations
 import ml_collections
 from ml_collections import config_dict
 
-from configs.common import base_config, method_fields, parse_variant
+from configs.common import base_config, method_fields, parse_variant, words_of
 from fsjax.data import available
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import METHODS, get_method
@@ -28,28 +28,21 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     Raises:
       ConfigError: for a word that is no method, data set, task or ``quick``.
     """
-    words = [word for word in (variant or "").split(",") if word]
+    words = words_of(variant)
     named = [word for word in words if _names_a_method(word)]
     if len(named) > 1:
         raise ConfigError(f"the variant names the methods {' and '.join(named)}; give one")
     rest = ",".join(word for word in words if word not in named)
     if not named:
-        read = parse_variant(rest)
-        config = base_config(read, {"name": config_dict.placeholder(str)})
-        config.seeds = SEEDS[:2] if read.quick else SEEDS
-        return config
-    builder = get_method(named[0])
-    one = builder.registration
-    method = builder(**one.small)
+        return base_config(parse_variant(rest), {"name": config_dict.placeholder(str)}, SEEDS)
+    one = get_method(named[0]).registration
+    method = get_method(named[0])(**one.small)
     read = parse_variant(rest, method.about.tasks[0])
-    config = base_config(read, method_fields(named[0]))
-    config.seeds = SEEDS[:2] if read.quick else SEEDS
+    # A batch size is capped at all training rows.
+    train = {"batch_size": one.batch_size or 1_000_000, "shuffle": True, "drop_last": False}
+    train |= one.training
+    config = base_config(read, method_fields(named[0]), SEEDS, one.num_epochs, **train)
     config.data.scaling = one.scaling
-    config.train.num_epochs = min(one.num_epochs, 5) if read.quick else one.num_epochs
-    # Capped at all training rows.
-    config.train.batch_size = one.batch_size or 1_000_000
-    config.train.shuffle, config.train.drop_last = True, False
-    config.train.update(one.training)
     own = () if method.predict is None else ("embedded",)
     if read.task == "reconstruction":
         config.evaluation.protocols = ("svm", *own)

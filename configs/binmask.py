@@ -7,14 +7,9 @@ Variants: a data set, a task and ``quick``. The comparison of the paper's Figure
 ``experiments.regularize``; ``--config.method.masked=weights`` does a single run of them.
 """
 
-from __future__ import annotations
+from functools import partial
 
-import ml_collections
+from configs.common import gates_config
 
-from configs.common import method_fields
-from configs.gates import gates_config
-
-
-def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The setting of section 4.1."""
-    return gates_config(variant, method_fields("binmask"))
+#: Takes the variant.
+get_config = partial(gates_config, method="binmask")

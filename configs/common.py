@@ -1,4 +1,4 @@
-"""What the configs of the concrete family share: data sets, their settings, variants.
+"""What the configs share: data sets, their settings, variants.
 
 A variant is a list of words after the colon of ``--config=configs/ip_cae.py:WORDS``: a data set,
 a task and ``quick`` in any order, such as ``coil20``, ``isolet,reconstruction`` or ``mnist,quick``.
@@ -52,6 +52,11 @@ class Variant(NamedTuple):
     quick: bool
 
 
+def words_of(variant: str | None) -> list[str]:
+    """The words of a variant, joined by commas."""
+    return [word for word in (variant or "").split(",") if word]
+
+
 def parse_variant(
     variant: str | None, task: str = "classification", name: str = "digits"
 ) -> Variant:
@@ -65,7 +70,7 @@ def parse_variant(
       ConfigError: for a word that is none of these.
     """
     quick = False
-    for word in filter(None, (variant or "").split(",")):
+    for word in words_of(variant):
         if word == "quick":
             quick = True
         elif word in TASKS:
@@ -96,12 +101,26 @@ def method_fields(name: str, **changes: Any) -> dict[str, Any]:
     return {"name": name, **one.defaults(), **empty, **changes}
 
 
-def base_config(variant: Variant, method: dict[str, Any]) -> ml_collections.ConfigDict:
+def data_fields(name: str, split: str, scaling: str) -> dict[str, Any]:
+    """Fields of ``config.data`` that all but one comparison have."""
+    empty = {field: config_dict.placeholder(str) for field in ("dir", "target", "impute")}
+    return {"name": name, **empty, "split": split, "scaling": scaling}
+
+
+def base_config(
+    variant: Variant,
+    method: dict[str, Any],
+    seeds: Sequence[int] = PAPER_SEEDS,
+    num_epochs: int = 200,
+    **train: Any,
+) -> ml_collections.ConfigDict:
     """The configuration of a data set as the papers run it.
 
     Args:
       variant: see :func:`parse_variant`.
       method: see :func:`method_fields`.
+      seeds, num_epochs: of all but quick runs.
+      **train: fields of ``config.train`` where IP-CAE has other values.
 
     Returns:
       The configuration, with every field that ``experiments/run.py`` reads.
@@ -109,25 +128,20 @@ def base_config(variant: Variant, method: dict[str, Any]) -> ml_collections.Conf
     name, task, quick = variant
     in_paper = name in PAPER_SETTINGS
     k, batch_size = PAPER_SETTINGS.get(name) or OTHER_SETTINGS.get(name, (50, 128))
-    return ml_collections.ConfigDict(
+    config = ml_collections.ConfigDict(
         {
             "method": method,
             "data": {
-                "name": name,
-                "dir": config_dict.placeholder(str),
-                "target": config_dict.placeholder(str),
-                "impute": config_dict.placeholder(str),
-                "split": "paper",
+                **data_fields(name, "paper", "paper"),
                 "split_per_seed": False,
-                "scaling": "paper",
                 "valid_fraction": config_dict.placeholder(float),
                 "noise_std": 0.0,
             },
             "task": task,
             "num_features": k,
-            "seeds": PAPER_SEEDS[:2] if quick else PAPER_SEEDS,
+            "seeds": seeds[:2] if quick else seeds,
             "train": {
-                "num_epochs": 5 if quick else 200,
+                "num_epochs": min(5, num_epochs) if quick else num_epochs,
                 "batch_size": batch_size,
                 "min_steps_per_epoch": 1,
                 # The authors' loader keeps the order of its split and drops the last batch.
@@ -146,6 +160,30 @@ def base_config(variant: Variant, method: dict[str, Any]) -> ml_collections.Conf
             },
         }
     )
+    config.train.update(train)
+    return config
+
+
+def concrete_config(
+    variant: str | None = None, *, method: str, **changes: Any
+) -> ml_collections.ConfigDict:
+    """The setting of IP-CAE for a method, some of whose fields may have other values."""
+    return base_config(parse_variant(variant), method_fields(method, **changes))
+
+
+def gates_config(variant: str | None = None, *, method: str) -> ml_collections.ConfigDict:
+    """BinMask, section 4.1: gates, or a plain network, judged by a retrained network.
+
+    On the data sets of IP-CAE it is that paper's comparison: its splits and scaling, K and the
+    classifier of its Tables 1 and 2.
+    """
+    read = parse_variant(variant)
+    train = {"shuffle": True, "drop_last": False, "batch_size": 256, "min_steps_per_epoch": 30}
+    config = base_config(read, method_fields(method), tuple(range(8)), 100, **train)
+    config.evaluation.protocols = ("retrain", "embedded")
+    if read.name not in PAPER_SETTINGS:
+        config.data.scaling = "minmax"
+    return config
 
 
 def ip_cae_classifier(quick: bool = False) -> dict[str, Any]:
@@ -165,4 +203,16 @@ def ip_cae_classifier(quick: bool = False) -> dict[str, Any]:
         "num_epochs": 5 if quick else 200,
         "min_steps_per_epoch": 1,
         "best_by": "loss",
+    }
+
+
+def sgd_fields(**network: Any) -> dict[str, Any]:
+    """A network of BinMask's sections 4.1 and 4.2 with the optimizer of its authors."""
+    return {
+        **network,
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "final_learning_rate": 1e-5,
+        "momentum": 0.9,
+        "weight_decay": 5e-4,
     }

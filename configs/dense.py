@@ -5,13 +5,9 @@
 Variants: a data set, a task and ``quick``; three hidden layers of 1000 and 500 epochs.
 """
 
-from __future__ import annotations
-
-import ml_collections
+from functools import partial
 
 from configs.rewiring import classifier_config
 
-
-def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The setting of a data set."""
-    return classifier_config(variant, "dense")
+#: Takes the variant.
+get_config = partial(classifier_config, method="dense")

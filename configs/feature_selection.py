@@ -11,9 +11,8 @@ strength, and four, three, two and one fifth less.
 from __future__ import annotations
 
 import ml_collections
-from ml_collections import config_dict
 
-from configs.common import parse_variant
+from configs.common import data_fields, parse_variant, sgd_fields, words_of
 from fsjax.data.catalog import ENTRIES
 
 #: In the order of the paper's legend.
@@ -22,37 +21,23 @@ METHODS = ("binmask", "stg", "fisher_score", "random_selection", "lassonet")
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The comparison on one data set."""
-    words = [word for word in (variant or "").split(",") if word]
+    words = words_of(variant)
     lenet5 = "lenet5" in words
     name, _, quick = parse_variant(",".join(word for word in words if word != "lenet5"))
-    entry = ENTRIES.get(name)
-    large = entry is not None and entry.shape[0] >= 50_000
-    network = {
-        "network": "lenet5" if lenet5 else "mlp",
-        "hidden": (512, 512) if large else (64, 20),
-        "activation": "relu" if large else "tanh",
-        "batch_norm": large,
-        "optimizer": "sgd",
-        "learning_rate": 0.1,
-        "final_learning_rate": 1e-5,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-    }
+    large = name in ENTRIES and ENTRIES[name].shape[0] >= 50_000
     return ml_collections.ConfigDict(
         {
-            "data": {
-                "name": name,
-                "dir": config_dict.placeholder(str),
-                "target": config_dict.placeholder(str),
-                "impute": config_dict.placeholder(str),
-                # The given test rows of MNIST, a fifth of all others.
-                "split": "official" if large else "random",
-                "scaling": "minmax",
-            },
+            # The given test rows of MNIST, a fifth of all others.
+            "data": data_fields(name, "official" if large else "random", "minmax"),
             "seeds": (0, 1) if quick else tuple(range(8)),
             "methods": METHODS,
             "sizes": (),
-            "network": network,
+            "network": sgd_fields(
+                network="lenet5" if lenet5 else "mlp",
+                hidden=(512, 512) if large else (64, 20),
+                activation="relu" if large else "tanh",
+                batch_norm=large,
+            ),
             "train": {
                 "num_epochs": 5 if quick else 10 if large else 100,
                 "batch_size": 256,

@@ -30,19 +30,15 @@ MAX_EPOCHS = 20_000
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The authors' defaults, with 200 hidden units as the other selectors have."""
     read = parse_variant(variant)
-    quick = read.quick
-    config = base_config(read, method_fields("lassonet", hidden=(200,)))
-    config.seeds = (0, 1) if quick else (0, 1, 2, 3)
+    fields = method_fields("lassonet", hidden=(200,))
+    if read.quick:
+        fields |= {"dense_epochs": 2, "path_epochs": 1}
+    # The batch is capped at all training rows: one step for each epoch.
+    train = {"batch_size": 1_000_000, "shuffle": False, "drop_last": False, "checkpoint_every": 500}
+    config = base_config(read, fields, (0, 1, 2, 3), MAX_EPOCHS, **train)
     config.data.valid_fraction = 0.1
-    if config.data.name not in PAPER_SETTINGS:
+    if read.name not in PAPER_SETTINGS:
         config.data.scaling = "minmax"
-    config.train.num_epochs = 5 if quick else MAX_EPOCHS
-    # Capped at all training rows: one step for each epoch.
-    config.train.batch_size = 1_000_000
-    config.train.shuffle, config.train.drop_last = False, False
-    config.train.checkpoint_every = 500
-    if config.task == "classification":
+    if read.task == "classification":
         config.evaluation.protocols = ("retrain", "embedded")
-    if quick:
-        config.method.dense_epochs, config.method.path_epochs = 2, 1
     return config

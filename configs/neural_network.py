@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.common import method_fields
-from configs.gates import gates_config
+from configs.common import gates_config
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of section 4.1."""
-    config = gates_config(variant, method_fields("neural_network"))
+    config = gates_config(variant, method="neural_network")
     config.evaluation.protocols = ("embedded",)
     return config

@@ -18,27 +18,15 @@ import ml_collections
 
 from configs.common import base_config, method_fields, parse_variant
 
-#: The four trials of BinMask's section 4.2.
-SEEDS = (0, 1, 2, 3)
-
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The setting of a data set."""
+    """The setting of a data set, with the four trials of BinMask's section 4.2."""
     read = parse_variant(variant)
-    quick = read.quick
-    config = base_config(read, method_fields("probmask", finetune_epochs=5))
-    if config.data.name == "mnist":
-        config.method.network = "lenet5"
-    if quick:
-        # So that a single epoch is a run as well.
-        config.method.finetune_epochs = 0
-    config.seeds = SEEDS[:2] if quick else SEEDS
-    config.data.split = "wast"
-    config.data.scaling = "minmax"
-    config.data.valid_fraction = 0.0
-    config.train.num_epochs = 5 if quick else 30
-    config.train.batch_size = 256
-    config.train.min_steps_per_epoch = 30
-    config.train.shuffle, config.train.drop_last = True, False
-    config.train.record_test = True
+    # None in quick runs, so that a single epoch is a run as well.
+    fields = method_fields("probmask", finetune_epochs=0 if read.quick else 5)
+    if read.name == "mnist":
+        fields["network"] = "lenet5"
+    train = {"batch_size": 256, "min_steps_per_epoch": 30, "shuffle": True, "drop_last": False}
+    config = base_config(read, fields, (0, 1, 2, 3), 30, record_test=True, **train)
+    config.data.update(split="wast", scaling="minmax", valid_fraction=0.0)
     return config

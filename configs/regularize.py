@@ -10,7 +10,6 @@ the paper's health records, which are not public. An empty tuple of strengths le
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import ml_collections
 from ml_collections import config_dict
@@ -58,11 +57,12 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     Raises:
       ConfigError: for a word that is neither a data set nor ``quick``.
     """
-    words = [word for word in (variant or "").split(",") if word]
-    if all(word == "quick" for word in words):
-        words.append("ehr_like")
-    name, _, quick = parse_variant(",".join(words))
-    options = _options(name, quick)
+    name, _, quick = parse_variant(variant, name="ehr_like")
+    options = {"num_samples": 4000, "num_features": 300, "prevalence": 0.1, "seed": 0}
+    if not quick:
+        options |= {"num_samples": 20_000, "num_features": 3000, "prevalence": 0.02}
+    if name != "ehr_like":
+        options = {}
     rows = int(FRACTIONS[0] * options.get("num_samples", ENTRIES[name].shape[0]))
     batch_size = 256 if rows >= 10_000 else 64
     strengths = {**SMALL_STRENGTHS, **OWN_STRENGTHS.get(name, {})}
@@ -103,14 +103,3 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
             },
         }
     )
-
-
-def _options(name: str, quick: bool) -> dict[str, Any]:
-    if name != "ehr_like":
-        return {}
-    return {
-        "num_samples": 4000 if quick else 20_000,
-        "num_features": 300 if quick else 3000,
-        "prevalence": 0.1 if quick else 0.02,
-        "seed": 0,
-    }

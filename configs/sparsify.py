@@ -16,8 +16,8 @@ code of ProbMask that it follows; here the images stay as they are.
 from __future__ import annotations
 
 import ml_collections
-from ml_collections import config_dict
 
+from configs.common import data_fields, sgd_fields, words_of
 from fsjax.data import available
 from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError, nearest
@@ -45,13 +45,12 @@ def parse_variant(variant: str | None) -> tuple[str, str, bool]:
     Raises:
       ConfigError: for a word that is none of these, or two of a kind.
     """
-    words = [word for word in (variant or "").split(",") if word]
+    words = words_of(variant)
     known = (*available(), *NETWORKS, "quick")
     for word in words:
         if word not in known:
             raise ConfigError(f"unknown variant {word!r}: {nearest(word, known)}")
-    names = [word for word in words if word in available()]
-    networks = [word for word in words if word in NETWORKS]
+    names, networks = ([w for w in words if w in kind] for kind in (available(), NETWORKS))
     for chosen in (names, networks):
         if len(chosen) > 1:
             raise ConfigError(f"variant {variant!r} has {' and '.join(chosen)}; choose one")
@@ -72,38 +71,24 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     large = ENTRIES[name].shape[0] >= 50_000
     cifar = name.startswith("cifar")
     num_epochs, finetune_epochs = (300, 20) if cifar else (20, 2) if large else (20, 5)
-    strengths = LARGE_STRENGTHS.get(network, PAPER_STRENGTHS) if large else SMALL_STRENGTHS
-    if cifar:
-        strengths = PAPER_STRENGTHS
+    on_large = PAPER_STRENGTHS if cifar else LARGE_STRENGTHS.get(network, PAPER_STRENGTHS)
+    strengths = on_large if large else SMALL_STRENGTHS
     if quick:
         num_epochs, finetune_epochs, strengths = 3, 1, strengths[-2:]
     return ml_collections.ConfigDict(
         {
-            "data": {
-                "name": name,
-                "dir": config_dict.placeholder(str),
-                "target": config_dict.placeholder(str),
-                "impute": config_dict.placeholder(str),
-                "split": "official" if large else "stratified",
-                "scaling": "minmax",
-            },
+            "data": data_fields(name, "official" if large else "stratified", "minmax"),
             "seeds": (0, 1) if quick else (0, 1, 2, 3),
             "strengths": strengths,
             "probmask": True,
-            "network": {
-                "network": network,
-                # Of ``mlp`` alone.
-                "hidden": (512, 512) if large else (64, 20),
-                "activation": "relu",
-                "batch_norm": True,
-                "optimizer": "sgd",
-                "learning_rate": 0.1,
-                "final_learning_rate": 1e-5,
-                "momentum": 0.9,
-                "weight_decay": 5e-4,
-                "finetune_epochs": finetune_epochs,
-                "finetune_learning_rate": 0.01,
-            },
+            "network": sgd_fields(
+                network=network,
+                hidden=(512, 512) if large else (64, 20),  # of ``mlp`` alone
+                activation="relu",
+                batch_norm=True,
+                finetune_epochs=finetune_epochs,
+                finetune_learning_rate=0.01,
+            ),
             "train": {
                 "num_epochs": num_epochs + finetune_epochs,
                 "batch_size": 256 if large else 32,

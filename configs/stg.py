@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.common import method_fields
-from configs.gates import gates_config
+from configs.common import gates_config
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The library's settings but for the learning rate, with which its gates would not move."""
-    config = gates_config(variant, method_fields("stg"))
-    config.train.batch_size, config.train.min_steps_per_epoch = 128, 10
+    config = gates_config(variant, method="stg")
+    config.train.update(batch_size=128, min_steps_per_epoch=10)
     return config

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import ml_collections
 
-from configs.common import method_fields
-from configs.rewiring import autoencoder_config, is_image
+from configs.rewiring import autoencoder_config
+from fsjax.data.catalog import ENTRIES
 
 #: Lambda and learning rate of the gene expression sets (appendix A.1).
 FEW_ROWS = {"smk_can_187": (0.01, 0.01), "gla_bra_180": (0.001, 0.001)}
@@ -28,9 +28,9 @@ FEW_ROWS = {"smk_can_187": (0.01, 0.01), "gla_bra_180": (0.001, 0.001)}
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    config = autoencoder_config(variant, method_fields("wast"), num_epochs=10)
+    config = autoencoder_config(variant, "wast", num_epochs=10)
     name = config.data.name
-    if is_image(name):
+    if name in ENTRIES and ENTRIES[name].image_shape is not None:
         config.method.sensitivity_weight = 0.4
     if name in FEW_ROWS:
         config.method.sensitivity_weight, config.method.learning_rate = FEW_ROWS[name]

@@ -17,13 +17,7 @@ import jax
 from absl import flags
 
 import fsjax
-from experiments import (
-    benchmark_concrete,
-    benchmark_estimators,
-    benchmark_selectors,
-    benchmark_sparse,
-    cli,
-)
+from experiments import benchmark_concrete, benchmark_selectors, benchmark_sparse, cli
 from fsjax.errors import ConfigError, nearest
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")
@@ -52,7 +46,7 @@ def measure(name: str, devices: int) -> str:
 
 def main() -> None:
     """Entry point."""
-    parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors, benchmark_estimators)
+    parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors)
     cases = {name: case for part in parts for name, case in part.cases().items()}
     if _WORKER.value:
         if _CPU_DEVICES.value:

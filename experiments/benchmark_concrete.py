@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -19,23 +20,21 @@ ROWS, BATCH, K, D = 864, 16, 50, 1024
 
 
 def training(
-    name: str,
     noise: str,
     num_seeds: int,
-    axis: str,
-    epochs: int,
+    axis: str = "auto",
+    epochs: int = 4,
     *,
     batch: int = BATCH,
     rows: int = ROWS,
     columns: int = D,
     embedding_dim: int | None = None,
 ) -> dict[str, float]:
-    """Reconstruction of random data: time per step and seed after compilation, peak memory."""
-    options = {"embedding_dim": embedding_dim} if name == "ip_cae" else {}
+    """Reconstruction by IP-CAE: time per step and seed after compilation, peak memory."""
     valid = rows // 4
     x = np.random.default_rng(0).uniform(size=(rows + valid, columns))
     planned = fsjax.plan(
-        getattr(fsjax.methods, name)(K, noise=noise, **options),
+        fsjax.methods.ip_cae(K, noise=noise, embedding_dim=embedding_dim),
         (x.astype(np.float32), None),
         seeds=range(num_seeds),
         task="reconstruction",
@@ -134,23 +133,19 @@ def torch_step() -> dict[str, float]:
     return found | {"threads": torch.get_num_threads()}
 
 
-def cases() -> dict[str, tuple[Callable[[], dict], int]]:
-    """Measurements by name, each with the number of CPU devices that it needs (0: one)."""
-    found = {}
-    for noise in ("row", "batch"):
-        for seeds in (1, 10):
-            run = lambda n=noise, s=seeds: training("ip_cae", n, s, "auto", 4)  # noqa: E731
-            found[f"step/ip_cae, noise per {noise}, seeds {seeds}"] = (run, 2 * (seeds > 1))
+def cases() -> dict[str, timing.Case]:
+    """The cases by name."""
+    found = {
+        f"step/ip_cae, noise per {noise}, seeds {seeds}": (partial(training, noise, seeds), devices)
+        for noise in ("row", "batch")
+        for seeds, devices in ((1, 0), (10, 2))
+    }
     for axis, devices in (("vmap", 0), ("map", 0), ("shard", 2)):
-        run = lambda a=axis: training("ip_cae", "row", 4, a, 4)  # noqa: E731
-        found[f"seed_axis/ip_cae, D 1024, 4 seeds, {axis}"] = (run, devices)
-        small = lambda a=axis: training(  # noqa: E731
-            "ip_cae", "batch", 4, a, 32, batch=32, columns=64
-        )
+        large = partial(training, "row", 4, axis)
+        small = partial(training, "batch", 4, axis, 32, batch=32, columns=64)
+        found[f"seed_axis/ip_cae, D 1024, 4 seeds, {axis}"] = (large, devices)
         found[f"seed_axis/ip_cae, D 64, 4 seeds, {axis}"] = (small, devices)
-    wide = lambda: training(  # noqa: E731
-        "ip_cae", "row", 1, "auto", 1, rows=320, columns=20_000, embedding_dim=1000
-    )
+    wide = partial(training, "row", 1, epochs=1, rows=320, columns=20_000, embedding_dim=1000)
     found["memory/ip_cae, D 20000, P 1000, noise per row"] = (wide, 0)
     found["parts/ip_cae, noise per row"] = (parts, 0)
     found["torch/the same step, noise per row"] = (torch_step, 0)

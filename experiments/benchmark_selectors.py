@@ -1,22 +1,24 @@
-"""Benchmarks of LassoNet and STG beside the packages of their authors, on COIL-20.
+"""Benchmarks of LassoNet and STG beside the packages of their authors, and of an estimator.
 
 The packages are the extra ``bench`` (``pip install -e .[bench]``); what is not installed is left
-out. All take the same rows: WAST's split, of whose training rows a tenth validates.
+out. Both take the same rows of COIL-20: WAST's split, of whose training rows a tenth validates.
 """
 
 from __future__ import annotations
 
 import collections
 import collections.abc
+import contextlib
 import importlib.util
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 import fsjax
-from experiments.timing import cpu_seconds
+from experiments.timing import Case, measured
 from fsjax.data import Dataset, Split, load, make_split
 from fsjax.evaluation import svm_accuracy
 
@@ -33,12 +35,23 @@ def coil20() -> tuple[Dataset, Split]:
     return data, make_split(data, "wast", valid_fraction=0.1)
 
 
-def measured(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What ``run`` returns, after its CPU and wall seconds."""
-    cpu, wall = cpu_seconds(), time.perf_counter()
-    found = run()
-    cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
-    return {"cpu_seconds": cpu, "wall_seconds": wall, **found}
+def judged(run: Callable[[], dict[str, Any]], data: Dataset, split: Split) -> dict[str, Any]:
+    """What ``run`` returns with its seconds, and the accuracy of an SVM on its ``columns``."""
+    seconds, found = measured(run)
+    accuracy = svm_accuracy(data, split, np.asarray(found["columns"]))
+    return {**seconds, **found, "columns": len(found["columns"]), "svm_accuracy": accuracy}
+
+
+def per_seed(found: dict[str, Any], num_seeds: int) -> dict[str, Any]:
+    """The same with seconds a seed."""
+    for name in ("cpu_seconds", "wall_seconds"):
+        found[f"{name}_per_seed"] = found.pop(name) / num_seeds
+    return found
+
+
+def fit(method: fsjax.Method, data: Dataset, split: Split, **options: Any) -> fsjax.FitResult:
+    """Trains on the rows as they are, to the end."""
+    return fsjax.fit(method, data, split=split, scaling="none", best_by="last", **options)
 
 
 def lassonet() -> dict[str, Any]:
@@ -47,16 +60,8 @@ def lassonet() -> dict[str, Any]:
     method = fsjax.methods.lassonet(LASSONET_K, hidden=(200,))
 
     def run() -> dict[str, Any]:
-        result = fsjax.fit(
-            method,
-            data,
-            split=split,
-            scaling="none",
-            num_epochs=50_000,
-            batch_size=data.num_samples,
-            shuffle=False,
-            best_by="last",
-        )
+        epochs = {"num_epochs": 50_000, "batch_size": data.num_samples, "shuffle": False}
+        result = fit(method, data, split, **epochs)
         lambdas = result.history["train/lambda"][0]
         return {
             "epochs": lambdas.size,
@@ -64,7 +69,7 @@ def lassonet() -> dict[str, Any]:
             "columns": result.selected[0],
         }
 
-    return _judged(measured(run), data, split)
+    return judged(run, data, split)
 
 
 def lassonet_package() -> dict[str, Any]:
@@ -89,29 +94,16 @@ def lassonet_package() -> dict[str, Any]:
             if int(history[-1].selected.sum()) <= LASSONET_K:
                 raise Reached
 
-        try:
-            model.path(
-                x[split.train],
-                y[split.train],
-                X_val=x[split.valid],
-                y_val=y[split.valid],
-                callback=look,
-            )
-        except Reached:
-            pass
+        valid = {"X_val": x[split.valid], "y_val": y[split.valid]}
+        with contextlib.suppress(Reached):
+            model.path(x[split.train], y[split.train], callback=look, **valid)
         return {
             "epochs": sum(step.n_iters for step in seen),
             "lambdas": len(seen) - 1,
             "columns": np.flatnonzero(seen[-1].selected.numpy()),
         }
 
-    return _judged(measured(run), data, split)
-
-
-def _judged(found: dict[str, Any], data: Dataset, split: Split) -> dict[str, Any]:
-    columns = found.pop("columns")
-    accuracy = svm_accuracy(data, split, np.asarray(columns))
-    return {**found, "columns": len(columns), "svm_accuracy": accuracy}
+    return judged(run, data, split)
 
 
 def stg(num_seeds: int) -> dict[str, Any]:
@@ -122,23 +114,12 @@ def stg(num_seeds: int) -> dict[str, Any]:
     )
 
     def run() -> dict[str, Any]:
-        result = fsjax.fit(
-            method,
-            data,
-            seeds=range(num_seeds),
-            split=split,
-            scaling="none",
-            num_epochs=STG_EPOCHS,
-            batch_size=STG_BATCH,
-            best_by="last",
-        )
+        epochs = {"num_epochs": STG_EPOCHS, "batch_size": STG_BATCH}
+        result = fit(method, data, split, seeds=range(num_seeds), **epochs)
         return {"columns": result.selected[0]}
 
     run()
-    found = _judged(measured(run), data, split)
-    for name in ("cpu_seconds", "wall_seconds"):
-        found[f"{name}_per_seed"] = found.pop(name) / num_seeds
-    return found
+    return per_seed(judged(run, data, split), num_seeds)
 
 
 def stg_package() -> dict[str, Any]:
@@ -172,20 +153,40 @@ def stg_package() -> dict[str, Any]:
         model.fit(x[split.train], y[split.train], nr_epochs=STG_EPOCHS, verbose=False)
         return {"columns": np.argsort(model.get_gates("raw"))[::-1][:STG_K].copy()}
 
-    found = _judged(measured(run), data, split)
-    for name in ("cpu_seconds", "wall_seconds"):
-        found[f"{name}_per_seed"] = found.pop(name)
+    return per_seed(judged(run, data, split), 1)
+
+
+def first_and_second_fit() -> dict[str, float]:
+    """Wall and CPU seconds of two fits of ``IPCAE`` on digits, with default arguments.
+
+    The first one has all that it compiles, and the import of the library; the second is of the
+    same shape and has another random state.
+    """
+    X, y = load_digits(return_X_y=True)
+
+    def fit_estimator(random_state: int) -> None:
+        from fsjax.estimators import IPCAE
+
+        IPCAE(n_features_to_select=10, random_state=random_state).fit(X, y)
+
+    found: dict[str, float] = {}
+    for number, name in enumerate(("first", "second")):
+        seconds, _ = measured(partial(fit_estimator, number))
+        found |= {
+            f"{name}_{clock}_seconds": seconds[f"{clock}_seconds"] for clock in ("wall", "cpu")
+        }
     return found
 
 
-def cases() -> dict[str, tuple[Callable[[], dict[str, Any]], int]]:
-    """Measurements by name, with the number of CPU devices (0 keeps one)."""
-    found = {
+def cases() -> dict[str, Case]:
+    """The cases by name."""
+    found: dict[str, Case] = {
         "lassonet/fsjax": (lassonet, 0),
         "lassonet/package": (lassonet_package, 0),
-        "stg/fsjax, 1 seed": (lambda: stg(1), 0),
-        "stg/fsjax, 4 seeds": (lambda: stg(4), 2),
+        "stg/fsjax, 1 seed": (partial(stg, 1), 0),
+        "stg/fsjax, 4 seeds": (partial(stg, 4), 2),
         "stg/package": (stg_package, 0),
+        "estimators/ip_cae": (first_and_second_fit, 0),
     }
     for package in ("lassonet", "stg"):
         if importlib.util.find_spec(package) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 import optax
 
 import fsjax
-from experiments.timing import looped, training
+from experiments.timing import Case, looped, training
 from fsjax.data import Split
 from fsjax.nets import Feedforward
 from fsjax.sparsity import Layer, drop, grow, random_mask, rewire, smallest
@@ -132,10 +133,8 @@ def cosines() -> dict[str, float]:
     """CPU milliseconds of the similarity of two layers of 1000 over 1800 rows."""
     keys = jax.random.split(jax.random.key(0))
     before, after = (jax.random.normal(key, (1800, 1000)) for key in keys)
-    milliseconds = looped(
-        lambda c, i: (c[0] * 1.0001, cosine(c[0], after)), (before, before[:1000])
-    )
-    return {"cosine similarity cpu_ms": milliseconds}
+    step = lambda c, i: (c[0] * 1.0001, cosine(c[0], after))  # noqa: E731
+    return {"cosine similarity cpu_ms": looped(step, (before, before[:1000]))}
 
 
 def selection(size: int) -> dict[str, float]:
@@ -149,19 +148,21 @@ def selection(size: int) -> dict[str, float]:
     return {"cpu_ms": looped(mark, (weight, weight > 0))}
 
 
-def cases() -> dict[str, tuple[Callable[[], dict], int]]:
-    """Measurements by name, each with the number of CPU devices that it needs (0: one)."""
-    return {
-        "wast/madelon, 2000 x 500, 10 epochs, 1 seed": (lambda: wast(2000, 500, 1), 0),
-        "wast/madelon, 2000 x 500, 10 epochs, 4 seeds": (lambda: wast(2000, 500, 4), 2),
-        "wast/150 x 50000, 10 epochs, 1 seed": (lambda: wast(150, 50_000, 1), 0),
-        "change/784 x 200, density 0.2": (lambda: changes(784, 200, 0.2), 0),
-        "change/5000 x 200, density 0.2": (lambda: changes(5000, 200, 0.2), 0),
-        "change/1000 x 1000, density 0.2": (lambda: changes(1000, 1000, 0.2), 0),
-        "change/similarity, 1800 rows, 1000 x 1000": (cosines, 0),
-        "smallest/100,000 weights": (lambda: selection(100_000), 0),
-        "smallest/1,000,000 weights": (lambda: selection(1_000_000), 0),
-        "form/1000 x 1000, density 0.002": (lambda: forms(1000, 1000, 0.002), 0),
-        "form/1000 x 1000, density 0.02": (lambda: forms(1000, 1000, 0.02), 0),
-        "form/784 x 500, density 0.016": (lambda: forms(784, 500, 0.016), 0),
+def cases() -> dict[str, Case]:
+    """The cases by name."""
+    madelon = "wast/madelon, 2000 x 500, 10 epochs"
+    found: dict[str, Case] = {
+        f"{madelon}, 1 seed": (partial(wast, 2000, 500, 1), 0),
+        f"{madelon}, 4 seeds": (partial(wast, 2000, 500, 4), 2),
+        "wast/150 x 50000, 10 epochs, 1 seed": (partial(wast, 150, 50_000, 1), 0),
     }
+    for rows, columns in ((784, 200), (5000, 200), (1000, 1000)):
+        change = partial(changes, rows, columns, 0.2)
+        found[f"change/{rows} x {columns}, density 0.2"] = (change, 0)
+    found["change/similarity, 1800 rows, 1000 x 1000"] = (cosines, 0)
+    for size in (100_000, 1_000_000):
+        found[f"smallest/{size:,} weights"] = (partial(selection, size), 0)
+    for rows, columns, density in ((1000, 1000, 0.002), (1000, 1000, 0.02), (784, 500, 0.016)):
+        form = partial(forms, rows, columns, density)
+        found[f"form/{rows} x {columns}, density {density:g}"] = (form, 0)
+    return found

@@ -24,7 +24,7 @@ import pandas as pd
 import fsjax
 from experiments import cli
 from experiments.figures.accuracy import plot_accuracy
-from experiments.launch import check_workdir, load_data, settings
+from experiments.launch import add_rows, begin, check_workdir, load_data, read_table
 from fsjax import report
 from fsjax.atomic import write_text
 from fsjax.data import make_split
@@ -47,15 +47,21 @@ TITLES = {
     "random_selection": "random",
 }
 
+#: Of the searches, beside the accuracies.
+METRICS = (
+    "strength",
+    "search_steps",
+    "exact_selection",
+    "mask_converged",
+    "undecided_percentage",
+    "undecided_open_percentage",
+)
+
 
 def fit_options(config: ml_collections.ConfigDict, splits: list[Split]) -> dict[str, Any]:
     """What every fit of the comparison is given."""
-    return {
-        "seeds": config.seeds,
-        "split": splits,
-        "scaling": config.data.scaling,
-        "best_by": "last",
-    }
+    about = {"scaling": config.data.scaling, "best_by": "last"}
+    return {"seeds": config.seeds, "split": splits, **about}
 
 
 def paper_sizes(
@@ -69,46 +75,6 @@ def paper_sizes(
     return tuple(size for i in range(5) if (size := most - i * (most // 5)) > 0)
 
 
-def by_gates(
-    method: fsjax.Method,
-    config: ml_collections.ConfigDict,
-    dataset: Dataset,
-    splits: list[Split],
-    sizes: tuple[int, ...],
-) -> dict[int, fsjax.FitResult]:
-    """The methods that search for a strength."""
-    return fsjax.fit_sizes(method, dataset, sizes, **fit_options(config, splits), **config.train)
-
-
-def by_path(
-    config: ml_collections.ConfigDict,
-    dataset: Dataset,
-    splits: list[Split],
-    sizes: tuple[int, ...],
-) -> dict[int, fsjax.FitResult]:
-    """LassoNet: one path, full batch, a tenth of the training rows for validation."""
-    fields = dict(config.lassonet)
-    most_rows = fields.pop("max_rows") or dataset.num_samples
-    parts = []
-    for seed, split in zip(config.seeds, splits, strict=True):
-        rows = np.random.default_rng(seed).permutation(split.train)[:most_rows]
-        parts.append(Split(rows[len(rows) // 10 :], rows[: len(rows) // 10], split.test))
-    options = fit_options(config, parts) | {"shuffle": False, "batch_size": dataset.num_samples}
-    method = lassonet(min(sizes), **fields)
-    return fsjax.fit_sizes(method, dataset, sizes, num_epochs=50_000, **options)
-
-
-def by_ranking(
-    method: fsjax.Method,
-    config: ml_collections.ConfigDict,
-    dataset: Dataset,
-    splits: list[Split],
-    sizes: tuple[int, ...],
-) -> dict[int, fsjax.FitResult]:
-    """Rankings that need no training; the network beside random columns gets a single epoch."""
-    return fsjax.fit_sizes(method, dataset, sizes, num_epochs=1, **fit_options(config, splits))
-
-
 def select(
     name: str,
     config: ml_collections.ConfigDict,
@@ -116,32 +82,33 @@ def select(
     splits: list[Split],
     sizes: tuple[int, ...],
 ) -> dict[int, fsjax.FitResult]:
-    """Selections of a method for every size.
-
-    Raises:
-      ConfigError: for a method that the comparison does not know.
-    """
-    of_gates = {
-        "binmask": lambda: binmask(**config.binmask, **config.network),
-        "stg": lambda: stg(**{**_stg_network(config), **config.stg}),
-    }
-    of_rankings = {
-        "fisher_score": fisher_score,
-        "random_selection": lambda: random_selection(min(sizes)),
-    }
-    if name in of_gates:
-        return by_gates(of_gates[name](), config, dataset, splits, sizes)
-    if name in of_rankings:
-        return by_ranking(of_rankings[name](), config, dataset, splits, sizes)
+    """Selections of a method, a key of :data:`TITLES`, for every size."""
+    options = fit_options(config, splits)
     if name == "lassonet":
-        return by_path(config, dataset, splits, sizes)
-    raise ConfigError(f"methods has {name!r}: {nearest(name, (*of_gates, *of_rankings, name))}")
-
-
-def _stg_network(config: ml_collections.ConfigDict) -> dict[str, Any]:
-    """The architecture of the classifier, with STG's own optimiser."""
-    shape = ("network", "hidden", "activation", "batch_norm")
-    return {name: config.network[name] for name in shape}
+        # One path, full batch, a tenth of the training rows for validation.
+        fields = dict(config.lassonet)
+        most_rows = fields.pop("max_rows") or dataset.num_samples
+        options["split"] = []
+        for seed, split in zip(config.seeds, splits, strict=True):
+            rows = np.random.default_rng(seed).permutation(split.train)[:most_rows]
+            valid, train = np.split(rows, [len(rows) // 10])
+            options["split"].append(Split(train, valid, split.test))
+        method = lassonet(min(sizes), **fields)
+        options |= {"shuffle": False, "batch_size": dataset.num_samples, "num_epochs": 50_000}
+    elif name in ("fisher_score", "random_selection"):
+        # Rankings need no training; the network beside random columns gets a single epoch.
+        method = fisher_score() if name == "fisher_score" else random_selection(min(sizes))
+        options["num_epochs"] = 1
+    else:
+        network = dict(config.network)
+        if name == "stg":
+            # The architecture of the classifier, with STG's own optimiser.
+            shape = ("network", "hidden", "activation", "batch_norm")
+            network = {field: network[field] for field in shape}
+        build = {"binmask": binmask, "stg": stg}[name]
+        method = build(**{**network, **config[name]})
+        options |= config.train
+    return fsjax.fit_sizes(method, dataset, sizes, **options)
 
 
 def rows_of(
@@ -149,35 +116,19 @@ def rows_of(
     config: ml_collections.ConfigDict,
     accuracy: Mapping[int, np.ndarray],
     results: Mapping[int, fsjax.FitResult],
-) -> list[dict[str, Any]]:
+) -> pd.DataFrame:
     """A row for every trial and size."""
-    label = config.data.name + (f" ({config.network.network})" if _is_image(config) else "")
-    rows = []
+    network = config.network.network
+    is_image = network != "mlp" or config.network.batch_norm
+    about = {"dataset": config.data.name + f" ({network})" * is_image, "method": name}
+    tables = []
     for size, values in accuracy.items():
         found = results[size].metrics if size in results else {}
-        for trial, (seed, value) in enumerate(zip(config.seeds, values, strict=True)):
-            row = {
-                "dataset": label,
-                "method": name,
-                "trial": seed,
-                "num_features": size,
-                "accuracy": value,
-            }
-            for metric in (
-                "strength",
-                "search_steps",
-                "exact_selection",
-                "mask_converged",
-                "undecided_percentage",
-                "undecided_open_percentage",
-            ):
-                row[metric] = found[metric][trial] if metric in found else np.nan
-            rows.append(row)
-    return rows
-
-
-def _is_image(config: ml_collections.ConfigDict) -> bool:
-    return config.network.network != "mlp" or config.network.batch_norm
+        own = {metric: found.get(metric, np.nan) for metric in METRICS}
+        columns = {"trial": config.seeds, "num_features": size, "accuracy": values, **own}
+        tables.append(pd.DataFrame(about | columns))
+    numbers = dict.fromkeys(("accuracy", *METRICS), np.float64)
+    return pd.concat(tables, ignore_index=True).astype(numbers)
 
 
 def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFrame:
@@ -199,10 +150,9 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
         make_split(dataset, config.data.split, seed=int(seed), valid_fraction=0.0)
         for seed in config.seeds
     ]
-    workdir.mkdir(parents=True, exist_ok=True)
-    report.write_config_json(settings(config), workdir / "config.json")
+    begin(config, workdir)
     path = workdir / "accuracy.csv"
-    table = pd.read_csv(path) if path.exists() else pd.DataFrame()
+    table = read_table(path)
     sizes = _sizes(config, dataset, splits, workdir)
 
     def retrained(columns: np.ndarray | None) -> np.ndarray:
@@ -219,9 +169,8 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
         else:
             results = select(name, config, dataset, splits, sizes)
             accuracy = {size: retrained(results[size].selected) for size in sizes}
-        new = pd.DataFrame(rows_of(name, config, accuracy, results))
-        table = pd.concat([table, new], ignore_index=True)
-        write_text(path, table.to_csv(index=False))
+        new = rows_of(name, config, accuracy, results)
+        table = add_rows(table, new, path)
         if progress:
             means = new.groupby("num_features")["accuracy"].mean().round(2).to_dict()
             print(f"{name}: retrained accuracy in percent by number of columns {means}")
@@ -242,8 +191,7 @@ def _sizes(
         return tuple(config.sizes)
     found = workdir / "sizes.json"
     if not found.exists():
-        sizes = paper_sizes(config, dataset, splits)
-        write_text(found, json.dumps(sizes) + "\n")
+        write_text(found, json.dumps(paper_sizes(config, dataset, splits)) + "\n")
     return tuple(json.loads(found.read_text()))
 
 

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import ml_collections
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
 import fsjax
 from fsjax import report
+from fsjax.atomic import write_text
 from fsjax.data import load
 from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError
@@ -62,7 +66,9 @@ def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
 
 def load_data(config: ml_collections.ConfigDict) -> Dataset:
     """The data set of ``config.data``."""
-    options = {} if config.data.impute is None else {"impute": config.data.impute}
+    options = dict(config.data.get("options", {}))
+    if config.data.get("impute") is not None:
+        options["impute"] = config.data.impute
     return load(config.data.name, config.data.dir, config.data.target, **options)
 
 
@@ -83,8 +89,7 @@ def check_workdir(config: ml_collections.ConfigDict, workdir: Path) -> bool:
         raise ConfigError(f"workdir {workdir} is a file; name a folder")
     found = workdir / "config.json"
     if not found.exists():
-        there = [name for name in WRITTEN if (workdir / name).exists()]
-        if there:
+        if there := [name for name in WRITTEN if (workdir / name).exists()]:
             raise ConfigError(
                 f"workdir {workdir} has files of another origin ({', '.join(there)}), which would "
                 "be replaced; choose another folder"
@@ -98,9 +103,7 @@ def check_workdir(config: ml_collections.ConfigDict, workdir: Path) -> bool:
         raise ConfigError(
             f"{found} is not a configuration of fsjax; choose another workdir"
         ) from None
-    here = settings(config)
-    differing = _differences(there, here)
-    if differing:
+    if differing := _differences(there, settings(config)):
         raise ConfigError(
             f"workdir {workdir} holds another run ({'; '.join(differing[:3])}); choose another "
             "folder, or remove it to start anew"
@@ -117,6 +120,50 @@ def _differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str 
         elif old != new:
             told.append(f"{prefix}{name} is {old!r} there and {new!r} here")
     return told
+
+
+def finished(
+    config: ml_collections.ConfigDict, workdir: Path, progress: bool
+) -> dict[str, Any] | None:
+    """``result.json`` of a folder that holds the finished run of this configuration.
+
+    Raises:
+      ConfigError: as :func:`check_workdir`.
+    """
+    if not check_workdir(config, workdir):
+        return None
+    if progress:
+        print(f"{workdir} holds this finished run; its results:")
+    return json.loads((workdir / "result.json").read_text())
+
+
+def begin(config: ml_collections.ConfigDict, workdir: Path) -> None:
+    """Writes ``config.json``, once everything was checked: a mistake leaves nothing behind."""
+    report.write_config_json(settings(config), workdir / "config.json")
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """The rows of a file that :func:`add_rows` wrote; none where there is no file."""
+    return pd.read_csv(path) if path.exists() else pd.DataFrame()
+
+
+def add_rows(table: pd.DataFrame, rows: Any, path: Path) -> pd.DataFrame:
+    """The table with further rows, which is written as well."""
+    new = pd.DataFrame(rows)
+    # Tables without rows have no types either.
+    table = pd.concat([part for part in (table, new) if len(part)] or [new], ignore_index=True)
+    write_text(path, table.to_csv(index=False))
+    return table
+
+
+def of_setting(table: pd.DataFrame, method: str, strength: float) -> pd.DataFrame:
+    """The rows of a method at one strength, which is NaN where the method has none."""
+    if table.empty:
+        return table
+    # What was read from a file may differ in the last bit.
+    there = table["strength"].to_numpy(np.float64)
+    same = np.isclose(there, strength, rtol=1e-9, atol=0.0, equal_nan=True)
+    return table[(table["method"] == method) & same]
 
 
 def run_experiment(
@@ -138,42 +185,35 @@ def run_experiment(
         where that is possible.
     """
     workdir = Path(workdir)
-    if check_workdir(config, workdir):
-        if progress:
-            print(f"{workdir} holds this finished run; its results:")
-        return json.loads((workdir / "result.json").read_text())
+    if (there := finished(config, workdir, progress)) is not None:
+        return there
     method = build_method(config)
     dataset = load_data(config)
-    protocols, further = config.evaluation.protocols, config.evaluation.num_features
+    data, judged = config.data, config.evaluation
     check_protocols(
-        protocols,
-        further,
+        judged.protocols,
+        judged.num_features,
         dataset.num_features,
         num_classes=dataset.num_classes,
-        noise_std=config.data.noise_std,
-        retrain=config.evaluation.retrain,
+        noise_std=data.noise_std,
+        retrain=judged.retrain,
         task=config.task,
         predicts=method.predict is not None,
     )
     started = time.perf_counter()
+    fields = ("split", "split_per_seed", "scaling", "valid_fraction", "noise_std")
     planned = fsjax.plan(
         method,
         dataset,
         seeds=config.seeds,
         task=config.task,
         num_features=config.num_features,
-        split=config.data.split,
-        split_per_seed=config.data.split_per_seed,
-        scaling=config.data.scaling,
-        valid_fraction=config.data.valid_fraction,
-        noise_std=config.data.noise_std,
         progress=progress,
         checkpoint_dir=workdir / "checkpoints",
+        **{name: data[name] for name in fields},
         **config.train,
     )
-    # Written only once everything was checked, so that a mistake leaves nothing behind.
-    workdir.mkdir(parents=True, exist_ok=True)
-    report.write_config_json(settings(config), workdir / "config.json")
+    begin(config, workdir)
     result = planned.fit()[0]
     constant = int(result.constant_columns.max())
     if constant and progress:
@@ -184,11 +224,11 @@ def run_experiment(
     metrics = evaluate(
         result,
         dataset,
-        protocols,
-        further,
-        noise_std=config.data.noise_std,
-        scaling=config.data.scaling,
-        retrain=config.evaluation.retrain,
+        judged.protocols,
+        judged.num_features,
+        noise_std=data.noise_std,
+        scaling=data.scaling,
+        retrain=judged.retrain,
     )
     result = dataclasses.replace(result, metrics=metrics)
     write_artifacts(result, dataset, workdir)
@@ -199,20 +239,19 @@ def run_experiment(
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
     """All but ``config.json`` and the checkpoints; ``result.json`` last, to mark the end."""
+
+    def save(figure: Figure, name: str) -> None:
+        report.save_figure(figure, workdir / f"{name}.png")
+
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
     if result.history:
-        report.save_figure(report.plot_curves(result), workdir / "curves.png")
+        save(report.plot_curves(result), "curves")
     if "train/lambda" in result.history and (result.history["train/lambda"][0] > 0).any():
-        report.save_figure(report.plot_path(result), workdir / "path.png")
-    background = None
-    if dataset.image_shape:
-        background = dataset.X[result.splits[0].train].mean(axis=0)
-    figure = report.plot_selection(
-        result, dataset.image_shape, dataset.image_order, dataset.feature_names, background
-    )
-    report.save_figure(figure, workdir / "selection.png")
+        save(report.plot_path(result), "path")
+    shape, names = dataset.image_shape, dataset.feature_names
+    mean = dataset.X[result.splits[0].train].mean(axis=0) if shape else None
+    save(report.plot_selection(result, shape, dataset.image_order, names, mean), "selection")
     if len(result.seeds) > 1:
-        figure = report.plot_stability(result, dataset.feature_names)
-        report.save_figure(figure, workdir / "stability.png")
+        save(report.plot_stability(result, names), "stability")
     report.write_result_json(result, workdir / "result.json")

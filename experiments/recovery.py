@@ -67,17 +67,16 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
     started = time.process_time()
     estimator = fit(name, mixed, seeds)
     seconds = (time.process_time() - started) / seeds
-    rows, good = len(mixed.X) * 3 // 4, len(mixed.informative)
+    rows, good, few = len(mixed.X) * 3 // 4, len(mixed.informative), len(plain.informative)
     accuracy = ""
     if hasattr(estimator, "score"):
         accuracy = f"{100 * estimator.score(mixed.X[rows:], mixed.y[rows:]):.1f}"
-    alone = found(fit(name, plain, seeds), plain, len(plain.informative))
     values = (
         type(estimator).__name__,
         f"{found(estimator, mixed, FEW):.1f}",
         f"{found(estimator, mixed, good):.1f} of {good}",
         accuracy,
-        f"{alone:.1f} of {len(plain.informative)}",
+        f"{found(fit(name, plain, seeds), plain, few):.1f} of {few}",
         f"{seconds:.0f}",
     )
     return dict(zip(COLUMNS, values, strict=True))
@@ -86,10 +85,11 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
 def read_table(path: Path) -> pd.DataFrame:
     """The rows of a table that an earlier call wrote; none if there is no file."""
     if not path.exists():
-        return pd.DataFrame(columns=list(COLUMNS))
-    lines = [line for line in path.read_text().splitlines() if line.startswith("|")][2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return pd.DataFrame(cells, columns=list(COLUMNS))
+        return pd.DataFrame(columns=COLUMNS)
+    cells = pd.read_csv(
+        path, sep=r"\s*\|\s*", engine="python", dtype=str, keep_default_na=False, skiprows=[1]
+    )
+    return cells.iloc[:, 1:-1]
 
 
 def as_markdown(table: pd.DataFrame) -> str:

@@ -10,7 +10,7 @@ on where it was stopped: strengths whose rows are in ``regularization.csv`` are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,13 +22,17 @@ import pandas as pd
 
 import fsjax
 from experiments import cli
-from experiments.figures.regularization import plot_regularization, regularization_table
-from experiments.launch import check_workdir, settings
+from experiments.figures.regularization import (
+    AUCS,
+    NORMS,
+    plot_regularization,
+    regularization_table,
+)
+from experiments.launch import add_rows, begin, check_workdir, load_data, of_setting, read_table
 from experiments.statistics.norms import mean_weight_norms
 from fsjax import report
 from fsjax.atomic import write_text
-from fsjax.data import load, make_split
-from fsjax.data.dataset import Dataset
+from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.methods import binmask, neural_network
 from fsjax.tasks import roc_auc
@@ -37,18 +41,7 @@ from fsjax.tasks import roc_auc
 LABELS: Final = {"binmask": "BinMask", "l1": "L1", "l2": "L2", "dropout": "Dropout"}
 LOGISTIC_REGRESSION: Final = "LR"
 
-COLUMNS: Final = (
-    "method",
-    "strength",
-    "trial",
-    "train_auc",
-    "valid_auc",
-    "test_auc",
-    "l0",
-    "l1",
-    "l2",
-    "best_epoch",
-)
+COLUMNS: Final = ("method", "strength", "trial", *AUCS, *NORMS, "best_epoch")
 
 
 class Setting(NamedTuple):
@@ -120,6 +113,10 @@ def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
     outputs = result.predict(dataset.X)
     # Not through probabilities, as those of a network that L2 has all but emptied round alike.
     margins = outputs[..., 1] - outputs[..., 0]
+
+    def auc(row: int, which: np.ndarray) -> float:
+        return float(roc_auc(jnp.asarray(margins[row, which]), jnp.asarray(dataset.y[which])))
+
     rows = []
     for row, (trial, split) in enumerate(zip(result.seeds, result.splits, strict=True)):
         epoch = int(result.best_epoch[row])
@@ -129,25 +126,14 @@ def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
                 "method": setting.label,
                 "strength": setting.strength,
                 "trial": trial,
-                "train_auc": auc(margins[row], dataset, split.train),
+                "train_auc": auc(row, split.train),
                 "valid_auc": float(result.history["valid/auc"][row, epoch - 1]),
-                "test_auc": auc(margins[row], dataset, split.test),
+                "test_auc": auc(row, split.test),
                 **mean_weight_norms(params),
                 "best_epoch": epoch,
             }
         )
     return rows
-
-
-def auc(margins: np.ndarray, dataset: Dataset, rows: np.ndarray) -> float:
-    """Area under the ROC curve, in [0, 1], on some rows of a data set.
-
-    Args:
-      margins: ``(N,)``, of all rows; larger for class 1.
-      dataset: N rows, two classes.
-      rows: the numbers of those that count.
-    """
-    return float(roc_auc(jnp.asarray(margins[rows]), jnp.asarray(dataset.y[rows])))
 
 
 def run(
@@ -167,14 +153,19 @@ def run(
     path = workdir / "regularization.csv"
     check_workdir(config, workdir)
     wanted = sweep(config)
-    dataset = load_two_classes(config)
+    dataset = load_data(config)
+    if dataset.num_classes != 2:
+        raise DataError(
+            f"{config.data.name} has {dataset.num_classes} classes; the area under the ROC curve "
+            "needs 2"
+        )
     splits = [
         make_split(dataset, config.data.split, seed=int(seed), fractions=config.data.fractions)
         for seed in config.seeds
     ]
     table = read_table(path)
     for setting in wanted:
-        if _is_there(setting, table):
+        if len(of_setting(table, setting.label, setting.strength)):
             continue
         planned = fsjax.plan(
             setting.method,
@@ -187,52 +178,18 @@ def run(
             progress=progress,
             **config.train,
         )
-        # Only once everything was checked, so that a mistake leaves nothing behind.
-        workdir.mkdir(parents=True, exist_ok=True)
-        report.write_config_json(settings(config), workdir / "config.json")
-        rows = rows_of(setting, planned)
-        table = pd.DataFrame([*table.to_dict("records"), *rows], columns=COLUMNS)
-        write_text(path, table.to_csv(index=False))
+        begin(config, workdir)
+        rows = pd.DataFrame(rows_of(setting, planned), columns=COLUMNS)
+        table = add_rows(table, rows, path)
         if progress:
-            print(_note(setting, rows))
+            means = rows[["valid_auc", "test_auc", "l0"]].mean()
+            print(
+                f"{setting.label} {setting.strength:g}: validation AUC {means['valid_auc']:.4f}, "
+                f"test AUC {means['test_auc']:.4f}, L0 {means['l0']:.3f}"
+            )
     write_text(workdir / "table.txt", regularization_table(table) + "\n")
     report.save_figure(plot_regularization(table), workdir / "regularization.png")
     return table
-
-
-def load_two_classes(config: ml_collections.ConfigDict) -> Dataset:
-    """The data set of ``config.data``.
-
-    Raises:
-      DataError: if it cannot be loaded, or has another number of classes than two.
-    """
-    data = config.data
-    dataset = load(data.name, data.dir, data.target, **data.options)
-    if dataset.num_classes != 2:
-        raise DataError(
-            f"{data.name} has {dataset.num_classes} classes; the area under the ROC curve needs 2"
-        )
-    return dataset
-
-
-def read_table(path: Path) -> pd.DataFrame:
-    """The rows of ``regularization.csv``; none where there is no file."""
-    if not path.exists():
-        return pd.DataFrame(columns=COLUMNS)
-    return pd.read_csv(path)
-
-
-def _is_there(setting: Setting, table: pd.DataFrame) -> bool:
-    own = table.loc[table["method"] == setting.label, "strength"].to_numpy(np.float64)
-    return bool(np.isclose(own, setting.strength, rtol=1e-9, atol=0.0, equal_nan=True).any())
-
-
-def _note(setting: Setting, rows: Sequence[Mapping[str, Any]]) -> str:
-    means = {name: np.mean([row[name] for row in rows]) for name in ("valid_auc", "test_auc", "l0")}
-    return (
-        f"{setting.label} {setting.strength:g}: validation AUC {means['valid_auc']:.4f}, test AUC "
-        f"{means['test_auc']:.4f}, L0 {means['l0']:.3f}"
-    )
 
 
 def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:

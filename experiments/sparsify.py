@@ -15,7 +15,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +26,8 @@ import pandas as pd
 import fsjax
 from experiments import cli
 from experiments.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
-from experiments.launch import check_workdir, load_data, settings
-from experiments.statistics.trials import mean_interval
+from experiments.launch import add_rows, begin, finished, load_data, of_setting, read_table
+from experiments.statistics.trials import interval_text, mean_interval
 from fsjax import report
 from fsjax.atomic import write_text
 from fsjax.engine.train import Trained
@@ -47,44 +47,20 @@ TITLES = {DENSE: "dense", BINMASK: "BinMask", PROBMASK: "ProbMask"}
 #: Points below the dense network that the layers of the second figure may be.
 SMALL_LOSS = 1.0
 
+ABOUT = ("network", "method", "strength", "trial")
+
 #: Columns of ``sparsity.csv``; accuracies are on the test rows, in percent.
-POINTS = (
-    "network",
-    "method",
-    "strength",
-    "trial",
-    "sparsity",
-    "accuracy",
-    "finetuned_accuracy",
-    "seconds_per_epoch",
-)
+POINTS = (*ABOUT, "sparsity", "accuracy", "finetuned_accuracy", "seconds_per_epoch")
 
 #: Columns of ``layers.csv``.
-LAYERS = ("network", "method", "strength", "trial", "layer", "sparsity", "size")
-
-
-class Setup(NamedTuple):
-    """What is trained: nothing yet.
-
-    Attributes:
-      config: see ``configs/sparsify.py``.
-      plans: ``dense``, ``binmask`` and, where it takes part, ``probmask``.
-    """
-
-    config: ml_collections.ConfigDict
-    plans: Mapping[str, fsjax.Plan]
-
-    @property
-    def network(self) -> str:
-        """What is trained, for tables and figures."""
-        return f"{self.config.network.network} on {self.config.data.name}"
+LAYERS = (*ABOUT, "layer", "sparsity", "size")
 
 
 class Setting(NamedTuple):
     """One training with all seeds.
 
     Attributes:
-      method: a name in ``Setup.plans``.
+      method: ``dense``, ``binmask`` or ``probmask``.
       strength: lambda of BinMask, or of the BinMask whose sparsity ProbMask gets; NaN for dense.
       hyper: values of float arguments, with which all settings of a method share one program.
     """
@@ -99,20 +75,19 @@ class Setting(NamedTuple):
         return self.method if math.isnan(self.strength) else f"{self.method}-{self.strength:g}"
 
 
-class Tables(NamedTuple):
-    """Rows of the finished settings: ``sparsity.csv`` and ``layers.csv``."""
-
-    points: pd.DataFrame
-    layers: pd.DataFrame
-
-
-def set_up(config: ml_collections.ConfigDict, workdir: Path, progress: bool = False) -> Setup:
-    """Loads and checks everything; trains nothing, and leaves nothing in the folder.
+def set_up(
+    config: ml_collections.ConfigDict, workdir: Path, progress: bool = False
+) -> dict[str, fsjax.Plan]:
+    """A plan by method; loads and checks everything, trains nothing and leaves nothing behind.
 
     Raises:
       ConfigError, DataError: for settings and data that do not fit.
     """
-    _check_strengths(config.strengths)
+    strengths = tuple(config.strengths)
+    if not strengths or len(set(strengths)) < len(strengths):
+        raise ConfigError(f"strengths={strengths}; give different ones, at least one")
+    if not all(0 <= strength < math.inf for strength in strengths):
+        raise ConfigError(f"strengths={strengths}; choose values from 0")
     network = dict(config.network)
     methods = {
         DENSE: neural_network(**network),
@@ -122,7 +97,7 @@ def set_up(config: ml_collections.ConfigDict, workdir: Path, progress: bool = Fa
     if config.probmask:
         methods[PROBMASK] = probmask(**config.probmask_options, **network)
     dataset = load_data(config)
-    plans = {
+    return {
         name: fsjax.plan(
             method,
             dataset,
@@ -139,24 +114,6 @@ def set_up(config: ml_collections.ConfigDict, workdir: Path, progress: bool = Fa
         )
         for name, method in methods.items()
     }
-    return Setup(config, plans)
-
-
-def _check_strengths(strengths: Sequence[float]) -> None:
-    if not strengths or len(set(strengths)) < len(strengths):
-        raise ConfigError(f"strengths={tuple(strengths)}; give different ones, at least one")
-    if not all(0 <= strength < math.inf for strength in strengths):
-        raise ConfigError(f"strengths={tuple(strengths)}; choose values from 0")
-
-
-def train_setting(setup: Setup, setting: Setting) -> Trained:
-    """Trains all seeds of a setting, from its newest checkpoint if there is one.
-
-    Raises:
-      NonFiniteLossError: if the training loss leaves the finite numbers.
-    """
-    hyper = {name: [value] * len(setup.config.seeds) for name, value in setting.hyper.items()}
-    return setup.plans[setting.method].train(hyper=hyper, folder=setting.name)
 
 
 def layers_of(method: str, params: Any, row: int) -> list[tuple[str, float, int]]:
@@ -188,76 +145,61 @@ def _numbers_last(path: str) -> list[tuple[str, int]]:
     return [(name, int(number) if number.isdigit() else 0) for name, _, number in parts]
 
 
-def rows_of(setup: Setup, setting: Setting, trained: Trained) -> Tables:
-    """The rows of a trained setting, one for each seed and for each of its layers."""
-    config, history = setup.config, trained.history
+def rows_of(
+    config: ml_collections.ConfigDict, setting: Setting, trained: Trained
+) -> dict[str, pd.DataFrame]:
+    """A trained setting in ``layers.csv`` and ``sparsity.csv``: a row for each layer, and seed."""
     finetune_epochs = config.network.finetune_epochs
     before = config.train.num_epochs - finetune_epochs - 1
     # A training that only read its checkpoint tells no time.
-    epochs = trained.cost["trained_epochs"] or math.nan
+    seconds = trained.cost["train_seconds"] / (trained.cost["trained_epochs"] or math.nan)
     points, layers = [], []
     for row, seed in enumerate(config.seeds):
-        about = {
-            "network": setup.network,
-            "method": setting.method,
-            "strength": setting.strength,
-            "trial": seed,
-        }
+        about = (network_of(config), setting.method, setting.strength, seed)
         found = layers_of(setting.method, trained.states.params, row)
+        layers += [(*about, *layer) for layer in found]
         closed = sum(share * size for _, share, size in found)
-        accuracy = history["test/accuracy"][row].astype(float)
-        points.append(
-            about
-            | {
-                "sparsity": closed / max(sum(size for *_, size in found), 1),
-                "accuracy": accuracy[before],
-                "finetuned_accuracy": accuracy[-1] if finetune_epochs else math.nan,
-                "seconds_per_epoch": trained.cost["train_seconds"] / epochs,
-            }
-        )
-        layers += [
-            about | {"layer": name, "sparsity": share, "size": size} for name, share, size in found
-        ]
-    return Tables(pd.DataFrame(points, columns=POINTS), pd.DataFrame(layers, columns=LAYERS))
+        sparsity = closed / max(sum(size for *_, size in found), 1)
+        accuracy = trained.history["test/accuracy"][row].astype(float)
+        last = accuracy[-1] if finetune_epochs else math.nan
+        points.append((*about, sparsity, accuracy[before], last, seconds))
+    tables = {"layers": pd.DataFrame(layers, columns=LAYERS)}
+    return tables | {"sparsity": pd.DataFrame(points, columns=POINTS)}
 
 
-def read_tables(workdir: Path) -> Tables:
-    """The finished settings of a folder; empty tables where there are none."""
-    paths = workdir / "sparsity.csv", workdir / "layers.csv"
-    if not paths[0].exists():
-        return Tables(pd.DataFrame(columns=POINTS), pd.DataFrame(columns=LAYERS))
-    points, layers = map(pd.read_csv, paths)
+def network_of(config: ml_collections.ConfigDict) -> str:
+    """What is trained, for tables and figures."""
+    return f"{config.network.network} on {config.data.name}"
+
+
+def read_tables(workdir: Path) -> dict[str, pd.DataFrame]:
+    """The rows of the finished settings of a folder, as :func:`rows_of` has them."""
+    layers, points = (read_table(workdir / f"{name}.csv") for name in ("layers", "sparsity"))
     # The layers are written first: those of a setting that is not in the other file are dropped.
-    finished = points[["method", "strength"]].drop_duplicates()
-    return Tables(points, layers.merge(finished)[list(LAYERS)])
+    if len(points):
+        layers = layers.merge(points[["method", "strength"]].drop_duplicates())
+    return {"layers": layers if len(points) else layers[:0], "sparsity": points}
 
 
-def write_tables(tables: Tables, workdir: Path) -> None:
-    """Writes both files; the second marks the settings as finished."""
-    write_text(workdir / "layers.csv", tables.layers.to_csv(index=False))
-    write_text(workdir / "sparsity.csv", tables.points.to_csv(index=False))
-
-
-def of_setting(rows: pd.DataFrame, method: str, strength: float) -> pd.DataFrame:
-    """The rows of one setting; the strength of dense ones is NaN."""
-    # What was read from a file may differ in the last bit.
-    same = np.isclose(rows["strength"].astype(float), strength, atol=0.0, equal_nan=True)
-    return rows[(rows["method"] == method) & same]
-
-
-def matched(setup: Setup, points: pd.DataFrame) -> list[Setting]:
-    """ProbMask at the mean sparsity of each strength of BinMask.
+def settings_of(
+    config: ml_collections.ConfigDict, tables: Mapping[str, pd.DataFrame]
+) -> Iterator[Setting]:
+    """What is trained, in this order; ProbMask has the mean sparsity of each strength of BinMask.
 
     Left out are strengths that closed all masks or none, where ProbMask has nothing to learn.
+
+    Args:
+      config: see ``configs/sparsify.py``.
+      tables: with the rows of BinMask, by the time that ProbMask is asked for.
     """
-    if PROBMASK not in setup.plans:
-        return []
-    found = []
-    for strength in setup.config.strengths:
-        density = 1.0 - float(of_setting(points, BINMASK, strength)["sparsity"].mean())
+    yield Setting(DENSE)
+    for strength in config.strengths:
+        yield Setting(BINMASK, strength, {"strength": strength})
+    for strength in config.strengths if config.probmask else ():
+        sparsity = of_setting(tables["sparsity"], BINMASK, strength)["sparsity"]
+        density = 1.0 - float(sparsity.mean())
         if 0.0 < density < 1.0:
-            found.append(Setting(PROBMASK, strength, {"density": density}))
-    return found
+            yield Setting(PROBMASK, strength, {"density": density})
 
 
 def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True) -> dict[str, Any]:
@@ -267,45 +209,29 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
       ConfigError, DataError: for settings and data that do not fit, before anything is trained.
       NonFiniteLossError: if a training loss leaves the finite numbers.
     """
-    if check_workdir(config, workdir):
-        if progress:
-            print(f"{workdir} holds this finished run; its results:")
-        return json.loads((workdir / "result.json").read_text())
-    setup = set_up(config, workdir, progress)
-    workdir.mkdir(parents=True, exist_ok=True)
-    report.write_config_json(settings(config), workdir / "config.json")
+    if (there := finished(config, workdir, progress)) is not None:
+        return there
+    plans = set_up(config, workdir, progress)
+    begin(config, workdir)
     tables = read_tables(workdir)
-
-    def train_all(wanted: Sequence[Setting], tables: Tables) -> Tables:
-        for setting in wanted:
-            if len(of_setting(tables.points, setting.method, setting.strength)):
-                continue
-            if progress:
-                print(f"{setup.network}: {setting.name} {dict(setting.hyper) or ''}")
-            trained = train_setting(setup, setting)
-            new = rows_of(setup, setting, trained)
-            pairs = zip(tables, new, strict=True)
-            tables = Tables(*(_joined(old, added) for old, added in pairs))
-            write_tables(tables, workdir)
-            shutil.rmtree(workdir / "checkpoints" / setting.name, ignore_errors=True)
-        return tables
-
-    sparse = [Setting(BINMASK, strength, {"strength": strength}) for strength in config.strengths]
-    tables = train_all([Setting(DENSE), *sparse], tables)
-    tables = train_all(matched(setup, tables.points), tables)
-    result = summarize(setup, tables.points)
+    for setting in settings_of(config, tables):
+        if len(of_setting(tables["sparsity"], setting.method, setting.strength)):
+            continue
+        if progress:
+            print(f"{network_of(config)}: {setting.name} {dict(setting.hyper) or ''}")
+        hyper = {name: [value] * len(config.seeds) for name, value in setting.hyper.items()}
+        trained = plans[setting.method].train(hyper=hyper, folder=setting.name)
+        for name, rows in rows_of(config, setting, trained).items():
+            tables[name] = add_rows(tables[name], rows, workdir / f"{name}.csv")
+        shutil.rmtree(workdir / "checkpoints" / setting.name, ignore_errors=True)
+    result = summarize(config, tables["sparsity"])
     draw(tables, result["settings"], workdir)
     write_text(workdir / "result.json", json.dumps(plain(result), indent=2) + "\n")
     shutil.rmtree(workdir / "checkpoints", ignore_errors=True)
     return json.loads((workdir / "result.json").read_text())
 
 
-def _joined(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    # Tables without rows have no types either.
-    return pd.concat([part for part in (old, new) if len(part)] or [new], ignore_index=True)
-
-
-def summarize(setup: Setup, points: pd.DataFrame) -> dict[str, Any]:
+def summarize(config: ml_collections.ConfigDict, points: pd.DataFrame) -> dict[str, Any]:
     """Means over the trials with half the width of their 95 % confidence intervals.
 
     Returns:
@@ -315,34 +241,33 @@ def summarize(setup: Setup, points: pd.DataFrame) -> dict[str, Any]:
       ``finetuned_accuracy`` in percent, and ``loss``, the points below the dense network of the
       same trial, after fine-tuning where there is any.
     """
-    last = "finetuned_accuracy" if setup.config.network.finetune_epochs else "accuracy"
+    last = "finetuned_accuracy" if config.network.finetune_epochs else "accuracy"
     dense = of_setting(points, DENSE, math.nan).set_index("trial")[last]
     found = []
-    for (method, strength), rows in points.groupby(
-        ["method", "strength"], sort=False, dropna=False
-    ):
-        pairs = {
-            name: mean_interval(rows[name])
-            for name in ("sparsity", "accuracy", "finetuned_accuracy")
-        }
+    groups = points.groupby(["method", "strength"], sort=False, dropna=False)
+    for (method, strength), rows in groups:
+        accuracies = ("sparsity", "accuracy", "finetuned_accuracy")
+        pairs = {name: mean_interval(rows[name]) for name in accuracies}
         pairs["loss"] = mean_interval(dense - rows.set_index("trial")[last])
         seconds = float(rows["seconds_per_epoch"].iloc[0])
         about = {"method": method, "strength": float(strength), "seconds_per_epoch": seconds}
         found.append(about | pairs)
     return {
-        "network": setup.config.network.network,
-        "dataset": setup.config.data.name,
-        "seeds": setup.config.seeds,
+        "network": config.network.network,
+        "dataset": config.data.name,
+        "seeds": config.seeds,
         "settings": found,
     }
 
 
-def draw(tables: Tables, found: Sequence[Mapping[str, Any]], workdir: Path) -> None:
+def draw(
+    tables: Mapping[str, pd.DataFrame], found: Sequence[Mapping[str, Any]], workdir: Path
+) -> None:
     """Both figures; the second is about the setting of :func:`shown_strength`."""
-    points = tables.points.assign(method=tables.points["method"].map(TITLES))
+    points = tables["sparsity"].assign(method=tables["sparsity"]["method"].map(TITLES))
     report.save_figure(plot_accuracy_sparsity(points), workdir / "accuracy_sparsity.png")
     strength = shown_strength(found)
-    shown = [of_setting(tables.layers, method, strength) for method in (BINMASK, PROBMASK)]
+    shown = [of_setting(tables["layers"], method, strength) for method in (BINMASK, PROBMASK)]
     layers = pd.concat([rows for rows in shown if len(rows)])
     titles = layers["method"].map({**TITLES, BINMASK: f"BinMask, {strength:g}"})
     figure = plot_layer_sparsity(layers.assign(method=titles))
@@ -368,24 +293,16 @@ def table_text(result: Mapping[str, Any]) -> str:
         {
             "method": setting["method"],
             "lambda": "" if setting["strength"] is None else f"{setting['strength']:g}",
-            "sparsity (%)": _pair(setting["sparsity"], 3, scale=100.0),
-            "accuracy (%)": _pair(setting["accuracy"]),
-            "fine-tuned (%)": _pair(setting["finetuned_accuracy"]),
-            "points lost": "" if setting["method"] == DENSE else _pair(setting["loss"]),
+            "sparsity (%)": interval_text(*setting["sparsity"], 3, scale=100.0),
+            "accuracy (%)": interval_text(*setting["accuracy"]),
+            "fine-tuned (%)": interval_text(*setting["finetuned_accuracy"]),
+            "points lost": "" if setting["method"] == DENSE else interval_text(*setting["loss"]),
         }
         for setting in result["settings"]
     ]
     about = f"{result['network']} on {result['dataset']}, {len(result['seeds'])} trials"
     note = "mean +- 95 % confidence interval; points lost against the dense network of the trial"
     return f"{about}: {note}\n{pd.DataFrame(lines).to_string(index=False)}"
-
-
-def _pair(pair: Sequence[float | None], digits: int = 2, scale: float = 1.0) -> str:
-    mean, half = pair
-    if mean is None:
-        return "-"
-    text = f"{round(scale * mean, digits) + 0.0:.{digits}f}"  # no -0.00
-    return text if half is None else f"{text} +- {scale * half:.{digits}f}"
 
 
 def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:

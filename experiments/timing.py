@@ -12,6 +12,9 @@ import numpy as np
 
 import fsjax
 
+#: A measurement, and the number of CPU devices that it needs (0: one).
+Case = tuple[Callable[[], dict[str, Any]], int]
+
 #: Measurements of which the median is reported.
 REPEATS = 3
 
@@ -22,17 +25,18 @@ def cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def peak_gib() -> float:
-    """Largest resident memory of this process so far, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+def measured(run: Callable[[], Any]) -> tuple[dict[str, float], Any]:
+    """CPU and wall seconds of ``run``, and its result, which is waited for."""
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    found = jax.block_until_ready(run())
+    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+    return {"cpu_seconds": cpu, "wall_seconds": wall}, found
 
 
 def timed(run: Callable[[], Any], units: int) -> dict[str, float]:
     """Wall and CPU milliseconds of ``run`` per unit of work; its result is waited for."""
-    cpu, wall = cpu_seconds(), time.perf_counter()
-    jax.block_until_ready(run())
-    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
-    return {"wall_ms": 1e3 * wall / units, "cpu_ms": 1e3 * cpu / units}
+    seconds, _ = measured(run)
+    return {f"{name}_ms": 1e3 * seconds[f"{name}_seconds"] / units for name in ("wall", "cpu")}
 
 
 def median(found: list[dict[str, float]]) -> dict[str, float]:
@@ -48,16 +52,17 @@ def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
       units: of work in all epochs of all seeds, such as steps.
 
     Returns:
-      ``axis``, ``wall_ms`` and ``cpu_ms`` per unit, ``compile_seconds`` and ``peak_gib``.
+      ``axis``, ``wall_ms`` and ``cpu_ms`` per unit, ``compile_seconds`` and ``peak_gib``, the
+      largest resident memory of this process so far.
     """
     idle = [True] * len(planned.seeds)
     compile_seconds = planned.train(idle=idle).cost["compile_seconds"]
     planned.train()
     whole = median([timed(planned.train, units) for _ in range(REPEATS)])
     around = median([timed(lambda: planned.train(idle=idle), units) for _ in range(REPEATS)])
-    found = {name: whole[name] - around[name] for name in whole}
-    about = {"compile_seconds": compile_seconds, "peak_gib": peak_gib()}
-    return {"axis": planned.axis, **found, **about}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = {"axis": planned.axis} | {name: whole[name] - around[name] for name in whole}
+    return found | {"compile_seconds": compile_seconds, "peak_gib": peak / 2**20}
 
 
 def looped(step: Callable[[Any, jax.Array], Any], start: Any, times: int = 20) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
 
 from experiments.figures.marks import (
     Look,
@@ -19,10 +18,11 @@ from experiments.figures.marks import (
     draw_legend_below,
     draw_line,
     looks,
+    panels,
     scientific,
     shifts,
 )
-from experiments.statistics.trials import Means, means_by, to_table
+from experiments.statistics.trials import means_by, to_table
 from fsjax.report import style
 
 #: The method whose rows are a band: it selects nothing.
@@ -30,9 +30,6 @@ ALL_FEATURES: Final = "all features"
 
 #: The method whose strengths stand on the top axis; letter case does not matter.
 STRENGTH_OF: Final = "binmask"
-
-NAMES: Final = ("dataset", "method", "trial")
-NUMBERS: Final = ("num_features", "accuracy")
 
 #: Smallest distance of two ticks, as a share of the axis.
 TICK_SHARE: Final = 0.13
@@ -66,35 +63,25 @@ def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
     Raises:
       DataError: if there are no rows, or a column is missing.
     """
-    rows = to_table(table, NAMES, NUMBERS, ("strength",))
-    datasets = list(dict.fromkeys(rows["dataset"]))
+    rows = to_table(
+        table, ("dataset", "method", "trial"), ("num_features", "accuracy"), ("strength",)
+    )
+    datasets = rows["dataset"].unique()
     styles = looks(name for name in rows["method"] if name != ALL_FEATURES)
     across = min(len(datasets), 2 if len(datasets) <= 4 else 3)
-    down = math.ceil(len(datasets) / across)
-    columns = 4 if across == 1 else 2
-    legend = LEGEND_LINE * math.ceil((len(styles) + 1) / columns)
-    figure = style.new_figure(down * ((ALONE_HEIGHT if across == 1 else PANEL_HEIGHT) + legend))
+    columns, height = (4, ALONE_HEIGHT) if across == 1 else (2, PANEL_HEIGHT)
+    height += LEGEND_LINE * math.ceil((len(styles) + 1) / columns)
+    figure = style.new_figure(math.ceil(len(datasets) / across) * height)
     figure.get_layout_engine().set(h_pad=0.12)  # a legend belongs to the panel above it
-    for number, dataset in enumerate(datasets, start=1):
-        axes = figure.add_subplot(down, across, number)
+    for dataset, axes, outer in panels(figure, datasets, across):
         _draw_panel(axes, rows[rows["dataset"] == dataset], styles)
-        first = number % across == 1 or across == 1
-        style.finish(axes, dataset, "selected features", "test accuracy (%)" if first else "")
+        style.finish(axes, dataset, "selected features", "test accuracy (%)" if outer else "")
         draw_legend_below(axes, columns)
     return figure
 
 
-def mean_accuracy(points: Means) -> float:
-    """Mean over all numbers of features of the mean over trials, NaN where there is none."""
-    finite = points.means[np.isfinite(points.means)]
-    return float(finite.mean()) if finite.size else float("nan")
-
-
 def strength_labels(rows: pd.DataFrame) -> dict[float, str]:
-    """Mean and, where there are several trials, population standard deviation of the strength.
-
-    Args:
-      rows: of one data set.
+    """Mean strength and, of several trials, its population standard deviation, of one data set.
 
     Returns:
       Text by number of features; empty where no row of BinMask has a strength.
@@ -119,7 +106,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
     }
     lines = {name: points for name, points in every.items() if np.isfinite(points.means).any()}
     for (name, points), shift in zip(lines.items(), shifts(len(lines)), strict=True):
-        label = f"{style.shorten(name, 20)} ({mean_accuracy(points):.1f})"
+        label = f"{style.shorten(name, 20)} ({pd.Series(points.means).mean():.1f})"
         moved = points._replace(places=points.places + shift * span)
         draw_line(axes, moved, styles[name], style.literal(label))
     everything = rows.loc[rows["method"] == ALL_FEATURES, "accuracy"]
@@ -152,8 +139,6 @@ def _draw_strengths(axes: Axes, labels: Mapping[float, str], ticks: Sequence[flo
     if not shown:
         return
     top = axes.secondary_xaxis("top")
-    top.xaxis.set_major_locator(FixedLocator(shown))
-    top.xaxis.set_minor_locator(NullLocator())
     top.set_xticks(shown, [labels[tick] for tick in shown])
     top.tick_params(labelsize=6, length=2, pad=2)
     top.set_xlabel("BinMask λ", fontsize=7)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from itertools import cycle
 from typing import Final, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.transforms import offset_copy
 
 from experiments.statistics.trials import Means, mean_interval
@@ -37,37 +40,34 @@ class Look(NamedTuple):
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """A colour and a shape for each method, in the order of their first appearance."""
-    names = list(dict.fromkeys(methods))
-    return {
-        name: Look(COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)])
-        for number, name in enumerate(names)
-    }
+    pairs = zip(cycle(COLORS), cycle(MARKERS), strict=False)
+    return {name: Look(*pair) for name, pair in zip(dict.fromkeys(methods), pairs, strict=False)}
+
+
+def panels(
+    figure: Figure, names: Iterable[str], across: int, sharey: bool = False
+) -> Iterator[tuple[str, Axes, bool]]:
+    """A panel for each name, so many in a row, and whether it is the first of its row."""
+    names = list(names)
+    down = math.ceil(len(names) / across)
+    for number, name in enumerate(names):
+        first = figure.axes[0] if number and sharey else None
+        axes = figure.add_subplot(down, across, number + 1, sharey=first)
+        yield name, axes, number % across == 0
 
 
 def shifts(number: int) -> np.ndarray:
     """How far each of so many lines is moved sideways, because their bars would hide each other.
 
-    Args:
-      number: of lines, n.
-
     Returns:
-      ``(n,)``, increasing, around 0, as shares of the axis.
+      ``(number,)``, increasing, around 0, as shares of the axis.
     """
-    total = min(SHIFT * (number - 1), MAX_SHIFT)
-    return np.linspace(-total / 2, total / 2, number) if number > 1 else np.zeros(number)
+    end = max(min(SHIFT * (number - 1), MAX_SHIFT), 0.0) / 2
+    return np.linspace(-end, end, number)
 
 
-def draw_line(
-    axes: Axes,
-    points: Means,
-    look: Look,
-    label: str = "",
-    linestyle: str = "-",
-) -> None:
-    """A line through the means, with a bar for each interval; no bar where it is NaN.
-
-    Broken lines have hollow marks.
-    """
+def draw_line(axes: Axes, points: Means, look: Look, label: str = "", linestyle: str = "-") -> None:
+    """A line through the means, broken ones with hollow marks; bars for finite intervals."""
     axes.errorbar(
         points.places,
         points.means,
@@ -113,15 +113,12 @@ def draw_legend_below(axes: Axes, columns: int = 2) -> None:
 
 
 def apart(values: Iterable[float], span: float, least: float) -> list[float]:
-    """The values that keep a distance, earlier ones first.
+    """The values, of which earlier ones go first, that keep a distance, in increasing order.
 
     Args:
       values: places on an axis, the most important first.
       span: length of the axis.
       least: smallest distance between two that are kept, as a share of the span.
-
-    Returns:
-      Those kept, in increasing order.
     """
     kept: list[float] = []
     for value in values:
@@ -141,8 +138,5 @@ def short_number(value: float, digits: int = 2) -> str:
 
 def scientific(value: float, digits: int = 2) -> str:
     """``8.2e-4``, ``1e-3``, ``0``."""
-    if value == 0:
-        return "0"
-    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa}e{int(exponent)}"
+    text = np.format_float_scientific(value, digits - 1, unique=False, trim="-", exp_digits=1)
+    return text.replace(".e", "e").replace("e+", "e") if value else "0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from experiments.figures.marks import Look, draw_band, draw_line, looks, short_number
-from experiments.statistics.trials import mean_interval, means_by, to_table
+from experiments.figures.marks import Look, draw_band, draw_line, looks, panels, short_number
+from experiments.statistics.trials import interval_text, mean_interval, means_by, to_table
 from fsjax.report import style
 from fsjax.report.tables import aligned
 
@@ -38,22 +38,6 @@ PANEL_HEIGHT: Final = 2.7
 MAX_LABELS: Final = 12
 
 
-class Setting(NamedTuple):
-    """One method at one strength.
-
-    Attributes:
-      method: its name.
-      strength: NaN where it has none.
-      rows: one for each trial.
-      test_auc: mean over the trials.
-    """
-
-    method: str
-    strength: float
-    rows: pd.DataFrame
-    test_auc: float
-
-
 def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> str:
     """AUCs and mean weight norms of every method at every strength.
 
@@ -73,17 +57,15 @@ def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> s
     """
     found = settings(to_table(table, ("method", "trial"), ("strength", *AUCS, *NORMS)))
     marks = marks_of(found)
-    lines = [
-        (
-            setting.method,
-            short_number(setting.strength),
-            *(_auc_text(setting.rows[name]) for name in AUCS[:2]),
-            f"{_auc_text(setting.rows['test_auc'])} {mark}",
-            *(_norm_text(setting.rows[name]) for name in NORMS),
+    lines = [(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:])]
+    for rows, mark in zip(found, marks, strict=True):
+        aucs = [interval_text(*mean_interval(rows[name]), digits=3) for name in AUCS]
+        norms = [interval_text(mean_interval(rows[name])[0], None, digits=3) for name in NORMS]
+        strength = short_number(rows["strength"].iloc[0])
+        lines.append(
+            (str(rows["method"].iloc[0]), strength, *aucs[:2], f"{aucs[2]} {mark}", *norms)
         )
-        for setting, mark in zip(found, marks, strict=True)
-    ]
-    text = aligned([(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:]), *lines])
+    text = aligned(lines)
     notes = []
     if "+-" in text:
         notes.append("+- 95 % confidence interval of the mean over trials")
@@ -116,49 +98,42 @@ def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
     across = min(len(styles), 2 if most > FEW else ACROSS)
     down = math.ceil(len(styles) / across)
     figure = style.new_figure(down * PANEL_HEIGHT + 0.3 * bool(baseline.any()))
-    first = None
-    for number, (name, look) in enumerate(styles.items(), start=1):
-        axes = figure.add_subplot(down, across, number, sharey=first)
-        first = first or axes
+    for name, axes, outer in panels(figure, styles, across, sharey=True):
         draw_band(axes, rows.loc[baseline, "test_auc"], "logistic regression")
-        _draw_panel(axes, rows[~baseline & (rows["method"] == name)], look)
-        outer = number % across == 1 or across == 1
+        _draw_panel(axes, rows[~baseline & (rows["method"] == name)], styles[name])
         style.finish(axes, name, "strength", "test AUC" if outer else "")
         axes.tick_params(labelleft=outer)
-    _cap_auc(first)
+    first = figure.axes[0]
+    # Intervals of few trials run past 1.
+    first.set_ylim(top=min(first.get_ylim()[1], 1.0))
     if baseline.any():
-        handles, labels = first.get_legend_handles_labels()
-        figure.legend(
-            handles[:1], labels[:1], loc="outside lower center", fontsize=8, frameon=False
-        )
+        band = [part[:1] for part in first.get_legend_handles_labels()]
+        figure.legend(*band, loc="outside lower center", fontsize=8, frameon=False)
     return figure
 
 
-def settings(rows: pd.DataFrame) -> list[Setting]:
-    """Every method at every strength: methods in the order of the rows, best strength first."""
+def settings(rows: pd.DataFrame) -> list[pd.DataFrame]:
+    """The rows of every method at every strength: methods in the order of the rows, best first."""
     found = []
-    for method in dict.fromkeys(rows["method"]):
-        groups = rows[rows["method"] == method].groupby("strength", dropna=False)
-        own = [
-            Setting(str(method), float(strength), group, mean_interval(group["test_auc"])[0])
-            for strength, group in groups
-        ]
-        found += sorted(own, key=lambda one: -np.nan_to_num(one.test_auc, nan=-np.inf))
+    for _, own in rows.groupby("method", sort=False):
+        groups = [group for _, group in own.groupby("strength", dropna=False)]
+        found += sorted(groups, key=_mean_auc, reverse=True)
     return found
 
 
-def marks_of(found: Sequence[Setting]) -> list[str]:
+def _mean_auc(rows: pd.DataFrame) -> float:
+    """The mean test AUC of a setting; less than any other where there is none."""
+    return float(np.nan_to_num(mean_interval(rows["test_auc"])[0], nan=-np.inf))
+
+
+def marks_of(found: Sequence[pd.DataFrame]) -> list[str]:
     """:data:`BEST`, :data:`AS_GOOD` or :data:`WORSE` for each setting, by test AUC."""
-    means = np.array([setting.test_auc for setting in found])
-    if not np.isfinite(means).any():
+    best = max(found, key=_mean_auc)
+    if not np.isfinite(_mean_auc(best)):
         return [WORSE] * len(found)
-    best = int(np.nanargmax(means))
-    marks = [
-        AS_GOOD if better_pvalue(found[best].rows, other.rows) > NOT_WORSE else WORSE
-        for other in found
-    ]
-    marks[best] = BEST
-    return marks
+    good = {True: AS_GOOD, False: WORSE}
+    marks = [good[better_pvalue(best, other) > NOT_WORSE] for other in found]
+    return [BEST if other is best else mark for other, mark in zip(found, marks, strict=True)]
 
 
 def better_pvalue(best: pd.DataFrame, other: pd.DataFrame) -> float:
@@ -202,21 +177,3 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
     step = max(math.ceil(len(places) / MAX_LABELS), 1)
     axes.set_xticks(places[::step], [short_number(value) for value in points.places[::step]])
     axes.set_xlim(-0.5, max(len(places), 1) - 0.5)
-
-
-def _cap_auc(axes: Axes) -> None:
-    """Ends a vertical axis of AUCs at 1 at the latest: intervals of few trials run past it."""
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, min(high, 1.0))
-
-
-def _auc_text(values: pd.Series) -> str:
-    mean, half = mean_interval(values)
-    if not np.isfinite(mean):
-        return "-"
-    return f"{mean:.3f}" + (f" +- {half:.3f}" if np.isfinite(half) else "")
-
-
-def _norm_text(values: pd.Series) -> str:
-    mean, _ = mean_interval(values)
-    return f"{mean:.3f}" if np.isfinite(mean) else "-"

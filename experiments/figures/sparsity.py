@@ -12,18 +12,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, NullLocator
 
-from experiments.figures.marks import BAND_COLOR, Look, apart, draw_band, draw_line, looks, shifts
+from experiments.figures.marks import (
+    BAND_COLOR,
+    Look,
+    apart,
+    draw_band,
+    draw_line,
+    looks,
+    panels,
+    shifts,
+)
 from experiments.statistics.trials import Means, mean_interval, to_table
 from fsjax.errors import DataError
 from fsjax.report import style
 
 #: The method whose rows are a band: it prunes nothing. Letter case does not matter.
 DENSE: Final = "dense"
-
-NAMES: Final = ("network", "method", "trial")
-NUMBERS: Final = ("sparsity", "accuracy", "finetuned_accuracy")
 
 #: Line of the accuracy before and after fine-tuning.
 STATES: Final = {
@@ -66,27 +71,20 @@ def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) ->
       DataError: if there are no rows, a column is missing, or the trials of a method without
         ``strength`` have different numbers of rows.
     """
-    rows = to_table(table, NAMES, NUMBERS, ("strength",))
+    rows = to_table(table, ("network", "method", "trial"), ("sparsity", *STATES), ("strength",))
     dense = rows["method"].astype(str).str.lower() == DENSE
-    networks = list(dict.fromkeys(rows["network"]))
+    networks = rows["network"].unique()
     styles = looks(rows.loc[~dense, "method"])
     across = min(len(networks), 2)
-    down = math.ceil(len(networks) / across)
-    figure = style.new_figure(down * PANEL_HEIGHT + 0.5)
-    for number, network in enumerate(networks, start=1):
-        axes = figure.add_subplot(down, across, number)
+    figure = style.new_figure(math.ceil(len(networks) / across) * PANEL_HEIGHT + 0.5)
+    for network, axes, outer in panels(figure, networks, across):
         here = rows["network"] == network
         _draw_panel(axes, rows[here & ~dense], rows[here & dense], styles)
-        first = number % across == 1 or across == 1
-        style.finish(axes, network, "sparsity (%)", "test accuracy (%)" if first else "")
+        style.finish(axes, network, "sparsity (%)", "test accuracy (%)" if outer else "")
     handles = _legend(styles, bool(dense.any()), bool(rows["finetuned_accuracy"].notna().any()))
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=5 if len(handles) == 5 else 4,
-        fontsize=8,
-        frameon=False,
-    )
+    columns = 5 if len(handles) == 5 else 4
+    below = {"loc": "outside lower center", "fontsize": 8, "frameon": False}
+    figure.legend(handles=handles, ncols=columns, **below)
     return figure
 
 
@@ -107,7 +105,7 @@ def plot_layer_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
     rows = to_table(table, ("layer", "trial"), ("sparsity", "size"))
     by = "method" if "method" in rows.columns else "setting"
     rows = to_table(rows, (by,), ())
-    layers = list(dict.fromkeys(rows["layer"]))
+    layers = rows["layer"].unique()
     styles = looks(rows[by])
     figure = style.new_figure(len(layers) * (BAR * len(styles) + BAR_GAP) + BAR_FRAME)
     axes = figure.add_subplot()
@@ -223,8 +221,7 @@ def _draw_panel(
     low, high = float(every.min() / margin), float(every.max() * margin)
     axes.set_xlim(high, low)
     ticks = sparsity_ticks(low, high)
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.minorticks_off()
     axes.set_xticks(ticks, [sparsity_label(tick, 3) for tick in ticks])
 
 

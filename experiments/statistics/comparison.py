@@ -120,12 +120,10 @@ def significance_table(samples: Mapping[str, Sequence[float | None]], metric: st
         found = [ks_pvalue(other, values) for other in columns[:row]]
         cells = [f"{p:.4f}{'*' if p < ALPHA else ' '}" for p in found]
         lines.append((f"{row + 1} {name}", str(values.size), *cells, *[""] * (len(columns) - row)))
-    text = (
-        f"p of the Kolmogorov-Smirnov test of {metric} over seeds (* below {ALPHA})\n"
-        f"{aligned(lines)}"
-    )
-    sizes = [values.size for values in usable.values()]
-    least = min(smallest_pvalue(n, m) for n, m in combinations(sizes, 2))
+    about = f"p of the Kolmogorov-Smirnov test of {metric} over seeds (* below {ALPHA})"
+    text = f"{about}\n{aligned(lines)}"
+    pairs = combinations([values.size for values in usable.values()], 2)
+    least = min(smallest_pvalue(*pair) for pair in pairs)
     if least >= ALPHA:
         text += f"\nso few seeds cannot give p below {least:.2g}: run at least 4 of each method"
     return text

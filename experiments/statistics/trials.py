@@ -80,7 +80,16 @@ def to_table(
 
 def means_by(table: pd.DataFrame, place: str, value: str) -> Means:
     """Mean and 95 % interval of a column at each value of another one; NaN places are left out."""
-    groups = [(at, mean_interval(rows[value])) for at, rows in table.groupby(place)]
-    places, intervals = [at for at, _ in groups], [interval for _, interval in groups]
-    means, halves = np.asarray(intervals, np.float64).reshape(-1, 2).T
-    return Means(np.asarray(places, np.float64), means, halves)
+    found = {at: mean_interval(rows[value]) for at, rows in table.groupby(place)}
+    intervals = np.array(list(found.values()), np.float64).reshape(-1, 2)
+    return Means(np.array(list(found), np.float64), *intervals.T)
+
+
+def interval_text(
+    mean: float | None, half: float | None, digits: int = 2, scale: float = 1.0
+) -> str:
+    """``0.84 +- 0.01``, ``0.84`` without an interval, ``-`` where there is no mean either."""
+    if mean is None or not np.isfinite(mean):
+        return "-"
+    text = f"{round(scale * mean, digits) + 0.0:.{digits}f}"  # no -0.00
+    return text if half is None or not np.isfinite(half) else f"{text} +- {scale * half:.{digits}f}"

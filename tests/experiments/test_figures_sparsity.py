@@ -95,6 +95,8 @@ def test_trials_belong_together_by_strength_or_by_rank():
     np.testing.assert_allclose(sparsity_points(pair, "accuracy").places, [0.015])
     split = sparsity_points(pair.assign(strength=[1.0, 2.0]), "accuracy")
     np.testing.assert_allclose(split.places, [0.01, 0.02])
+    same = pair.assign(strength=[1.0, 2.0], sparsity=0.0)
+    assert len(sparsity_points(same, "accuracy").places) == 2
     uneven = rows.drop(index=rows.index[-1])
     with pytest.raises(DataError, match="6 to 7 sparsities"):
         plot_accuracy_sparsity(uneven)

@@ -24,16 +24,7 @@ from fsjax.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
 #: What the configs share, and the configs of comparisons; all other files are configs of a method.
-SHARED = (
-    "__init__",
-    "any",
-    "common",
-    "rewiring",
-    "gates",
-    "feature_selection",
-    "sparsify",
-    "regularize",
-)
+SHARED = ("__init__", "any", "common", "rewiring", "feature_selection", "sparsify", "regularize")
 MODULES = {
     path.stem: importlib.import_module(f"configs.{path.stem}")
     for path in sorted((ROOT / "configs").glob("*.py"))
