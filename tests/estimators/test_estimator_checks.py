@@ -103,7 +103,7 @@ def test_every_method_has_an_estimator() -> None:
     assert set(ESTIMATORS) == set(METHODS)
 
 
-@pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - set(OWN), key=kind))
+@pytest.mark.parametrize("name", sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind))
 def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def shared(self: Selector, num_features: int | None) -> fsjax.Method:
         Selector._method(self, num_features)  # refuses what the method refuses

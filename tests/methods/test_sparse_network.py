@@ -25,26 +25,24 @@ from fsjax.data import load
 from fsjax.engine.loop import Arrays, Rows, at_kept, train_epoch
 from fsjax.errors import ConfigError
 from fsjax.methods.shared import sparse_network as module
-from fsjax.methods.shared.sparse_network import recipe_of, sparse_network
+from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.sparsity import drop, grow
 
-PLAIN = dict(hidden=SIZES["hidden"], learning_rate=0.01, momentum=0.9)
+PLAIN = dict(**SIZES, learning_rate=0.01, momentum=0.9)
 
 
 def test_both_forms_train_alike() -> None:
     found, data = [], rows()
     x, y, weight = data
     arrays = Arrays(*(Rows(x[part], y[part], weight[part]) for part in map(slice, (N, 5, 0))))
-    recipe = recipe_of(
-        SIZES["epsilon"],
-        None,
+    rules = dict(
         drop=drop.magnitude,
         grow=grow.similar_or_random,
-        fraction=0.2,
-        grow_init=jax.nn.initializers.he_uniform(),
+        drop_fraction=0.2,
+        grow_init="uniform",
     )
     for form in ("dense", "coordinates"):
-        method = sparse_network(recipe, form=form, l2=0.01, input_noise=0.1, **PLAIN)
+        method = sparse_network(**rules, form=form, l2=0.01, input_noise=0.1, **PLAIN)
         state = begun(method, spec_for())
         assert state.params["layer_0"]["kernel"].ndim == (1 if form == "coordinates" else 2)
         first = kernels(state.masks)
@@ -90,8 +88,8 @@ def test_fits_and_files_of_both_forms_are_alike(tmp_path) -> None:
 
 @pytest.mark.parametrize("form", ["dense", "coordinates"])
 def test_loss_and_its_gradient(form: str) -> None:
-    recipe, data = recipe_of(SIZES["epsilon"], None), rows()
-    method = sparse_network(recipe, form=form, l2=0.1, **PLAIN)
+    data = rows()
+    method = sparse_network(form=form, l2=0.1, **PLAIN)
     small = begun(method, spec_for())
     biases = iter(np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32))
     small = small.replace(
@@ -119,7 +117,7 @@ def test_loss_and_its_gradient(form: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
     # Finite differences, where the activation has no corners.
-    method = sparse_network(recipe, activation="sigmoid", form=form, l2=0.1, **PLAIN)
+    method = sparse_network(activation="sigmoid", form=form, l2=0.1, **PLAIN)
     loss = jax.jit(lambda params: method.loss(params, small, data, None)[0])
     check_grads(loss, (small.params,), 1, modes=["rev"], atol=1e-2, rtol=1e-2, eps=1e-2)
 

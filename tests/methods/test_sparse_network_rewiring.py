@@ -183,9 +183,9 @@ def test_every_layer_gets_its_own_similarity() -> None:
         seen[layer.number] = layer.weight.shape
         return dropped
 
-    recipe = module.recipe_of(1.0, None, drop=drop.magnitude, grow=nowhere_else, fraction=0.2)
-    options = dict(learning_rate=0.1, momentum=0.9, l2=0.0)
-    method = module.sparse_network(recipe, hidden=hidden, **options)
+    rules = dict(drop=drop.magnitude, grow=nowhere_else, drop_fraction=0.2)
+    options = dict(epsilon=1.0, learning_rate=0.1, momentum=0.9, l2=0.0)
+    method = module.sparse_network(hidden=hidden, **rules, **options)
     state = begun(method, spec_for())
     jax.eval_shape(method.after_epoch, state, rows(), jax.random.key(0))
     widths = (D, *hidden, C)
