@@ -3,7 +3,7 @@
     python -m experiments.run --config=configs/fisher_score.py --workdir=runs/fisher
 
 Variants: a data set and ``quick``; classification only. On ``digits``, K = 10:
-89.2 +- 0.7 in 10 seconds.
+88.7 +- 0.5 (three seeds).
 """
 
 from functools import partial

@@ -144,19 +144,8 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         raise DataError(f"the header has seeds={seeds} and num_features={num_features}")
     method, spec, template = _rebuild(header, len(seeds))
     rows, columns, cost = len(seeds), spec.num_columns, _value(header, "cost", dict)
-    units, counted = (rows, spec.num_units), _listed(header, "connection_epochs")
-    wanted = {}
-    if counted:
-        wanted["input_connections"] = ((rows, len(counted), columns), "iuf")
-    if method.about.gates:
-        wanted["gates"] = (units, "f")
-    wanted |= {
-        "selected": ((rows, num_features), "iu"),
-        "ranking": (units, "iu"),
-        "scores": (units, "f"),
-        "best_epoch": ((rows,), "iu"),
-        "constant_columns": ((rows,), "iu"),
-    }
+    counted = _listed(header, "connection_epochs")
+    wanted = _shapes(rows, num_features, len(counted), spec, method.about.gates)
     own = {name: _array(arrays, name, *one) for name, one in wanted.items()}
     scaler_of, split_of = (_listed(header, name, rows) for name in ("scalers", "splits"))
     scalers = {number: _scaler(arrays, f"scalers/{number}", columns) for number in scaler_of}
@@ -171,11 +160,6 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         }
         for name, shape in (("metrics", (rows,)), ("history", (rows, -1)))
     }
-    names = header.get("unit_names")
-    if names is not None:
-        names = _listed(header, "unit_names", kind=str)
-        if len(names) != spec.num_units:
-            raise DataError(f"the header has {len(names)} unit_names; expected {spec.num_units}")
     return FitResult(
         method=method,
         dataset=_value(header, "dataset", str),
@@ -187,10 +171,38 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         scalers=tuple(scalers[number] for number in scaler_of),
         splits=tuple(splits[number] for number in split_of),
         connection_epochs=counted,
-        unit_names=names,
+        unit_names=_unit_names(header, spec.num_units),
         runs=_value({"runs": "seed", **header}, "runs", str),
         **{"gates": None, **own, **several},
     )
+
+
+def _shapes(
+    rows: int, num_features: int, counted: int, spec: Spec, gates: bool
+) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and kinds of dtype of the arrays that a result has."""
+    units = (rows, spec.num_units)
+    shapes = {
+        "selected": ((rows, num_features), "iu"),
+        "ranking": (units, "iu"),
+        "scores": (units, "f"),
+        "best_epoch": ((rows,), "iu"),
+        "constant_columns": ((rows,), "iu"),
+    }
+    if counted:
+        shapes["input_connections"] = ((rows, counted, spec.num_columns), "iuf")
+    if gates:
+        shapes["gates"] = (units, "f")
+    return shapes
+
+
+def _unit_names(header: Mapping[str, Any], count: int) -> tuple[str, ...] | None:
+    if header.get("unit_names") is None:
+        return None
+    names = _listed(header, "unit_names", kind=str)
+    if len(names) != count:
+        raise DataError(f"the header has {len(names)} unit_names; expected {count}")
+    return names
 
 
 def _saved_settings(method: Method) -> dict[str, Any]:

@@ -114,12 +114,7 @@ def search_strengths(
     known: list[dict[float, _Training]] = [{} for _ in range(num_seeds)]
     rounds: list[Trained] = []
     while any(wanted := [_wanted(of_seed, sizes, start, width) for of_seed in known]):
-        slots = [
-            (seed, strengths[i] if i < len(strengths) else None)
-            for seed, strengths in enumerate(wanted)
-            for i in range(width)
-        ]
-        slots = [slots[i] for i in _spread([strength is not None for _, strength in slots])]
+        slots = _slots(wanted, width)
         rows = np.array([seed for seed, _ in slots])
         trained = train(
             [strength or start for _, strength in slots],
@@ -133,6 +128,16 @@ def search_strengths(
                 known[seed][strength] = _Training(found[row], len(rounds), row)
         rounds.append(trained)
     return [_kept(k, known, rounds, start, width) for k in sizes]
+
+
+def _slots(wanted: list[list[float]], width: int) -> list[tuple[int, float | None]]:
+    """Seed and strength of every row of a round; rows without a strength only fill up."""
+    slots = [
+        (seed, strengths[i] if i < len(strengths) else None)
+        for seed, strengths in enumerate(wanted)
+        for i in range(width)
+    ]
+    return [slots[i] for i in _spread([strength is not None for _, strength in slots])]
 
 
 def _sequence(

@@ -85,7 +85,11 @@ def next_strengths(
     low = max((s for s, gates in tried.items() if too_many(gates, k) and s < high), default=0.0)
     if high < math.inf and low > 0.0:
         return _between(tried, low, high, k, width)
-    rising = high == math.inf
+    return _beyond(tried, k, width, rising=high == math.inf)
+
+
+def _beyond(tried: Mapping[float, np.ndarray], k: int, width: int, *, rising: bool) -> list[float]:
+    """Strengths on the side where none was tried yet."""
     sides = sorted(tried, reverse=rising)
     # The gates that must change sides for a threshold to fit, and no more: far beyond that, all
     # gates may close at once and the training not recover.
