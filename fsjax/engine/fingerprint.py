@@ -19,13 +19,16 @@ from fsjax.registry import is_as_built
 def fingerprint(method: Method) -> str:
     """Text that is equal for equal methods, in any process.
 
-    Of a registered method it is where it was registered, with its settings. One that was put
-    together by hand, or changed after it was built, is known by the code of its functions and by
-    what they refer to.
+    Of a method of the library it is its name with its settings. One that was registered elsewhere,
+    put together by hand, or changed after it was built, is known by the code of its functions and
+    by what they refer to.
     """
     if is_as_built(method):
         build = method.about.source.structure.build
-        return f"{build.__module__}:{build.__qualname__} {method.about.settings!r}"
+        told = f"{build.__module__}:{build.__qualname__} {method.about.settings!r}"
+        if build.__module__.startswith("fsjax.methods"):
+            return told
+        return f"{told} {hashlib.sha256(_Substance().of(build).encode()).hexdigest()}"
     about = method.about._replace(source=None)
     return hashlib.sha256(_Substance().of((about, *method[1:])).encode()).hexdigest()
 
