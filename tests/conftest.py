@@ -11,6 +11,8 @@ import pytest
 
 import fsjax
 from fsjax.engine import programs
+from fsjax.estimators import ESTIMATORS
+from fsjax.registry import METHODS
 
 # Two devices, so that the sharded seed axis is tested wherever the tests run.
 fsjax.use_cpu_devices(2)
@@ -23,6 +25,16 @@ jax.config.update("jax_debug_key_reuse", True)
 def key() -> jax.Array:
     """A PRNG key."""
     return jax.random.key(7)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_registered_methods() -> Iterator[None]:
+    """Methods that a module of tests registers are unknown to the next one."""
+    before = dict(METHODS), dict(ESTIMATORS)
+    yield
+    for known, own in zip((METHODS, ESTIMATORS), before, strict=True):
+        known.clear()
+        known.update(own)
 
 
 @pytest.fixture(autouse=True, scope="module")

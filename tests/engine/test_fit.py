@@ -197,7 +197,7 @@ def test_what_is_no_method_or_no_data_is_named(data) -> None:
         ({"split": (1, 2)}, "split=.* give the name of a protocol"),
         ({"split": "papr"}, "split protocol='papr' is unknown; did you mean 'paper'"),
         ({"valid_fraction": "a"}, "valid_fraction='a'; choose a share"),
-        ({"noise_std": None}, "noise_std=None; choose 0"),
+        ({"noise_std": None}, "noise_std=None; choose a finite number"),
         ({"shuffle": "no"}, "shuffle='no'; choose True or False"),
         ({"checkpoint_dir": 3}, "checkpoint_dir=3; give a folder, or None"),
         ({"sample_weight": "balanced"}, "sample_weight='balanced'; give a number"),
