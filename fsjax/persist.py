@@ -181,19 +181,18 @@ def _shapes(
     rows: int, num_features: int, counted: int, spec: Spec, gates: bool
 ) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and kinds of dtype of the arrays that a result has."""
-    units = (rows, spec.num_units)
-    shapes = {
+    units, shapes = (rows, spec.num_units), {}
+    if counted:
+        shapes["input_connections"] = ((rows, counted, spec.num_columns), "iuf")
+    if gates:
+        shapes["gates"] = (units, "f")
+    return shapes | {
         "selected": ((rows, num_features), "iu"),
         "ranking": (units, "iu"),
         "scores": (units, "f"),
         "best_epoch": ((rows,), "iu"),
         "constant_columns": ((rows,), "iu"),
     }
-    if counted:
-        shapes["input_connections"] = ((rows, counted, spec.num_columns), "iuf")
-    if gates:
-        shapes["gates"] = (units, "f")
-    return shapes
 
 
 def _unit_names(header: Mapping[str, Any], count: int) -> tuple[str, ...] | None:
