@@ -17,7 +17,8 @@ from fsjax import persist
 from fsjax.data.splits import Split
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.loop import Rows, as_batch, init_state, train_step
-from fsjax.engine.plan import Plan, plan
+from fsjax.engine.plan import plan
+from fsjax.engine.planned import Plan
 from fsjax.engine.result import FitResult
 from fsjax.method import Batch, Method, Selection, TrainState
 from fsjax.registry import is_as_built

@@ -2,7 +2,8 @@
 
 from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
 from fsjax.engine.fit import fit, fit_sizes
-from fsjax.engine.plan import Plan, plan
+from fsjax.engine.plan import plan
+from fsjax.engine.planned import Plan
 from fsjax.engine.result import FitResult
 from fsjax.engine.subsamples import fit_subsamples
 

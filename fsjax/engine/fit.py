@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
-from fsjax.engine.plan import Data, Plan, plan
+from fsjax.engine.plan import Data, plan
+from fsjax.engine.planned import Plan
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method

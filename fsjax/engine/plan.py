@@ -3,265 +3,28 @@
 from __future__ import annotations
 
 import math
-import warnings
-import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
-from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.consistency import check_shapes_and_scores
-from fsjax.engine.fingerprint import fingerprint
-from fsjax.engine.loop import CONNECTION_EPOCHS, keeps_snapshot
-from fsjax.engine.prepare import Options, Prepared, check_seeds, filled_length, filled_rows, prepare
-from fsjax.engine.programs import run
-from fsjax.engine.result import FitResult
-from fsjax.engine.search import Found, gate_metrics, search_strengths
-from fsjax.engine.seeds import Chosen, choose_seed_axis, finish_seeds, take_rows
-from fsjax.engine.train import Job, Trained, train
+from fsjax.engine.planned import Plan
+from fsjax.engine.prepare import Options, Prepared, check_seeds, filled_length, prepare
+from fsjax.engine.seeds import choose_seed_axis
 from fsjax.errors import ConfigError, check_flag, check_whole, nearest
-from fsjax.groups import any_column, check_groups, unit_names
+from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec
-from fsjax.metrics.embedded import embedded_metrics
-from fsjax.registry import Fixed, Structure, structure_of
+from fsjax.registry import structure_of
 from fsjax.tasks import TASKS
 
-#: A column that this share of the seeds leaves open is kept where a method picks its own number.
-MAJORITY = 0.5
-
+#: A data set, or X and y.
 Data = Dataset | tuple[np.ndarray, np.ndarray | None]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A run that was checked; nothing is trained yet.
-
-    Attributes:
-      method: what is to be trained.
-      structure, hyper: its structure, and the values of its traced arguments.
-      dataset, prepared: the data, and their scaled rows.
-      spec: static facts of the run.
-      seeds: the S seeds.
-      sizes: numbers of columns to select; empty where the method decides, or nothing is selected.
-      axis: ``vmap``, ``map`` or ``shard``.
-      progress, checkpoint_dir, checkpoint_every: see :func:`plan`.
-    """
-
-    method: Method
-    structure: Structure | Fixed
-    hyper: Mapping[str, float]
-    dataset: Dataset
-    prepared: Prepared
-    spec: Spec
-    seeds: tuple[int, ...]
-    sizes: tuple[int, ...]
-    axis: str
-    progress: bool
-    checkpoint_dir: Path | None
-    checkpoint_every: int
-
-    def train(
-        self,
-        *,
-        hyper: Mapping[str, Sequence[float]] = {},
-        rows: np.ndarray | None = None,
-        idle: Sequence[bool] | None = None,
-        folder: str | Path | None = None,
-    ) -> Trained:
-        """Trains the method, without a selection.
-
-        Args:
-          hyper: values of float arguments by name, one for each row, in place of the method's
-            own; they compile nothing.
-          rows: which seeds to train, by their place; may repeat. By default each once.
-          idle: rows that only fill up and are not trained.
-          folder: for checkpoints, below ``checkpoint_dir``; by default that itself.
-
-        Raises:
-          ConfigError: for an argument that is not traced, and for checkpoints of another run.
-          NonFiniteLossError: if the training loss leaves the finite numbers.
-        """
-        for name in hyper:
-            if name not in self.hyper:
-                raise ConfigError(
-                    f"{self.method.name} has no traced argument {name!r}: "
-                    f"{nearest(name, self.hyper)}"
-                )
-        given = {name: [float(value) for value in values] for name, values in hyper.items()}
-        rows = np.arange(len(self.seeds)) if rows is None else np.asarray(rows)
-        prepared, seeds = self.prepared, [self.seeds[row] for row in rows]
-        arrays = take_rows(prepared.arrays, rows) if prepared.own_arrays else prepared.arrays
-        values = {name: [value] * len(rows) for name, value in self.hyper.items()} | given
-        checkpoints = None
-        if self.checkpoint_dir is not None:
-            identity = self._identity(seeds) | {f"hyper.{k}": v for k, v in given.items()}
-            checkpoints = Checkpoints(self.checkpoint_dir / (folder or ""), identity)
-        return train(
-            Job(
-                structure=self.structure,
-                about=self.method.about,
-                trains=self.method.loss is not None,
-                spec=self.spec,
-                axis=self.axis,
-                seeds=seeds,
-                hyper={name: np.asarray(v, np.float32) for name, v in values.items()},
-                feature_mask=self.usable[rows],
-                arrays=arrays,
-                own_arrays=prepared.own_arrays,
-                num_rows=prepared.num_rows * self.spec.repeats,
-                idle=np.zeros(len(rows), bool) if idle is None else np.asarray(idle),
-                progress=self.progress,
-                checkpoints=checkpoints,
-                checkpoint_every=self.checkpoint_every,
-            )
-        )
-
-    def choose(self, trained: Trained, threshold: np.ndarray | None = None) -> Chosen:
-        """What the kept epochs of all seeds select, and their outputs for the test rows.
-
-        Args:
-          trained: with a row for each seed.
-          threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
-        """
-        prepared, x_test, own_test = self.prepared, None, False
-        if self.method.predict is not None and len(prepared.x_test[0]):
-            own_test = len({id(x) for x in prepared.x_test}) > 1
-            padded = [filled_rows(x) for x in prepared.x_test[: None if own_test else 1]]
-            x_test = np.stack(padded) if own_test else padded[0]
-        if threshold is not None:
-            threshold = np.asarray(threshold, np.float32)
-        states = jax.tree.map(np.asarray, trained.states)
-        return run(
-            finish_seeds,
-            (self.structure, prepared.own_arrays, own_test),
-            (states, prepared.arrays, x_test, threshold),
-            once=True,
-        )
-
-    def gates(self, trained: Trained, rows: np.ndarray) -> np.ndarray:
-        """The gates ``(R, D)`` of trained rows, those of unusable columns as 0.
-
-        Args:
-          trained: of R rows.
-          rows: the place of the seed of each row.
-        """
-        arrays = self.prepared.arrays
-        if self.prepared.own_arrays:
-            arrays = take_rows(arrays, rows)
-        states = jax.tree.map(np.asarray, trained.states)
-        static = (self.structure, self.prepared.own_arrays, False)
-        return np.asarray(run(finish_seeds, static, (states, arrays, None, None), once=True).gates)
-
-    def test_metrics(self, chosen: Chosen) -> dict[str, np.ndarray]:
-        """Embedded test metrics, ``(S,)`` by name; none without test rows or predictions."""
-        if chosen.outputs is None:
-            return {}
-        task, outputs = self.spec.task, np.asarray(chosen.outputs)
-        per_seed = []
-        for row, (x, y) in enumerate(zip(self.prepared.x_test, self.prepared.y_test, strict=True)):
-            truth = x if task == "reconstruction" else y
-            per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
-        return {name: np.array([one[name] for one in per_seed]) for name in per_seed[0]}
-
-    def fit(self) -> list[FitResult]:
-        """Trains and selects; the results are in the order of ``sizes``.
-
-        Where the method opens gates and no number is asked for, a majority of the seeds decides.
-
-        Raises:
-          ConfigError: if the method selects any number and none is asked for.
-          NonFiniteLossError: if the training loss leaves the finite numbers.
-        """
-        about = self.method.about
-        if not self.sizes and not about.gates:
-            raise ConfigError(f"{about.name} selects any number; give fit(num_features=...)")
-        if self.sizes and self.method.search is not None:
-            found = self._searched(self.method.search.parameter)
-            return [
-                self._result(trained, self.choose(trained, one.threshold), k, one)
-                for k, (trained, one) in zip(self.sizes, found, strict=True)
-            ]
-        trained = self.train()
-        chosen = self.choose(trained)
-        sizes = self.sizes or (own_number(np.asarray(chosen.gates)),)
-        return [self._result(trained, chosen, k, None) for k in sizes]
-
-    def _searched(self, parameter: str) -> list[tuple[Trained, Found]]:
-        def trained(strengths: Sequence[float], **options: Any) -> Trained:
-            return self.train(hyper={parameter: strengths}, **options)
-
-        start = self.hyper[parameter]
-        return search_strengths(len(self.seeds), self.sizes, start, trained, self.gates)
-
-    @property
-    def usable(self) -> np.ndarray:
-        """``(S, D)`` bool, columns that may be selected, or ``(S, G)`` groups."""
-        return any_column(self.prepared.feature_mask, self.spec.groups)
-
-    def _identity(self, seeds: Sequence[int]) -> dict[str, object]:
-        """What makes a run the same run: a checkpoint of another one must not be continued."""
-        checksum = 0
-        for leaf in jax.tree.leaves(self.prepared.arrays):
-            checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
-        return {
-            "method": self.method.name,
-            **{f"method.{name}": repr(value) for name, value in self.method.about.settings},
-            "code": fingerprint(self.method),
-            "dataset": self.dataset.name,
-            "data_crc32": checksum,
-            "seeds": list(seeds),
-            **self.spec._asdict(),
-        }
-
-    def _result(self, trained: Trained, chosen: Chosen, k: int, found: Found | None) -> FitResult:
-        prepared, spec = self.prepared, self.spec
-        states = jax.tree.map(np.asarray, chosen.states)
-        scores, ranking = np.asarray(chosen.scores), np.asarray(chosen.ranking)
-        _warn_of_equal(scores, self.usable, self.method)
-        best_epoch = states.best.epoch if keeps_snapshot(self.method, spec) else states.epoch
-        metrics = self.test_metrics(chosen)
-        gates = None if chosen.gates is None else np.asarray(chosen.gates)
-        if gates is not None:
-            metrics |= gate_metrics(gates)
-        if found is not None:
-            metrics |= found.metrics(np.asarray(chosen.closed), k, self.method.search.parameter)
-        if "train/unique_percentage" in trained.history:
-            unique = trained.history["train/unique_percentage"]
-            metrics["unique_percentage"] = unique[np.arange(len(self.seeds)), best_epoch - 1]
-        counted, connections = (), None
-        if not isinstance(states.trace, tuple):
-            counted = tuple(epoch for epoch in CONNECTION_EPOCHS if epoch <= spec.num_epochs)
-            connections = states.trace[:, : len(counted)]
-        return FitResult(
-            method=self.method,
-            dataset=self.dataset.name,
-            task=spec.task,
-            num_features=k,
-            seeds=self.seeds,
-            selected=ranking[:, :k],
-            ranking=ranking,
-            scores=scores,
-            gates=gates,
-            metrics=metrics,
-            history=trained.history,
-            best_epoch=best_epoch,
-            cost=trained.cost,
-            states=states,
-            scalers=prepared.scalers,
-            splits=prepared.splits,
-            constant_columns=(~prepared.feature_mask).sum(axis=1),
-            connection_epochs=counted,
-            input_connections=connections,
-            unit_names=unit_names(self.dataset.feature_names, spec.groups),
-        )
 
 
 def plan(
@@ -423,11 +186,6 @@ def to_dataset(data: Data, task: str) -> Dataset:
     return as_dataset(*data, task=task)
 
 
-def own_number(gates: np.ndarray) -> int:
-    """How many columns ``(S, D)`` gates in [0, 1] leave open, by a majority of the seeds."""
-    return max(int(((gates >= 0.5).mean(axis=0) >= MAJORITY).sum()), 1)
-
-
 def _check_method(method: Method) -> None:
     if isinstance(method, Method):
         return
@@ -532,16 +290,3 @@ def _spec(
         image_shape=dataset.image_shape if whole else None,
         image_order=dataset.image_order,
     )
-
-
-def _warn_of_equal(scores: np.ndarray, usable: np.ndarray, method: Method) -> None:
-    """Says so where a selection goes by position alone."""
-    for of_seed, mask in zip(scores, usable, strict=True):
-        found = of_seed[mask]
-        if len(found) > 1 and (found == found[0]).all():
-            warnings.warn(
-                f"{method.name} gives all columns the same score, so the selection goes by their "
-                "position; train longer, or check the method with fsjax.testing.check_method",
-                stacklevel=4,
-            )
-            return

@@ -24,7 +24,7 @@ from fsjax import container, persist
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, fit
-from fsjax.engine.plan import MAJORITY
+from fsjax.engine.planned import MAJORITY
 from fsjax.errors import ConfigError, DataError, check_flag, check_whole, nearest
 from fsjax.estimators.inputs import (
     check_finite,
