@@ -14,13 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from absl import flags
 
 import fsjax
 from experiments import cli
-from experiments.launch import run_experiment
+from experiments.launch import recorded_accuracy, run_experiment
 from experiments.statistics.comparison import delay_table, main_metric, significance_table
 from fsjax import report
 
@@ -45,22 +43,6 @@ def label_of(name: str) -> str:
     """The name of a run's folder: ``wast-madelon-quick`` for ``configs/wast.py:madelon,quick``."""
     path, _, variant = name.partition(":")
     return "-".join([Path(path).stem, *filter(None, re.split("[,:]", variant))])
-
-
-def recorded_accuracy(workdir: Path) -> np.ndarray | None:
-    """Test accuracy in percent ``(S, E)`` after each epoch, from a run's ``metrics.csv``.
-
-    Epochs that were not recorded are NaN; ``None`` for a run that recorded no more than one.
-    """
-    path = workdir / "metrics.csv"
-    if not path.exists():
-        return None
-    table = pd.read_csv(path)
-    table = table[(table["split"] == "test") & (table["metric"] == "accuracy")]
-    if table["epoch"].nunique() < 2:
-        return None
-    by_epoch = table.pivot(index="seed", columns="epoch", values="value")
-    return by_epoch.reindex(columns=range(1, table["epoch"].max() + 1)).to_numpy(float)
 
 
 def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:

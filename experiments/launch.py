@@ -255,3 +255,19 @@ def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) ->
     if len(result.seeds) > 1:
         save(report.plot_stability(result, names), "stability")
     report.write_result_json(result, workdir / "result.json")
+
+
+def recorded_accuracy(workdir: Path) -> np.ndarray | None:
+    """Test accuracy in percent ``(S, E)`` after each epoch, from a run's ``metrics.csv``.
+
+    Epochs that were not recorded are NaN; ``None`` for a run that recorded no more than one.
+    """
+    path = workdir / "metrics.csv"
+    if not path.exists():
+        return None
+    table = pd.read_csv(path)
+    table = table[(table["split"] == "test") & (table["metric"] == "accuracy")]
+    if table["epoch"].nunique() < 2:
+        return None
+    by_epoch = table.pivot(index="seed", columns="epoch", values="value")
+    return by_epoch.reindex(columns=range(1, table["epoch"].max() + 1)).to_numpy(float)

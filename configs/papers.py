@@ -1,0 +1,91 @@
+"""Any method in the protocol of a paper's tables, as ``experiments.reproduce`` runs it.
+
+    python -m experiments.run --config=configs/papers.py:wast,stg,isolet --workdir=runs/stg
+
+Variants: a paper (``wast``, ``ctre``, ``ip_cae``), a method by name or as ``module:function``, a
+data set of the paper, a task and ``quick``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+import ml_collections
+
+from configs.common import base_config, method_fields, parse_variant, words_of
+from configs.rewiring import autoencoder_config, classifier_config
+from fsjax.errors import ConfigError, nearest
+from fsjax.methods import get_method
+
+#: Epochs of WAST's rivals (section 4.1); WAST itself is trained for 10.
+WAST_EPOCHS = 100
+
+#: LassoNet stops by itself.
+LASSONET_EPOCHS = 20_000
+
+
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The protocol of a paper for a method and a data set.
+
+    Raises:
+      ConfigError: if the variant does not begin with a paper and a method.
+    """
+    words = words_of(variant)
+    if len(words) < 2:
+        raise ConfigError("name a paper and a method, as in configs/papers.py:wast,stg,isolet")
+    paper, method, *rest = words
+    if paper not in PROTOCOLS:
+        raise ConfigError(f"unknown paper {paper!r}: {nearest(paper, PROTOCOLS)}")
+    return PROTOCOLS[paper](method, ",".join(rest))
+
+
+def _own(method: str) -> Any:
+    """The module of the method's own config, or ``None``."""
+    there = ":" not in method and importlib.util.find_spec(f"configs.{method}")
+    return importlib.import_module(f"configs.{method}") if there else None
+
+
+def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
+    """WAST, section 4: K columns judged by a support vector machine, one training for every K."""
+    if method in ("wast", "quick_selection"):
+        return _own(method).get_config(variant)
+    build = get_method(method)
+    task = build(**build.registration.small).about.tasks[0]
+    config = autoencoder_config(variant, method, WAST_EPOCHS, task)
+    fields = config.method
+    if method == "cae":
+        # The authors' package, with hidden layers of K and 3K/2.
+        fields.update(noise="batch", anneal="step", temperature_end=0.1, layer_norm=False)
+        fields.update(logits_init="glorot_normal", hidden=(3 * config.num_features // 2,))
+        fields.dropout = 0.1
+    if method == "stg":
+        # One training for every K: the columns are ranked by the means of their gates.
+        fields.update(search=False, hidden=(200,))
+    if method == "lassonet":
+        fields.update(hidden=(200,), until=min(25, config.num_features))
+        config.train.update(batch_size=1_000_000, shuffle=False, num_epochs=LASSONET_EPOCHS)
+        config.train.update(checkpoint_every=500)
+        config.data.valid_fraction = 0.1
+    return config
+
+
+def _ctre(method: str, variant: str) -> ml_collections.ConfigDict:
+    """CTRE, section 4.1: the test accuracy of the network itself at its best epoch."""
+    return classifier_config(variant, method=method)
+
+
+def _ip_cae(method: str, variant: str) -> ml_collections.ConfigDict:
+    """IP-CAE, section 4: the selector's own network, or a fresh one on the columns."""
+    own = _own(method)
+    if own is not None:
+        return own.get_config(variant)
+    config = base_config(parse_variant(variant), method_fields(method))
+    if get_method(method)(**get_method(method).registration.small).predict is None:
+        config.evaluation.protocols = ("retrain",)
+    return config
+
+
+#: By the name of the paper.
+PROTOCOLS = {"wast": _wast, "ctre": _ctre, "ip_cae": _ip_cae}

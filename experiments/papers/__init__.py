@@ -1,0 +1,1 @@
+"""The papers' tables, cell by cell: what was published, which run gives it, and what came out."""

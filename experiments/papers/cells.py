@@ -1,0 +1,221 @@
+"""The cells of the papers' tables, and the runs that give them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fsjax.data.catalog import ENTRIES
+from fsjax.errors import ConfigError, nearest
+from fsjax.methods import get_method
+from fsjax.report.paper import Row, read_table
+
+#: Papers by the names of their files, with the method whose cells one's own method gets, too.
+PAPERS = {"wast": "wast", "ctre": "ctre_sim", "ip_cae": "ip_cae"}
+
+#: Options of a row that are no options of the method.
+REMARKS = ("impl", "th", "task")
+
+#: Metrics that are counts, or costs, of a network: a cell agrees within 5 %.
+COUNTS = ("params", "train_flops", "connections", "density_pct")
+
+#: What a printed count may be off by rounding.
+ROUNDING = {"train_flops": 5e9, "connections": 50.0, "density_pct": 0.05}
+
+#: The K of WAST's costs (Table 3).
+WAST_K = 50
+
+#: The K of IP-CAE's Table 6, whose error is that of Table 1 times D / K.
+TABLE_6 = 50
+
+
+class Run(NamedTuple):
+    """One training of some seeds, which gives one or many cells.
+
+    Attributes:
+      paper: name of the protocol in ``configs/papers.py``.
+      method: by name or as ``module:function``.
+      dataset: our name.
+      task: what it is trained for.
+      num_features: K, for methods that fix it; ``None`` for those whose one training gives all K.
+      num_epochs: where the table says so, else ``None``.
+      options: of the method, where they differ from the protocol's.
+    """
+
+    paper: str
+    method: str
+    dataset: str
+    task: str
+    num_features: int | None
+    num_epochs: int | None
+    options: tuple[tuple[str, Any], ...]
+
+    @property
+    def variant(self) -> str:
+        """The words for ``configs/papers.py``."""
+        return f"{self.paper},{self.method},{self.dataset},{self.task}"
+
+    @property
+    def label(self) -> str:
+        """A name for its folder."""
+        options = (f"{name}={value}" for name, value in self.options)
+        numbers = (
+            f"{name}{value}"
+            for name, value in (("k", self.num_features), ("e", self.num_epochs))
+            if value is not None
+        )
+        text = "-".join(map(str, (*self[:4], *numbers, *options)))
+        return "".join(one if one.isalnum() or one in "-_.=" else "_" for one in text)
+
+
+class Cell(NamedTuple):
+    """One number of a table.
+
+    Attributes:
+      paper: name of the file of its tables.
+      table: its number in the paper.
+      row: what was published; its mean is NaN for a method of one's own.
+    """
+
+    paper: str
+    table: str
+    row: Row
+
+    @property
+    def setting(self) -> str:
+        """Everything but data set, method and metric, as ``K=50;epochs=10;hidden=...``."""
+        known = {"task": self.row.task, "K": self.row.num_features, "epochs": self.row.num_epochs}
+        parts = {**{name: value for name, value in known.items() if value}, **self.row.options}
+        if self.paper == "wast":
+            parts.pop("task", None)
+        return ";".join(f"{name}={value}".replace(" ", "") for name, value in parts.items())
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells it from all other cells."""
+        row = self.row
+        return (self.paper, self.table, row.dataset, row.method, self.setting, row.metric)
+
+
+def cells_of(paper: str, own: Sequence[str] = ()) -> list[Cell]:
+    """The cells of all tables of a paper, in its order.
+
+    Args:
+      paper: one of :data:`PAPERS`.
+      own: methods that no paper has: each gets the cells of the paper's own method, without a
+        published value.
+    """
+    found = []
+    for row in read_table(paper):
+        _, _, table = row.source.rpartition("Table ")
+        found.append(Cell(paper, table, row))
+        plain = not set(row.options) - {"hidden", "epsilon"}
+        if row.method == PAPERS[paper] and plain and row.metric not in COUNTS:
+            for method in own:
+                other = row._replace(method=method, mean=math.nan, std=None, n_repeats=None)
+                found.append(Cell(paper, table, other))
+    # A table that repeats a row has one cell for it.
+    return list({cell.key: cell for cell in found}.values())
+
+
+def run_of(cell: Cell) -> Run:
+    """The run that gives a cell."""
+    row = cell.row
+    defaults = get_method(row.method).registration.defaults()
+    options = {
+        name: value
+        for name, value in row.options.items()
+        if name not in REMARKS and defaults.get(name, value) != value
+    }
+    task = row.task or row.options.get("task", "classification")
+    own_k = cell.paper == "wast" and _fixes_number(row.method)
+    k = (row.num_features or WAST_K) if own_k else None
+    options = tuple(sorted(options.items()))
+    return Run(cell.paper, row.method, row.dataset, task, k, row.num_epochs, options)
+
+
+def _fixes_number(method: str) -> bool:
+    """Whether each K needs a training; the path of LassoNet ranks the columns, as most do."""
+    one = get_method(method).registration.parameters.get("num_features")
+    return one is not None and one.default is not None and method != "lassonet"
+
+
+def value_of(cell: Cell, result: Mapping[str, Any]) -> list[float] | None:
+    """The values of a cell, one for each seed, in a run's ``result.json``; ``None`` if not there.
+
+    Training delays are not here: they compare several runs.
+    """
+    row, metrics, cost = cell.row, result["metrics"], result["cost"]
+    if row.metric == "reconstruction_error":
+        width = ENTRIES[row.dataset].shape[1]
+        return [one * width / TABLE_6 for one in metrics["reconstruction_frobenius"]]
+    if row.metric in ("params", "connections", "train_flops"):
+        name = "params" if row.metric == "connections" else row.metric
+        return None if cost.get(name) is None else [cost[name]]
+    if row.metric == "density_pct":
+        entry = ENTRIES[row.dataset]
+        widths = (entry.shape[1], *row.options["hidden"], entry.num_classes)
+        dense = sum(one * other for one, other in itertools.pairwise(widths))
+        return [100.0 * cost["params"] / dense]
+    name = row.metric
+    if name == "svm_accuracy" and row.num_features not in (None, result["num_features"]):
+        name = f"{name}_k{row.num_features}"
+    return metrics.get(name)
+
+
+def tolerance(cell: Cell) -> float:
+    """How far ours may be from the published mean: two of its standard deviations, at least
+    1.5 points, or 5 % of an error or a count."""
+    row = cell.row
+    least = 1.5
+    if row.metric.startswith("reconstruction") or row.metric in COUNTS:
+        least = max(0.05 * abs(row.mean), ROUNDING.get(row.metric, 0.0))
+    return max(least, 2.0 * (row.std or 0.0))
+
+
+def chosen(
+    papers: Sequence[str],
+    tables: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+) -> list[Cell]:
+    """The cells that are asked for.
+
+    Args:
+      papers, tables, datasets, methods: names; no names take all. A method that no table has,
+        one of one's own, is put beside the others.
+
+    Raises:
+      ConfigError: for a name that is not there, with the nearest that is.
+    """
+    for paper in papers:
+        _check("paper", paper, PAPERS)
+    papers = papers or tuple(PAPERS)
+    published = [cell for paper in papers for cell in cells_of(paper)]
+    _check_all("table", tables, (cell.table for cell in published))
+    _check_all("data set", datasets, (cell.row.dataset for cell in published))
+    there = {cell.row.method for cell in published}
+    own = tuple(name for name in methods if name not in there)
+    for name in own:
+        get_method(name)
+    return [
+        cell
+        for paper in papers
+        for cell in cells_of(paper, own)
+        if (not tables or cell.table in tables)
+        and (not datasets or cell.row.dataset in datasets)
+        and (not methods or cell.row.method in methods)
+    ]
+
+
+def _check_all(what: str, names: Sequence[str], known: Iterable[str]) -> None:
+    known = dict.fromkeys(known)
+    for name in names:
+        _check(what, name, known)
+
+
+def _check(what: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise ConfigError(f"unknown {what} {name!r}: {nearest(name, known)}")

@@ -1,0 +1,200 @@
+"""``reproduction/results.csv``: every cell that was run, the published number beside ours."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.papers import runs
+from experiments.papers.cells import Cell, Run, run_of, tolerance, value_of
+from fsjax.atomic import write_text
+from fsjax.errors import ConfigError
+
+#: Columns that tell a cell from all others.
+KEY = ("paper", "table", "dataset", "method", "setting", "metric")
+
+COLUMNS = (
+    *KEY,
+    "published_mean",
+    "published_std",
+    "mean",
+    "std",
+    "seeds",
+    "epochs",
+    "cpu_seconds",
+    "commit",
+    "agrees",
+    "reason",
+)
+
+
+def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
+    """The rows of a file of results; none where there is no file.
+
+    Args:
+      path: the file.
+      cells: cells as the tables have them now.
+
+    Raises:
+      ConfigError: if the file has other columns, or if a published number changed since.
+    """
+    if not path.exists():
+        return pd.DataFrame(columns=COLUMNS)
+    found = pd.read_csv(path, dtype={name: str for name in (*KEY, "commit", "reason")})
+    if tuple(found.columns) != COLUMNS:
+        odd = sorted(set(found.columns) ^ set(COLUMNS))
+        raise ConfigError(f"{path} is of another version: its columns differ in {', '.join(odd)}")
+    found = found.fillna({"setting": "", "reason": "", "commit": ""})
+    published = {cell.key: cell.row.mean for cell in cells}
+    for row in found.itertuples():
+        key = tuple(getattr(row, name) for name in KEY)
+        now = published.get(key, row.published_mean)
+        if not np.isclose(now, row.published_mean, rtol=1e-9, equal_nan=True):
+            raise ConfigError(
+                f"{path} was made with another version of the tables: {', '.join(key)} was "
+                f"{row.published_mean} and is {now}; name another file by --results"
+            )
+    return found
+
+
+def read_reasons(path: Path) -> list[dict[str, str]]:
+    """The entries of ``reasons.toml``: fields that a cell must have, and ``text``.
+
+    Raises:
+      ConfigError: for an entry without a text, or with a field that no cell has.
+    """
+    if not path.exists():
+        return []
+    entries = tomllib.loads(path.read_text(encoding="utf-8")).get("reason", [])
+    for number, entry in enumerate(entries, start=1):
+        if odd := set(entry) - {*KEY, "text"}:
+            raise ConfigError(f"{path}: reason {number} has unknown fields: {', '.join(odd)}")
+        if not entry.get("text"):
+            raise ConfigError(f"{path}: reason {number} has no text")
+    return entries
+
+
+def reason_of(cell: Mapping[str, Any], reasons: Iterable[Mapping[str, Any]]) -> str:
+    """The text of the first reason whose fields the cell has; empty where there is none.
+
+    A field may be a list of values. A setting fits if all its parts are among the cell's.
+    """
+    for entry in reasons:
+        for name in KEY:
+            wanted = entry.get(name)
+            wanted = [wanted] if isinstance(wanted, str) else wanted
+            if wanted is None:
+                continue
+            if name == "setting":
+                parts = set(cell["setting"].split(";"))
+                if not any(set(one.split(";")) <= parts for one in wanted):
+                    break
+            elif cell[name] not in wanted:
+                break
+        else:
+            return entry["text"]
+    return ""
+
+
+def row_of(cell: Cell, values: list[float], result: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the file, without its reason."""
+    mean = float(np.mean(values))
+    published = cell.row.mean
+    agrees = abs(mean - published) <= tolerance(cell) * (1 + 1e-9)
+    return {
+        **dict(zip(KEY, cell.key, strict=True)),
+        "published_mean": published,
+        "published_std": math.nan if cell.row.std is None else cell.row.std,
+        "mean": float(f"{mean:.6g}"),
+        "std": float(f"{np.std(values):.4g}"),
+        "seeds": len(result["seeds"]),
+        "epochs": result["epochs"],
+        "cpu_seconds": result["cpu_seconds"],
+        "commit": (result["commit"] or "")[:7],
+        # A method of one's own has nothing to agree with.
+        "agrees": "" if math.isnan(published) else int(agrees),
+    }
+
+
+def collect(
+    cells: Iterable[Cell], finished: Mapping[Run, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Rows for all cells whose runs are finished."""
+    rows = []
+    for cell in cells:
+        result = finished.get(run_of(cell))
+        if result is None:
+            continue
+        if cell.row.metric == "training_delay_pct":
+            values = runs.delays(cell, finished)
+        else:
+            values = value_of(cell, result)
+        if values:
+            rows.append(row_of(cell, values, result))
+    return rows
+
+
+def merged(
+    there: pd.DataFrame, rows: list[dict[str, Any]], reasons: Iterable[Mapping[str, Any]]
+) -> pd.DataFrame:
+    """The table with new rows in place of old ones of the same cells, reasons looked up anew."""
+    table = {tuple(row[name] for name in KEY): row for row in there.to_dict("records")}
+    for row in rows:
+        key = tuple(row[name] for name in KEY)
+        # More seeds are worth more than newer ones.
+        if key not in table or row["seeds"] >= table[key]["seeds"]:
+            table[key] = row
+    found = pd.DataFrame(list(table.values()), columns=COLUMNS)
+    reasons = list(reasons)
+    found["reason"] = [
+        "" if row["agrees"] in (1, "") else reason_of(row, reasons)
+        for row in found.to_dict("records")
+    ]
+    return found.sort_values(list(KEY), kind="stable", ignore_index=True)
+
+
+def write_results(table: pd.DataFrame, path: Path) -> None:
+    """Writes the file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, table.to_csv(index=False, lineterminator="\n"))
+
+
+def known_costs(cells: Iterable[Cell], table: pd.DataFrame) -> dict[Run, float]:
+    """CPU seconds for each seed of the runs behind the rows of a table."""
+    seen = {
+        tuple(row[name] for name in KEY): row["cpu_seconds"] / row["seeds"]
+        for row in table.to_dict("records")
+        if row["cpu_seconds"] == row["cpu_seconds"]
+    }
+    return {run_of(cell): seen[cell.key] for cell in cells if cell.key in seen}
+
+
+def coverage(cells: Iterable[Cell], table: pd.DataFrame, available: Iterable[str]) -> pd.DataFrame:
+    """For each paper: cells, cells whose data are here, cells run, in agreement, explained."""
+    available = set(available)
+    published = [cell for cell in cells if not math.isnan(cell.row.mean)]
+    rows = []
+    for paper in dict.fromkeys(cell.paper for cell in published):
+        of_paper = [cell for cell in published if cell.paper == paper]
+        keys = {cell.key for cell in of_paper}
+        run = [row for row in table.to_dict("records") if tuple(row[k] for k in KEY) in keys]
+        agreeing = sum(int(row["agrees"]) for row in run)
+        explained = sum(bool(row["reason"]) for row in run)
+        rows.append(
+            {
+                "paper": paper,
+                "cells": len(of_paper),
+                "data here": sum(cell.row.dataset in available for cell in of_paper),
+                "run": len(run),
+                "agree": agreeing,
+                "explained": explained,
+                "unexplained": len(run) - agreeing - explained,
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,172 @@
+"""The runs behind the papers' tables: their configuration, their price, their results."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from experiments.cli import load_config
+from experiments.launch import recorded_accuracy, run_experiment
+from experiments.papers.cells import Cell, Run, run_of
+from experiments.statistics.comparison import training_delay
+from experiments.timing import cpu_seconds
+from configs.rewiring import WAST_NUM_FEATURES
+from fsjax.atomic import write_text
+from fsjax.data.catalog import ENTRIES
+from fsjax.methods import get_method
+
+#: Floating-point operations a second that the estimate counts on, and seconds that a run costs
+#: however small it is.
+SPEED, LEAST = 4e9, 15.0
+
+#: Epochs that the estimate takes for LassoNet's path.
+PATH_EPOCHS = 4000
+
+#: Methods that Table 6 of CTRE compares; its delay is relative to the best of them.
+DELAYS = ("set", "snip", "rigl", "ctre_sim", "ctre_seq")
+
+
+def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
+    """The configuration of a run with the first seeds of the protocol."""
+    config = load_config(f"configs/papers.py:{run.variant}")
+    config.seeds = tuple(config.seeds[:seeds])
+    for name, value in run.options:
+        config.method[name] = value
+    if run.num_epochs is not None:
+        config.train.num_epochs = run.num_epochs
+    if run.paper == "wast":
+        others = WAST_NUM_FEATURES if run.num_features is None else ()
+        if run.num_features is not None:
+            config.num_features = run.num_features
+            if run.method == "cae":
+                config.method.hidden = (3 * run.num_features // 2,)
+        k, width = config.num_features, ENTRIES[run.dataset].shape[1]
+        config.evaluation.num_features = tuple(
+            one for one in others if one != k and one <= width and k != 20
+        )
+    return config
+
+
+def estimate(run: Run, seeds: int) -> float:
+    """A guess of the CPU seconds of a run, from the size of its network and data."""
+    config = config_of(run, seeds)
+    entry = ENTRIES[run.dataset]
+    if get_method(run.method)(**_fields(config)).loss is None:
+        return LEAST
+    width, outputs = entry.shape[1], entry.num_classes
+    hidden = tuple(config.method.get("hidden", (200,)))
+    widths = (width, *hidden, width if run.task == "reconstruction" else outputs)
+    weights = sum(one * other for one, other in itertools.pairwise(widths))
+    if "temperature_start" in config.method:
+        # Noise and softmax for each row cost more than the products.
+        weights = 10 * config.num_features * width
+    epochs = PATH_EPOCHS if run.method == "lassonet" else config.train.num_epochs
+    rows = 0.8 * entry.shape[0]
+    return LEAST + 6.0 * weights * rows * epochs * seeds / SPEED
+
+
+def _fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
+    fields = dict(config.method)
+    name = fields.pop("name")
+    if get_method(name).registration.takes_number:
+        fields["num_features"] = config.num_features
+    return fields
+
+
+def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, float]) -> dict[Run, float]:
+    """CPU seconds of runs: what was seen, or a guess scaled by what the method's others took.
+
+    Args:
+      runs: the runs.
+      seeds: for each.
+      known: CPU seconds for each seed of runs that were seen.
+    """
+    factors: dict[str, list[float]] = {}
+    for run, seconds in known.items():
+        factors.setdefault(run.method, []).append(seconds / max(1e-9, estimate(run, 1)))
+    factor = {name: statistics.median(found) for name, found in factors.items()}
+    return {
+        run: known[run] * seeds
+        if run in known
+        else estimate(run, seeds) * factor.get(run.method, 1.0)
+        for run in runs
+    }
+
+
+def folder_of(run: Run, seeds: int, workdir: Path) -> Path:
+    """Where a run's artifacts are."""
+    return workdir / f"{run.label}-s{seeds}"
+
+
+def train(run: Run, seeds: int, workdir: Path, *, progress: bool = False) -> dict[str, Any]:
+    """Runs, or continues, or only reads, a run.
+
+    Returns:
+      The content of its ``result.json``, with ``cpu_seconds`` of all the processes that worked on
+      it as far as they came to an end or were interrupted.
+    """
+    folder = folder_of(run, seeds, workdir)
+    spent = folder / "cpu_seconds.txt"
+    before = float(spent.read_text()) if spent.exists() else 0.0
+    if not (folder / "result.json").exists():
+        started = cpu_seconds()
+        try:
+            run_experiment(config_of(run, seeds), folder, progress=progress)
+        finally:
+            if folder.exists():
+                before += cpu_seconds() - started
+                write_text(spent, f"{before:.1f}\n")
+    return read(run, seeds, workdir)
+
+
+def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
+    """What :func:`train` gave, or ``None`` for a run that is not finished."""
+    folder = folder_of(run, seeds, workdir)
+    if not (folder / "result.json").exists():
+        return None
+    result = json.loads((folder / "result.json").read_text())
+    config = json.loads((folder / "config.json").read_text())
+    spent = folder / "cpu_seconds.txt"
+    return {
+        **result,
+        "cpu_seconds": float(spent.read_text()) if spent.exists() else None,
+        "epochs": config["train"]["num_epochs"],
+        "commit": config.get("git_revision"),
+        "folder": folder,
+    }
+
+
+def delays(cell: Cell, finished: Mapping[Run, Mapping[str, Any]]) -> list[float] | None:
+    """The training delay of a cell of CTRE's Table 6, seeds that never get there left out.
+
+    ``None`` until every method of its comparison has run.
+    """
+    curves = {}
+    for method in DELAYS:
+        result = finished.get(run_of(cell._replace(row=cell.row._replace(method=method))))
+        if result is None:
+            return None
+        curves[method] = recorded_accuracy(Path(result["folder"]))
+    best = max(float(np.nanmax(curve.mean(axis=0))) for curve in curves.values())
+    found = training_delay(curves[cell.row.method], best, cell.row.options["th"])
+    return [float(one) for one in found if np.isfinite(one)] or None
+
+
+def runs_of(cells: Sequence[Cell]) -> dict[Run, list[Cell]]:
+    """The cells of each run; a delay needs the runs of all methods that it is compared with."""
+    found: dict[Run, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(run_of(cell), []).append(cell)
+        if cell.row.metric == "training_delay_pct":
+            for method in DELAYS:
+                found.setdefault(run_of(cell._replace(row=cell.row._replace(method=method))), [])
+    return found
+
+
