@@ -24,7 +24,7 @@ from absl import flags
 import fsjax
 from experiments import cli
 from experiments.papers import page, results, runs
-from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen, run_of
+from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load
 from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError, DataError, FsjaxError
@@ -55,10 +55,14 @@ def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
     here, missing = [], []
     for name in datasets:
         try:
-            load(name)
-            here.append(name)
+            rows, whole = load(name).X.shape[0], ENTRIES[name].shape[0]
         except DataError as error:
             missing.append(f"{name}: {error}")
+            continue
+        if rows == whole:
+            here.append(name)
+        else:
+            missing.append(f"{name}: the file has {rows} of its {whole} rows")
     return here, missing
 
 

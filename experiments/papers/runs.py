@@ -12,12 +12,12 @@ from typing import Any
 import ml_collections
 import numpy as np
 
+from configs.rewiring import WAST_NUM_FEATURES
 from experiments.cli import load_config
 from experiments.launch import recorded_accuracy, run_experiment
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.statistics.comparison import training_delay
 from experiments.timing import cpu_seconds
-from configs.rewiring import WAST_NUM_FEATURES
 from fsjax.atomic import write_text
 from fsjax.data.catalog import ENTRIES
 from fsjax.methods import get_method
@@ -168,5 +168,3 @@ def runs_of(cells: Sequence[Cell]) -> dict[Run, list[Cell]]:
             for method in DELAYS:
                 found.setdefault(run_of(cell._replace(row=cell.row._replace(method=method))), [])
     return found
-
-
