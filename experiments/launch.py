@@ -37,6 +37,8 @@ WRITTEN = (
     "accuracy.png",
     "sparsity.csv",
     "regularization.csv",
+    "sweep.csv",
+    "sweep.png",
 )
 
 

@@ -7,10 +7,12 @@ from fsjax import concrete, data, methods, tasks
 from fsjax.engine import (
     FitResult,
     Plan,
+    Sweep,
     fit,
     fit_sizes,
     fit_subsamples,
     plan,
+    sweep,
     use_compilation_cache,
     use_cpu_devices,
 )
@@ -54,6 +56,7 @@ __all__ = [
     "Selection",
     "Snapshot",
     "Spec",
+    "Sweep",
     "TrainState",
     "concrete",
     "create_state",
@@ -66,6 +69,7 @@ __all__ = [
     "plan",
     "register",
     "save",
+    "sweep",
     "tasks",
     "use_compilation_cache",
     "use_cpu_devices",

@@ -6,14 +6,17 @@ from fsjax.engine.plan import plan
 from fsjax.engine.planned import Plan
 from fsjax.engine.result import FitResult
 from fsjax.engine.subsamples import fit_subsamples
+from fsjax.engine.sweep import Sweep, sweep
 
 __all__ = [
     "FitResult",
     "Plan",
+    "Sweep",
     "fit",
     "fit_sizes",
     "fit_subsamples",
     "plan",
+    "sweep",
     "use_compilation_cache",
     "use_cpu_devices",
 ]

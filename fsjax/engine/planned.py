@@ -183,7 +183,10 @@ class Plan:
                 for k, (trained, one) in zip(self.sizes, found, strict=True)
             ]
         trained = self.train()
-        chosen = self.choose(trained)
+        return self.select(trained, self.choose(trained))
+
+    def select(self, trained: Trained, chosen: Chosen) -> list[FitResult]:
+        """The results of a training, in the order of ``sizes``."""
         sizes = self.sizes or (own_number(np.asarray(chosen.gates)),)
         return [self._result(trained, chosen, k, None) for k in sizes]
 

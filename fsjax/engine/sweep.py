@@ -1,0 +1,214 @@
+"""``sweep``: many settings of a method and many seeds, one program for each structure."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+
+from fsjax.engine.plan import Data, plan
+from fsjax.engine.planned import Plan
+from fsjax.engine.prepare import Prepared
+from fsjax.engine.result import FitResult
+from fsjax.engine.seeds import take_rows
+from fsjax.errors import ConfigError, nearest
+from fsjax.method import Method
+from fsjax.registry import METHODS, Registration, is_as_built, structure_of
+
+#: Options of ``plan`` that a grid cannot vary: they are of the whole sweep.
+FIXED = ("seeds", "progress", "checkpoint_dir", "checkpoint_every", "seed_axis")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """The outcome of :func:`sweep`.
+
+    Attributes:
+      names: what was varied.
+      settings: the values of each setting by name, in the order of the grid.
+      results: the result of each setting, over all seeds.
+    """
+
+    names: tuple[str, ...]
+    settings: tuple[Mapping[str, Any], ...]
+    results: tuple[FitResult, ...]
+
+    def table(self) -> pd.DataFrame:
+        """A row for each setting and seed.
+
+        Its columns are the names of the grid, ``seed``, ``best_epoch``, ``validation`` (what
+        :meth:`best` goes by; smaller is better; NaN without validation rows) and all test metrics.
+        """
+        rows = []
+        for setting, result in zip(self.settings, self.results, strict=True):
+            validation = _validation(result)
+            for place, seed in enumerate(result.seeds):
+                rows.append(
+                    {
+                        **setting,
+                        "seed": seed,
+                        "best_epoch": int(result.best_epoch[place]),
+                        "validation": float(validation[place]),
+                        **{name: float(one[place]) for name, one in result.metrics.items()},
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def best(self) -> int:
+        """The place of the setting with the lowest validation loss, as a mean over the seeds.
+
+        It is minus the accuracy where the run goes by that. Test metrics have no say.
+
+        Raises:
+          ConfigError: without validation rows.
+        """
+        values = np.array([_validation(result).mean() for result in self.results])
+        if np.isnan(values).all():
+            raise ConfigError("there are no validation rows to choose by; give valid_fraction=0.2")
+        return int(np.nanargmin(values))
+
+
+def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **options: Any) -> Sweep:
+    """Trains a method with every combination of some settings, each with every seed.
+
+    Settings that are traced, as learning rates and penalties are, become rows of one compiled
+    program, one for each pair of a setting and a seed. Those that decide on shapes, such as
+    ``hidden`` or ``num_epochs``, compile once for each of their values.
+
+    Args:
+      method: with the values of the arguments that the grid leaves alone.
+      data: a data set, or ``(X, y)``, as for :func:`fsjax.fit`.
+      grid: for each argument of the method, or option of :func:`fsjax.plan`, the values to try;
+        the last varies fastest.
+      **options: those of :func:`fsjax.plan`, such as ``seeds``.
+
+    Returns:
+      The results, in the order of the grid.
+
+    Raises:
+      ConfigError: for a name that neither has, no values, or values out of range.
+      DataError, NonFiniteLossError: as :func:`fsjax.fit`.
+    """
+    settings = combinations(grid)
+    arguments, own = _registration(method).parameters, inspect.signature(plan).parameters
+    known = [*arguments, *own]
+    for name in grid:
+        if name in FIXED or name not in known or name in options:
+            hint = "it is for the whole sweep" if name in (*FIXED, *options) else None
+            raise ConfigError(f"cannot sweep over {name!r}: {hint or nearest(name, known)}")
+    groups: dict[Any, list[int]] = {}
+    members = []
+    for place, setting in enumerate(settings):
+        changes = {name: value for name, value in setting.items() if name in arguments}
+        further = {name: value for name, value in setting.items() if name not in arguments}
+        one = METHODS[method.name](**dict(method.about.settings) | changes)
+        members.append((one, further))
+        structure, _ = structure_of(one)
+        groups.setdefault((structure, tuple(map(repr, further.items()))), []).append(place)
+    results: list[FitResult | None] = [None] * len(settings)
+    folder = options.get("checkpoint_dir")
+    for number, places in enumerate(groups.values()):
+        if folder is not None:
+            options["checkpoint_dir"] = Path(folder) / f"{number:03d}"
+        methods = [members[place][0] for place in places]
+        planned = plan(methods[0], data, **options, **members[places[0]][1])
+        for place, result in zip(places, fit_many(planned, methods), strict=True):
+            results[place] = result
+    return Sweep(tuple(grid), tuple(settings), tuple(results))
+
+
+def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every combination of the values, the last name varying fastest.
+
+    Raises:
+      ConfigError: for an empty grid, or a name without values or with one value twice.
+    """
+    if not grid:
+        raise ConfigError("the grid is empty; name what to vary and its values")
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+            raise ConfigError(f"{name}={values!r} in the grid; give a list of values")
+        if not len(values) or len({repr(value) for value in values}) < len(values):
+            raise ConfigError(f"{name}={list(values)!r} in the grid; give different values")
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
+    """:meth:`Plan.fit` for several methods of one structure, all in one program.
+
+    Args:
+      planned: the plan of the first; all have its structure.
+      methods: they differ in traced arguments only.
+
+    Returns:
+      One result for each; the seconds of training are an equal share of those of all.
+    """
+    seeds, count = len(planned.seeds), len(methods)
+    plans = [
+        dataclasses.replace(planned, method=method, hyper=structure_of(method)[1])
+        for method in methods
+    ]
+    if count == 1 or (planned.sizes and planned.method.search is not None):
+        return [one.fit()[0] for one in plans]
+    rows = np.tile(np.arange(seeds), count)
+    many = dataclasses.replace(
+        planned,
+        seeds=tuple(planned.seeds[row] for row in rows),
+        prepared=_rows_of(planned.prepared, rows),
+    )
+    hyper = {
+        name: [one.hyper[name] for one in plans for _ in range(seeds)] for name in planned.hyper
+    }
+    trained = many.train(hyper=hyper)
+    chosen = many.choose(trained)
+    results = []
+    for number, one in enumerate(plans):
+        mine = slice(number * seeds, (number + 1) * seeds)
+        states, found = jax.tree.map(lambda leaf, mine=mine: leaf[mine], (trained.states, chosen))
+        history = {name: values[mine] for name, values in trained.history.items()}
+        cost = {
+            name: value / count if name.endswith("seconds") else value
+            for name, value in trained.cost.items()
+        }
+        mine_trained = trained._replace(states=states, history=history, cost=cost)
+        results.append(one.select(mine_trained, found)[0])
+    return results
+
+
+def _rows_of(prepared: Prepared, rows: np.ndarray) -> Prepared:
+    """The data of some seeds, which may repeat."""
+    repeated = {
+        name: tuple(getattr(prepared, name)[row] for row in rows)
+        for name in ("x_test", "y_test", "splits", "scalers")
+    }
+    arrays = take_rows(prepared.arrays, rows) if prepared.own_arrays else prepared.arrays
+    mask = prepared.feature_mask[rows]
+    return prepared._replace(arrays=arrays, feature_mask=mask, **repeated)
+
+
+def _registration(method: Method) -> Registration:
+    if method.name not in METHODS or not is_as_built(method):
+        raise ConfigError(
+            f"{method.name or 'this method'} was not made by a registered builder, so its "
+            "settings cannot vary; put @fsjax.register(...) on the function that makes it"
+        )
+    return METHODS[method.name].registration
+
+
+def _validation(result: FitResult) -> np.ndarray:
+    """``(S,)``: what the kept epochs were judged by on the validation rows, else NaN."""
+    seeds, history = np.arange(len(result.seeds)), result.history
+    at_best = np.asarray(result.best_epoch) - 1
+    if "valid/loss" not in history:
+        return np.full(len(seeds), np.nan)
+    name = f"valid/{result.states.spec.best_by}"
+    sign = -1.0 if name in ("valid/accuracy", "valid/auc") else 1.0
+    values = history.get(name, history["valid/loss"])
+    return sign * values[seeds, at_best]
