@@ -54,7 +54,8 @@ a { color: var(--link); }
 table { border-collapse: collapse; font-size: 0.88rem; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.3rem 0.7rem; text-align: right;
   white-space: nowrap; }
-th:first-child, td:first-child, td.words { text-align: left; }
+th:first-child, td:first-child { text-align: left; }
+td.words { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 thead th { background: var(--soft); }
 figure { margin: 1rem 0; } figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
 img { max-width: 100%; height: auto; background: #ffffff; border-radius: 4px; padding: 4px; }
