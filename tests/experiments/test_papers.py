@@ -1,0 +1,233 @@
+"""The papers' tables: every cell has its run, and what came out is judged as it should be."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from configs import papers
+from experiments.papers import page, results, runs
+from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, run_of, tolerance, value_of
+from fsjax.errors import ConfigError
+from fsjax.methods import METHODS
+
+ROOT = Path(__file__).parents[2]
+
+
+def cell(paper: str, table: str, method: str, dataset: str, metric: str, **row) -> Cell:
+    found = [
+        one
+        for one in cells_of(paper)
+        if (one.table, one.row.method, one.row.dataset, one.row.metric)
+        == (table, method, dataset, metric)
+        and all(
+            getattr(one.row, name, one.row.options.get(name)) == value
+            for name, value in row.items()
+        )
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_every_cell_has_a_run_that_its_protocol_can_configure() -> None:
+    seen = set()
+    for one in chosen([]):
+        run = run_of(one)
+        if run in seen:
+            continue
+        seen.add(run)
+        assert run.method in METHODS
+        config = runs.config_of(run, 2)
+        assert config.data.name == run.dataset
+        assert config.task == run.task
+        assert len(config.seeds) == 2
+        for name, value in run.options:
+            assert config.method[name] == value
+    assert len({run.label for run in seen}) == len(seen)
+
+
+def test_one_training_gives_every_k_and_a_method_that_fixes_k_needs_one_each() -> None:
+    ks = [c for c in cells_of("wast") if (c.table, c.row.dataset) == ("6", "isolet")]
+    assert len({run_of(c) for c in ks if c.row.method == "wast"}) == 1
+    assert len({run_of(c) for c in ks if c.row.method == "lassonet"}) == 1
+    assert len({run_of(c) for c in ks if c.row.method == "cae"}) == 6
+    config = runs.config_of(run_of(ks[0]), 3)
+    assert {config.num_features, *config.evaluation.num_features} == {25, 50, 75, 100, 150, 200}
+
+
+def test_repeated_cells_share_a_run() -> None:
+    one = cell("wast", "9", "wast", "madelon", "svm_accuracy", update="step")
+    other = cell("wast", "2", "wast", "madelon", "svm_accuracy")
+    assert run_of(one) == run_of(other)
+
+
+def test_tolerances() -> None:
+    accuracy = cell("wast", "2", "wast", "madelon", "svm_accuracy")  # +- 0.63
+    assert tolerance(accuracy) == 1.5
+    assert tolerance(accuracy._replace(row=accuracy.row._replace(std=2.0))) == 4.0
+    error = cell("ip_cae", "1", "ip_cae", "coil20", "reconstruction_frobenius")
+    assert tolerance(error) == pytest.approx(0.05 * error.row.mean)
+
+
+def test_values_of_cells() -> None:
+    result = {
+        "num_features": 50,
+        "metrics": {"svm_accuracy": [80.0, 82.0], "svm_accuracy_k25": [70.0, 71.0]},
+        "cost": {"params": 3000, "train_flops": 1e9},
+    }
+    at_50 = cell("wast", "6", "wast", "isolet", "svm_accuracy", num_features=50)
+    at_25 = cell("wast", "6", "wast", "isolet", "svm_accuracy", num_features=25)
+    assert value_of(at_50, result) == [80.0, 82.0]
+    assert value_of(at_25, result) == [70.0, 71.0]
+    assert value_of(cell("wast", "3", "wast", "isolet", "params"), result) == [3000]
+    density = cell("ctre", "2", "set", "madelon", "density_pct", hidden=(100,) * 3, epsilon=1)
+    # 500-100-100-100-2.
+    assert value_of(density, result) == [pytest.approx(100 * 3000 / 70200)]
+    error = cell("ip_cae", "6", "cae", "isolet", "reconstruction_error", num_epochs=200)
+    found = value_of(error, {"metrics": {"reconstruction_frobenius": [0.005]}, "cost": {}})
+    assert found == [pytest.approx(0.005 * 617 / 50)]
+
+
+def row(mean: float, seeds: int = 3, **changes) -> dict:
+    one = cell("wast", "2", "wast", "madelon", "svm_accuracy")
+    made = {"seeds": range(seeds), "epochs": 10, "cpu_seconds": 6.0, "commit": "abcdef0123"}
+    return results.row_of(one, [mean] * seeds, made | changes)
+
+
+def test_agreement_and_reasons(tmp_path: Path) -> None:
+    reasons = [
+        {"method": "wast", "dataset": ["usps", "coil20"], "text": "other data"},
+        {"paper": "wast", "setting": "K=20", "text": "because"},
+    ]
+    empty = pd.DataFrame(columns=results.COLUMNS)
+    good = results.merged(empty, [row(82.0)], reasons)
+    bad = results.merged(empty, [row(80.0)], reasons)
+    assert (good.agrees[0], good.reason[0]) == (1, "")
+    assert (bad.agrees[0], bad.reason[0]) == (0, "because")
+    assert results.merged(empty, [row(80.0)], reasons[:1]).reason[0] == ""
+    # More seeds replace fewer, never the other way round.
+    assert results.merged(good, [row(80.0, seeds=2)], [])["mean"][0] == 82.0
+    assert results.merged(good, [row(81.0, seeds=5)], [])["mean"][0] == 81.0
+    path = tmp_path / "deep" / "results.csv"
+    results.write_results(good, path)
+    again = results.read_results(path, cells_of("wast"))
+    assert list(again.columns) == list(results.COLUMNS)
+    pd.testing.assert_frame_equal(again, good, check_dtype=False)
+    summary = results.coverage(cells_of("wast"), again, ["madelon"])
+    assert summary.to_dict("records")[0] | {"cells": 0, "data here": 0} == {
+        "paper": "wast",
+        "cells": 0,
+        "data here": 0,
+        "run": 1,
+        "agree": 1,
+        "explained": 0,
+        "unexplained": 0,
+    }
+
+
+def test_results_of_other_tables_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    table = results.merged(pd.DataFrame(columns=results.COLUMNS), [row(82.0)], [])
+    results.write_results(table.assign(published_mean=70.0), path)
+    with pytest.raises(ConfigError, match=r"was 70\.0 and is 83\.27"):
+        results.read_results(path, cells_of("wast"))
+    path.write_text("paper,table\nwast,2\n")
+    with pytest.raises(ConfigError, match="another version"):
+        results.read_results(path)
+
+
+def test_reasons_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "reasons.toml"
+    assert results.read_reasons(path) == []
+    path.write_text('[[reason]]\nmethods = "wast"\ntext = "x"\n')
+    with pytest.raises(ConfigError, match="methods"):
+        results.read_reasons(path)
+    path.write_text('[[reason]]\nmethod = "wast"\n')
+    with pytest.raises(ConfigError, match="no text"):
+        results.read_reasons(path)
+
+
+def test_a_method_of_ones_own_stands_beside_the_others() -> None:
+    own = [c for c in chosen(["wast"], ["2"], ["madelon"], ["wast", "random_selection"])]
+    assert [c.row.method for c in own] == ["wast", "random_selection"]
+    assert math.isnan(own[1].row.mean)
+    made = {"seeds": [0], "epochs": 1, "cpu_seconds": 1.0, "commit": None}
+    assert results.row_of(own[1], [50.0], made)["agrees"] == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({"papers": ["wats"]}, "did you mean 'wast'"),
+        ({"papers": ["wast"], "tables": ["11"]}, "unknown table"),
+        ({"papers": ["wast"], "datasets": ["madelo"]}, "did you mean 'madelon'"),
+        ({"papers": ["wast"], "methods": ["wats"]}, "did you mean 'wast'"),
+    ],
+)
+def test_mistakes(wanted: dict, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        chosen(**wanted)
+
+
+@pytest.mark.parametrize(
+    ("variant", "told"), [("wast", "and a method"), ("wats,stg", "did you mean 'wast'")]
+)
+def test_mistakes_in_the_variant(variant: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        papers.get_config(variant)
+
+
+def test_delays_need_all_methods(tmp_path: Path) -> None:
+    one = cell("ctre", "6", "set", "madelon", "training_delay_pct", hidden=(100,) * 3)
+    needed = runs.runs_of([one])
+    assert len(needed) == 5
+    finished = {}
+    for number, run in enumerate(needed):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        lines = [f"0,{epoch},test,accuracy,{10 * epoch}" for epoch in range(1, 11)]
+        header = "seed,epoch,split,metric,value"
+        (folder / "metrics.csv").write_text("\n".join([header, *lines]) + "\n")
+        assert runs.delays(one, finished) is None
+        finished[run] = {"folder": folder}
+    # 90 % of 100 is reached after 9 of 10 epochs.
+    assert runs.delays(one, finished) == [90.0]
+
+
+def test_costs_that_were_seen_set_the_scale() -> None:
+    madelon = run_of(cell("wast", "2", "wast", "madelon", "svm_accuracy"))
+    pcmac = run_of(cell("wast", "2", "wast", "pcmac", "svm_accuracy"))
+    guess = runs.expected([madelon, pcmac], 3, {})
+    seen = runs.expected([madelon, pcmac], 3, {madelon: 2 * runs.estimate(madelon, 1)})
+    assert seen[madelon] == pytest.approx(6 * runs.estimate(madelon, 1))
+    assert seen[pcmac] == pytest.approx(2 * guess[pcmac])
+
+
+def test_page() -> None:
+    cells = cells_of("wast")
+    table = results.merged(pd.DataFrame(columns=results.COLUMNS), [row(60.0)], [])
+    text = page.make_page(cells, table, results.coverage(cells, table, ["madelon"]))
+    assert "<td class='differs'" in text
+    assert "83.27<br>60.00" in text
+    assert "none run" in text
+    assert np.all([f"### Table {number}" in text for number in (2, 3, 4, 5, 6, 7, 9)])
+
+
+def test_every_paper_has_a_protocol() -> None:
+    assert set(PAPERS) == set(papers.PROTOCOLS)
+
+
+def test_the_page_shows_the_results_that_are_kept() -> None:
+    kept = ROOT / "reproduction" / "results.csv"
+    cells = [one for paper in PAPERS for one in cells_of(paper)]
+    table = results.read_results(kept, cells)
+    shown = (ROOT / "docs" / "reproduction.md").read_text()
+    for title in page.TITLES.values():
+        assert title in shown
+    assert shown.count("class='agrees'") >= int((table["agrees"] == 1).sum())
+    unexplained = table[(table["agrees"] == 0) & (table["reason"] == "")]
+    assert unexplained.empty, unexplained.iloc[:, :6].to_string()
