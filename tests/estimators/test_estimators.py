@@ -298,10 +298,10 @@ def test_missing_values_are_named() -> None:
     x, y = table()
     frame = pd.DataFrame(x, columns=list("abcdef"))
     frame.loc[3, "e"] = np.nan
-    with pytest.raises(DataError, match=r"NaN in 1 of 6 columns: 'e'.*SimpleImputer"):
+    with pytest.raises(DataError, match=r"NaN.* in 1 of 6 columns: 'e'.*SimpleImputer"):
         quick().fit(frame, y)
     make_pipeline(SimpleImputer(), quick()).fit(frame, y)
-    with pytest.raises(DataError, match="infinity"):
+    with pytest.raises(DataError, match="infinite"):
         quick().fit(frame.fillna(np.inf), y)
 
 
