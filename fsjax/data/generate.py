@@ -83,7 +83,6 @@ def madelon_like(
         n_clusters_per_class=1,
         class_sep=class_sep,
         flip_y=0.0,
-        hypercube=True,
         shuffle=False,
         random_state=seed,
     )

@@ -6,7 +6,6 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,12 +183,6 @@ def _read_plain_text(data: bytes, target: str | int | None) -> Table:
     return _read_text(data, target, None)
 
 
-def _read_arrays(
-    read: Callable[[Sequence[bytes], str | None], Table], data: bytes, target: str | int | None
-) -> Table:
-    return read([data], None if target is None else str(target))
-
-
 _TEXT = ("text",)
 KINDS: dict[str, _Kind] = {
     ".csv": _Kind("a CSV table", lambda *args: _read_text(*args, ","), _TEXT),
@@ -197,11 +190,13 @@ KINDS: dict[str, _Kind] = {
     ".txt": _Kind("a text table", _read_plain_text, _TEXT),
     ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",)),
     ".npz": _Kind(
-        "a NumPy archive (np.savez)", partial(_read_arrays, read_npz), ("a zip archive",)
+        "a NumPy archive (np.savez)",
+        lambda data, target: read_npz([data], target),
+        ("a zip archive",),
     ),
     ".mat": _Kind(
         "a MATLAB file of version 7 or older (save with -v7)",
-        partial(_read_arrays, read_mat),
+        lambda data, target: read_mat([data], target),
         ("a MATLAB file", "of an unknown kind"),
     ),
     ".libsvm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
