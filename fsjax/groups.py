@@ -4,12 +4,11 @@ Groups are whole numbers from 0 to G - 1, one for each of the D columns, as a tu
 (``Spec.groups``); ``None`` makes every column its own group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from fsjax.errors import ConfigError
 from fsjax.method import Array
@@ -99,8 +98,6 @@ def _members(groups: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     numbers = np.asarray(groups)
     counts = np.bincount(numbers)
     members = np.full((len(counts), counts.max()), len(numbers))
-    place = np.empty(len(numbers), int)
-    for group, count in enumerate(counts):
-        members[group, :count] = columns = np.flatnonzero(numbers == group)
-        place[columns] = np.arange(count)
+    place = pd.Series(numbers).groupby(numbers).cumcount().to_numpy()
+    members[numbers, place] = np.arange(len(numbers))
     return members, place
