@@ -50,9 +50,7 @@ def unit_names(feature_names: Sequence[str] | None, groups: Groups) -> tuple[str
     if groups is None:
         return None if feature_names is None else tuple(map(str, feature_names))
     names = feature_names or [f"x{column}" for column in range(len(groups))]
-    members: list[list[str]] = [[] for _ in range(max(groups) + 1)]
-    for name, group in zip(names, groups, strict=True):
-        members[group].append(str(name))
+    members = pd.Series(list(map(str, names))).groupby(np.asarray(groups)).agg(list)
     return tuple(
         ", ".join(own) if len(own) <= _NAMED else f"{own[0]} to {own[-1]} ({len(own)})"
         for own in members
@@ -68,9 +66,7 @@ def any_column(columns: np.ndarray, groups: Groups) -> np.ndarray:
     """``(S, D)`` bool to ``(S, G)``: groups with at least one true column."""
     if groups is None:
         return columns
-    found = np.zeros((len(columns), max(groups) + 1), bool)
-    np.logical_or.at(found.T, np.asarray(groups), columns.T)
-    return found
+    return pd.DataFrame(columns.T).groupby(np.asarray(groups)).any().to_numpy().T
 
 
 def gather(rows: Array, groups: Groups) -> Array:

@@ -83,11 +83,6 @@ def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -
     return None
 
 
-def describe(forms: Sequence[Form]) -> str:
-    """The file names that would do, for messages."""
-    return "; ".join(" + ".join(alternatives[0] for alternatives in form.members) for form in forms)
-
-
 def _gather(container: Path, form: Form, source: str) -> Found | None:
     paths, contents = (container,), None
     try:

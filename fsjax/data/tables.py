@@ -33,11 +33,6 @@ class _Kind(NamedTuple):
     looks: tuple[str, ...]
 
 
-def is_table(name: str) -> bool:
-    """Whether a data name is meant as a path: it has a suffix we read, or it exists."""
-    return Path(name).suffix.lower() in KINDS or Path(name).expanduser().exists()
-
-
 def load_table(
     name: str,
     folders: Sequence[Path] = (),
@@ -142,7 +137,9 @@ def _read_text(data: bytes, target: str | int | None, separator: str | None) -> 
     if not text.strip():
         raise DataError("it is empty: there is no line of column names")
     first = text.lstrip().splitlines()[0]
-    separator = separator or _guess_separator(first)
+    if separator is None:
+        commonest = max(",\t;", key=first.count)
+        separator = commonest if commonest in first else r"\s+"
     header = _header(first, separator)
     _check_header(header)
     try:
@@ -162,7 +159,10 @@ def _read_text(data: bytes, target: str | int | None, separator: str | None) -> 
             "name, and remove separators at line ends"
         ) from None
     frame.columns = header
-    return _from_frame(_drop_row_numbers(frame), target)
+    # A nameless first column that only counts the rows, as pandas saves it.
+    if header[0] == "" and len(frame) and np.array_equal(frame.iloc[:, 0], np.arange(len(frame))):
+        frame = frame.iloc[:, 1:]
+    return _from_frame(frame, target)
 
 
 def _read_parquet(data: bytes, target: str | int | None) -> Table:
@@ -205,11 +205,6 @@ KINDS: dict[str, _Kind] = {
 """What is read, by suffix."""
 
 
-def _guess_separator(first: str) -> str:
-    best = max(",\t;", key=first.count)
-    return best if best in first else r"\s+"
-
-
 def _header(first: str, separator: str) -> list[str]:
     """The names as they stand in the first line; pandas would number repeated ones silently."""
     if separator == r"\s+":
@@ -237,14 +232,6 @@ def _all_numbers(header: list[str]) -> bool:
         return bool([float(name) for name in header])
     except ValueError:
         return False
-
-
-def _drop_row_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out a nameless first column that only counts the rows, as pandas saves it."""
-    first = frame.columns[0]
-    if first == "" and len(frame) and np.array_equal(frame.iloc[:, 0], np.arange(len(frame))):
-        return frame.iloc[:, 1:]
-    return frame
 
 
 def _from_frame(frame: pd.DataFrame, target: str | int | None) -> Table:

@@ -45,11 +45,6 @@ def encode_target(
     return classes.astype(np.int32), names
 
 
-def number_classes(values: np.ndarray) -> np.ndarray:
-    """Number the labels of a public data set from 0 in sorted order; returns (N,) int32."""
-    return np.unique(values, return_inverse=True)[1].ravel().astype(np.int32)
-
-
 def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(N,) numbers as float64, or everything else as text; and (N,) bool, what is missing."""
     if values.dtype.kind in "iuf":
