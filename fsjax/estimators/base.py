@@ -24,7 +24,7 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, fit
 from fsjax.engine.planned import MAJORITY
-from fsjax.errors import ConfigError, DataError, check_flag, check_whole, nearest
+from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole, nearest
 from fsjax.estimators import inputs
 from fsjax.estimators.packing import pack
 from fsjax.method import Method
@@ -58,9 +58,19 @@ class Selector(SelectorMixin, BaseEstimator):
     Fitting is one call of :func:`fsjax.fit` on all rows, of which a share validates.
 
     Attributes:
-      registration: what is known of the method.
+      support_: ``(D,)`` bool, the selected columns.
+      n_features_: how many they are.
+      selected_: for each seed its own columns, in order of importance.
+      selection_frequency_: ``(D,)`` share of the seeds, in [0, 1], that selected each column.
+      scores_: ``(D,)`` importance of every column, the mean over the seeds.
+      ranking_: ``(D,)`` from 1, the most important; the selection comes first.
+      history_: recorded values by name, ``(n_seeds, epochs)``.
+      result_: the :class:`fsjax.FitResult`.
+      classes_: the labels, for classification.
+      n_features_in_, feature_names_in_: the columns of ``fit``.
     """
 
+    #: What is known of the method.
     registration: ClassVar[Registration]
 
     def fit(
@@ -147,8 +157,7 @@ class Selector(SelectorMixin, BaseEstimator):
         check_is_fitted(self, "support_")
         names = ("selection", "stability", "curves", "path")
         kinds = {name: getattr(report, f"plot_{name}") for name in names}
-        if kind not in kinds:
-            raise ConfigError(f"kind={kind!r}: {nearest(str(kind), kinds)}")
+        check_choice("kind", kind, kinds)
         known = list(inspect.signature(kinds[kind]).parameters)[1:]
         for name in options:
             if name not in known:

@@ -75,21 +75,6 @@ def _common(
     """
 
 
-_LEARNT = """
-Attributes:
-  support_: ``(D,)`` bool, the selected columns.
-  n_features_: how many they are.
-  selected_: for each seed its own columns, in order of importance.
-  selection_frequency_: ``(D,)`` share of the seeds, in [0, 1], that selected each column.
-  scores_: ``(D,)`` importance of every column, the mean over the seeds.
-  ranking_: ``(D,)`` from 1, the most important; the selection comes first.
-  history_: recorded values by name, ``(n_seeds, epochs)``.
-  result_: the :class:`fsjax.FitResult`.
-  classes_: the labels, for classification.
-  n_features_in_, feature_names_in_: the columns of ``fit``.
-"""
-
-
 #: These come before a method's own arguments, the others after them.
 _FIRST = ("self", "n_features_to_select", "task")
 
@@ -186,7 +171,8 @@ def _documentation(registration: Registration, arguments: Collection[str]) -> st
                 first += entry
             told |= names
     body = textwrap.indent("\n".join(first + last), "  ")
-    return f"{idea}\n\nArgs:\n{body}\n{_LEARNT}"
+    learnt = (inspect.getdoc(Selector) or "").partition("\nAttributes:\n")[2]
+    return f"{idea}\n\nArgs:\n{body}\n\nAttributes:\n{learnt}\n"
 
 
 def _sources(registration: Registration) -> list[Any]:
