@@ -155,11 +155,11 @@ def _pick(
     needed: bool = True,
 ) -> Any:
     """The array that is asked for, otherwise the first that goes by a usual name."""
-    wanted = usual if target is None else (str(target),)
+    wanted = usual if target in (None, "") else (str(target),)
     for key in wanted:
         if key in arrays:
             return arrays[key]
-    if target is None and not needed:
+    if wanted is usual and not needed:
         return None
     raise DataError(f"it has no array named {wanted[0]!r}; it holds {', '.join(arrays) or 'none'}")
 
