@@ -7,8 +7,6 @@ Variants: a method by name or as ``module:function``, a data set, a task and ``q
 method later: ``--config=configs/any.py:isolet --config.method.name=my_package.my_file:deep_lasso``.
 """
 
-from __future__ import annotations
-
 import ml_collections
 from ml_collections import config_dict
 

@@ -4,8 +4,6 @@ A variant is a list of words after the colon of ``--config=configs/ip_cae.py:WOR
 a task and ``quick`` in any order, such as ``coil20``, ``isolet,reconstruction`` or ``mnist,quick``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -8,8 +8,6 @@ Variants: a data set, ``lenet5`` (for images; the multilayer perceptron otherwis
 strength, and four, three, two and one fifth less.
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.common import data_fields, parse_variant, sgd_fields, words_of

@@ -5,8 +5,6 @@
 Variants: a data set, a task and ``quick``.
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.common import gates_config

@@ -1,7 +1,5 @@
 """What the configs of networks that rewire themselves share: the settings of two papers."""
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.common import base_config, method_fields, parse_variant

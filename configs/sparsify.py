@@ -13,8 +13,6 @@ The paper trains on CIFAR for 300 epochs and 20 of fine-tuning, with random crop
 code of ProbMask that it follows; here the images stay as they are.
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.common import data_fields, sgd_fields, words_of

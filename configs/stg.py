@@ -12,8 +12,6 @@ units on K = 50 columns, as in Tables 1 and 2 of IP-CAE:
 | mnist | 92.29 +- 0.30 | 94.32 +- 0.12 |
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.common import gates_config

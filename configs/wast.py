@@ -15,8 +15,6 @@ of Madelon, 50 otherwise), and seconds of training for all seeds on 2 cores:
 | madelon, ``sensitivity_weight=0.0`` | 55.50 +- 2.45 | 58.90 +- 4.49 (10 seeds) | 6 |
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.rewiring import autoencoder_config

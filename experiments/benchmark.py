@@ -6,8 +6,6 @@ needs PyTorch and is left out where that is not installed. Numbers seen are kept
 ``BENCHMARKS.md``.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

@@ -4,8 +4,6 @@ The packages are the extra ``bench`` (``pip install -e .[bench]``); what is not 
 out. Both take the same rows of COIL-20: WAST's split, of whose training rows a tenth validates.
 """
 
-from __future__ import annotations
-
 import collections
 import collections.abc
 import contextlib

@@ -1,7 +1,5 @@
 """Benchmarks of the networks that rewire themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

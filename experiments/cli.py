@@ -1,7 +1,5 @@
 """Command lines whose mistakes get one clear line instead of a traceback."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import operator

@@ -7,8 +7,6 @@ Every config may carry its variant, as for ``experiments.run``; ``--set=train.nu
 task are compared: training delay, where test accuracy was recorded in each epoch, and p-values.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

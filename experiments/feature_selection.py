@@ -10,8 +10,6 @@ again it goes on with the methods that are missing. The second, without a config
 sets under a folder in one picture and prints their means.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

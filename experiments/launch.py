@@ -1,7 +1,5 @@
 """One experiment from a configuration: data, method, fit, artifacts."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import time

@@ -9,8 +9,6 @@ as many columns as there are good ones. ``--out`` holds the figures in Markdown;
 in it already are not run again.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -8,8 +8,6 @@ For every method and strength, eight trials with splits and weights of their own
 on where it was stopped: strengths whose rows are in ``regularization.csv`` are not trained again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple

@@ -9,8 +9,6 @@ sparsities that BinMask reached; prints how many points each of them loses; and 
 ``config.json`` and ``result.json``. When it is given again it goes on with what is missing.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Time and memory of this process and of trainings in it, for the benchmarks."""
 
-from __future__ import annotations
-
 import resource
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Accuracy by the number of selected features (BinMask, Figure 1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

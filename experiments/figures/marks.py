@@ -1,7 +1,5 @@
 """How the figures show methods: colours, shapes, lines of means, bands, ticks and numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from itertools import cycle

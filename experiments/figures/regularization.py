@@ -1,7 +1,5 @@
 """How regularizers change a network's AUC and weights (BinMask, Table 1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

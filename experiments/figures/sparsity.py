@@ -1,7 +1,5 @@
 """Accuracy by sparsity (BinMask, Figure 2), and where in a network the weights are left."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

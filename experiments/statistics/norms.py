@@ -1,7 +1,5 @@
 """How large and how many the weights of a network are (BinMask, Table 1)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import jax

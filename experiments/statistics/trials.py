@@ -1,7 +1,5 @@
 """Tables of trials, and means over trials with their confidence intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The files that a run leaves in its folder: metrics, result, scores and configuration."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

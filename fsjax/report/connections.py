@@ -1,7 +1,5 @@
 """Where the connections of a rewiring network go: WAST's Figure 6, and a profile for other data."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training curves: loss, the task's metric, and distinct picks or the topology, by epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Where a run happened: versions, device and the revision of the source."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from importlib import metadata

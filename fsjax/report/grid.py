@@ -1,7 +1,5 @@
 """Columns of a table on the pixel grid of an image."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -9,8 +9,6 @@ methods that are not here or were trained otherwise, and an error on another sca
 options.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import io

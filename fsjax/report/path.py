@@ -1,7 +1,5 @@
 """A path of networks from dense to sparse (LassoNet): accuracy and size by strength."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final

@@ -3,8 +3,6 @@
 Networks with masks have a second picture beneath: where the connections of their inputs went.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the figures share: colours, sizes, the wording of titles, and how they are saved."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

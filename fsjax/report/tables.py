@@ -1,7 +1,5 @@
 """Plain text: results next to the papers' numbers, and the selected columns in a line."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
