@@ -10,8 +10,10 @@ strength, and four, three, two and one fifth less.
 
 import ml_collections
 
-from configs.common import data_fields, parse_variant, sgd_fields, words_of
+from configs.common import data_fields, sgd_fields, sort_words
+from fsjax.data import available
 from fsjax.data.catalog import ENTRIES
+from fsjax.tasks import TASKS
 
 #: In the order of the paper's legend.
 METHODS = ("binmask", "stg", "fisher_score", "random_selection", "lassonet")
@@ -19,9 +21,8 @@ METHODS = ("binmask", "stg", "fisher_score", "random_selection", "lassonet")
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The comparison on one data set."""
-    words = words_of(variant)
-    lenet5 = "lenet5" in words
-    name, _, quick = parse_variant(",".join(word for word in words if word != "lenet5"))
+    names, _, lenet5, quick = sort_words(variant, available(), TASKS, ("lenet5",), ("quick",))
+    name = ["digits", *names][-1]
     large = name in ENTRIES and ENTRIES[name].shape[0] >= 50_000
     return ml_collections.ConfigDict(
         {

@@ -26,7 +26,7 @@ FEW_ROWS = {"smk_can_187": (0.01, 0.01), "gla_bra_180": (0.001, 0.001)}
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    config = autoencoder_config(variant, "wast", num_epochs=10)
+    config = autoencoder_config("wast", num_epochs=10)(variant)
     name = config.data.name
     if name in ENTRIES and ENTRIES[name].image_shape is not None:
         config.method.sensitivity_weight = 0.4
