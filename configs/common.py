@@ -46,6 +46,16 @@ OTHER_SETTINGS = {
 }
 
 
+#: The optimizer of BinMask's authors in sections 4.1 and 4.2.
+SGD = {
+    "optimizer": "sgd",
+    "learning_rate": 0.1,
+    "final_learning_rate": 1e-5,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+}
+
+
 class Variant(NamedTuple):
     """What stands after the colon of ``--config``: a data set, a task, and ``quick``."""
 
@@ -201,16 +211,4 @@ def ip_cae_classifier(quick: bool = False) -> dict[str, Any]:
         "num_epochs": 5 if quick else 200,
         "min_steps_per_epoch": 1,
         "best_by": "loss",
-    }
-
-
-def sgd_fields(**network: Any) -> dict[str, Any]:
-    """A network of BinMask's sections 4.1 and 4.2 with the optimizer of its authors."""
-    return {
-        **network,
-        "optimizer": "sgd",
-        "learning_rate": 0.1,
-        "final_learning_rate": 1e-5,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
     }

@@ -10,7 +10,7 @@ strength, and four, three, two and one fifth less.
 
 import ml_collections
 
-from configs.common import data_fields, sgd_fields, sort_words
+from configs.common import SGD, data_fields, sort_words
 from fsjax.data import available
 from fsjax.data.catalog import ENTRIES
 from fsjax.tasks import TASKS
@@ -31,12 +31,13 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
             "seeds": (0, 1) if quick else tuple(range(8)),
             "methods": METHODS,
             "sizes": (),
-            "network": sgd_fields(
-                network="lenet5" if lenet5 else "mlp",
-                hidden=(512, 512) if large else (64, 20),
-                activation="relu" if large else "tanh",
-                batch_norm=large,
-            ),
+            "network": {
+                "network": "lenet5" if lenet5 else "mlp",
+                "hidden": (512, 512) if large else (64, 20),
+                "activation": "relu" if large else "tanh",
+                "batch_norm": large,
+                **SGD,
+            },
             "train": {
                 "num_epochs": 5 if quick else 10 if large else 100,
                 "batch_size": 256,

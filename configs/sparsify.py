@@ -15,7 +15,7 @@ code of ProbMask that it follows; here the images stay as they are.
 
 import ml_collections
 
-from configs.common import data_fields, sgd_fields, sort_words
+from configs.common import SGD, data_fields, sort_words
 from fsjax.data import available
 from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError
@@ -60,14 +60,15 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
             "seeds": (0, 1) if quick else (0, 1, 2, 3),
             "strengths": strengths,
             "probmask": True,
-            "network": sgd_fields(
-                network=network,
-                hidden=(512, 512) if large else (64, 20),  # of ``mlp`` alone
-                activation="relu",
-                batch_norm=True,
-                finetune_epochs=finetune_epochs,
-                finetune_learning_rate=0.01,
-            ),
+            "network": {
+                "network": network,
+                "hidden": (512, 512) if large else (64, 20),  # of ``mlp`` alone
+                "activation": "relu",
+                "batch_norm": True,
+                "finetune_epochs": finetune_epochs,
+                "finetune_learning_rate": 0.01,
+                **SGD,
+            },
             "train": {
                 "num_epochs": num_epochs + finetune_epochs,
                 "batch_size": 256 if large else 32,

@@ -1,6 +1,5 @@
 """Benchmarks of the concrete selectors."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -68,9 +67,6 @@ def parts() -> dict[str, float]:
         words = key_words(jax.random.fold_in(hot, i))
         return jnp.sum(jnp.square(select_per_row(words, logits, x, warm)))
 
-    def descend(function: Callable) -> Callable:
-        return lambda logits, i: logits - 1e-3 * jax.grad(function)(logits, i)
-
     def maps(pair: tuple, i: jax.Array) -> tuple:
         kernel, psi = pair
         grad = psi @ kernel
@@ -81,17 +77,16 @@ def parts() -> dict[str, float]:
         updates, state = optimizer.update(1e-3 * kernel, state)
         return kernel + updates, state
 
-    def decode(params: Any, i: jax.Array) -> Any:
-        loss = lambda p: jnp.mean(jnp.square(net.apply({"params": p}, z) - x))  # noqa: E731
-        return jax.tree.map(lambda p, g: p - 1e-4 * g, params, jax.grad(loss)(params))
+    def decode(params: Any, i: jax.Array) -> jax.Array:
+        return jnp.mean(jnp.square(net.apply({"params": params}, z) - x))
 
     bodies = {
         "selector forward": (lambda c, i: c + 1e-9 * fused(c, i), logits),
-        "selector forward and backward": (descend(fused), logits),
-        "the same through jax.random.gumbel": (descend(plain), logits),
+        "selector forward and backward": (timing.descent(fused, 1e-3), logits),
+        "the same through jax.random.gumbel": (timing.descent(plain, 1e-3), logits),
         "psi W and its two gradients": (maps, (kernel, psi)),
         "Adam on W": (adam_step, (kernel, optimizer.init(kernel))),
-        "decoder forward and backward": (decode, decoder),
+        "decoder forward and backward": (timing.descent(decode, 1e-4), decoder),
     }
     return {label: timing.looped(body, start, 54) for label, (body, start) in bodies.items()}
 

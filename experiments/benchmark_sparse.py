@@ -1,6 +1,5 @@
 """Benchmarks of the networks that rewire themselves."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import optax
 
 import fsjax
-from experiments.timing import Case, looped, training
+from experiments.timing import Case, descent, looped, training
 from fsjax.data import Split
 from fsjax.nets import Feedforward
 from fsjax.sparsity import Layer, drop, grow, random_mask, rewire, smallest
@@ -105,22 +104,17 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
     where = positions_of(mask, count)
     bias = jnp.zeros(columns)
 
-    def by_mask(weight: jax.Array, x: jax.Array) -> jax.Array:
+    def by_mask(carry: tuple, i: jax.Array) -> jax.Array:
+        weight, x = carry
         return jnp.sum(jax.nn.relu(jnp.where(mask, weight, 0.0).T @ x))
 
-    def by_coordinates(values: jax.Array, x: jax.Array) -> jax.Array:
+    def by_coordinates(carry: tuple, i: jax.Array) -> jax.Array:
+        values, x = carry
         return jnp.sum(jax.nn.relu(sparse_dot(values, where // columns, where % columns, x, bias)))
 
-    def descend(function: Callable) -> Callable:
-        def step(carry: tuple, i: jax.Array) -> tuple:
-            gradients = jax.grad(function, argnums=(0, 1))(*carry)
-            return jax.tree.map(lambda p, g: p - 1e-6 * g, carry, gradients)
-
-        return step
-
     return {
-        "mask cpu_ms": looped(descend(by_mask), (weight, x)),
-        "coordinates cpu_ms": looped(descend(by_coordinates), (gather(weight, where), x)),
+        "mask cpu_ms": looped(descent(by_mask, 1e-6), (weight, x)),
+        "coordinates cpu_ms": looped(descent(by_coordinates, 1e-6), (gather(weight, where), x)),
         "positions of the mask cpu_ms": looped(
             lambda c, i: (~c[0], positions_of(c[0], count)), (mask, where)
         ),

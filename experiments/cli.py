@@ -2,7 +2,6 @@
 
 import ast
 import functools
-import operator
 import runpy
 import sys
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ import ml_collections
 from absl import app, flags, logging
 from flax.traverse_util import flatten_dict
 from ml_collections import config_flags
+from ml_collections.config_flags import config_path
 
 import fsjax
 from fsjax.errors import ConfigError, FsjaxError, nearest
@@ -67,15 +67,13 @@ def override(config: ml_collections.ConfigDict, assignment: str) -> None:
         if field.startswith("method.") and list(config.get("method", ())) == ["name"]:
             hint = "a method that the variant names has its fields, as in configs/any.py:ip_cae"
         raise ConfigError(f"unknown config field {field!r}: {hint}")
-    *parents, last = field.split(".")
-    holder = functools.reduce(operator.getitem, parents, config)
     # The type of a field that is still empty, too.
-    kind = holder.get_type(last)
+    kind, old = config_path.get_type(field, config), config_path.get_value(field, config)
     read, fault = _READERS.get(kind, (str, "no text"))
     if kind is tuple:
-        read, fault = functools.partial(_read_tuple, holder[last]), f"not like {holder[last]}"
+        read, fault = functools.partial(_read_tuple, old), f"not like {old}"
     try:
-        holder[last] = read(text)
+        config_path.set_value(field, config, read(text))
     except (TypeError, ValueError, SyntaxError):
         raise ConfigError(f"{assignment}: {text!r} is {fault}") from None
 

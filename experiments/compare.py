@@ -64,9 +64,7 @@ def recorded_accuracy(workdir: Path) -> np.ndarray | None:
 def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
     """Text on each group of results that share data set and task; empty where none do.
 
-    Args:
-      results: the content of ``result.json``, by the run's folder in ``workdir``.
-      workdir: the folder of all runs.
+    The results are those of ``result.json``, by the run's folder in ``workdir``.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for label, result in results.items():

@@ -55,6 +55,15 @@ def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
     return found | {"compile_seconds": compile_seconds, "peak_gib": peak / 2**20}
 
 
+def descent(loss: Callable[[Any, jax.Array], jax.Array], rate: float) -> Callable:
+    """A step of gradient descent, for :func:`looped`, on all of the carry of a loss."""
+
+    def step(carry: Any, i: jax.Array) -> Any:
+        return jax.tree.map(lambda p, g: p - rate * g, carry, jax.grad(loss)(carry, i))
+
+    return step
+
+
 def looped(step: Callable[[Any, jax.Array], Any], start: Any, times: int = 20) -> float:
     """CPU milliseconds of one step in a loop of so many on the device."""
     run = jax.jit(lambda carry: jax.lax.fori_loop(0, times, lambda i, c: step(c, i), carry))

@@ -9,19 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.figures.marks import (
-    Look,
-    apart,
-    draw_band,
-    draw_legend_below,
-    draw_line,
-    looks,
-    panels,
-    scientific,
-    shifts,
-)
+from experiments.figures import marks
 from experiments.statistics.trials import means_by, to_table
 from fsjax.report import style
+from fsjax.report.tables import finite
 
 #: The method whose rows are a band: it selects nothing.
 ALL_FEATURES: Final = "all features"
@@ -65,16 +56,16 @@ def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
         table, ("dataset", "method", "trial"), ("num_features", "accuracy"), ("strength",)
     )
     datasets = rows["dataset"].unique()
-    styles = looks(name for name in rows["method"] if name != ALL_FEATURES)
+    styles = marks.looks(name for name in rows["method"] if name != ALL_FEATURES)
     across = min(len(datasets), 2 if len(datasets) <= 4 else 3)
     columns, height = (4, ALONE_HEIGHT) if across == 1 else (2, PANEL_HEIGHT)
     height += LEGEND_LINE * math.ceil((len(styles) + 1) / columns)
     figure = style.new_figure(math.ceil(len(datasets) / across) * height)
     figure.get_layout_engine().set(h_pad=0.12)  # a legend belongs to the panel above it
-    for dataset, axes, outer in panels(figure, datasets, across):
+    for dataset, axes, outer in marks.panels(figure, datasets, across):
         _draw_panel(axes, rows[rows["dataset"] == dataset], styles)
         style.finish(axes, dataset, "selected features", "test accuracy (%)" if outer else "")
-        draw_legend_below(axes, columns)
+        marks.draw_legend_below(axes, columns)
     return figure
 
 
@@ -89,12 +80,12 @@ def strength_labels(rows: pd.DataFrame) -> dict[float, str]:
     for size, group in own.groupby("num_features"):
         values = group["strength"].dropna().to_numpy()
         if values.size:
-            spread = f"\n({scientific(values.std())})" if values.size > 1 else ""
-            labels[float(size)] = f"{scientific(values.mean())}{spread}"
+            spread = f"\n({marks.scientific(values.std())})" if values.size > 1 else ""
+            labels[float(size)] = f"{marks.scientific(values.mean())}{spread}"
     return labels
 
 
-def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> None:
+def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, marks.Look]) -> None:
     selecting = rows[rows["method"] != ALL_FEATURES]
     sizes = np.unique(selecting["num_features"].dropna())
     span = float(np.ptp(sizes)) if sizes.size > 1 else 1.0
@@ -103,12 +94,12 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
         for name in styles
     }
     lines = {name: points for name, points in every.items() if np.isfinite(points.means).any()}
-    for (name, points), shift in zip(lines.items(), shifts(len(lines)), strict=True):
+    for (name, points), shift in zip(lines.items(), marks.shifts(len(lines)), strict=True):
         label = f"{style.shorten(name, 20)} ({pd.Series(points.means).mean():.1f})"
         moved = points._replace(places=points.places + shift * span)
-        draw_line(axes, moved, styles[name], style.literal(label))
+        marks.draw_line(axes, moved, styles[name], style.literal(label))
     everything = rows.loc[rows["method"] == ALL_FEATURES, "accuracy"]
-    draw_band(axes, everything, f"{ALL_FEATURES} ({everything.mean():.1f})")
+    marks.draw_band(axes, everything, f"{ALL_FEATURES} ({everything.mean():.1f})")
     _cut_intervals(axes, [everything.mean(), *(points.means for points in lines.values())])
     style.cap_percent(axes)
 
@@ -116,15 +107,14 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
         return
     margin = 0.06 * span if sizes.size > 1 else 0.5
     axes.set_xlim(sizes[0] - margin, sizes[-1] + margin)
-    ticks = apart(sizes[::-1], span, TICK_SHARE)
+    ticks = marks.apart(sizes[::-1], span, TICK_SHARE)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     _draw_strengths(axes, strength_labels(selecting), ticks)
 
 
 def _cut_intervals(axes: Axes, means: Sequence[float | np.ndarray]) -> None:
     """Cuts intervals of few trials where they would leave the means a small part of the axis."""
-    values = np.concatenate([np.atleast_1d(one) for one in means])
-    values = values[np.isfinite(values)]
+    values = finite(np.hstack(means))
     if not values.size:
         return
     room = INTERVAL_ROOM * max(float(np.ptp(values)), 2.0)

@@ -57,8 +57,7 @@ def panels(
 def shifts(number: int) -> np.ndarray:
     """How far each of so many lines is moved sideways, because their bars would hide each other.
 
-    Returns:
-      ``(number,)``, increasing, around 0, as shares of the axis.
+    Shares of the axis, increasing, around 0.
     """
     end = max(min(SHIFT * (number - 1), MAX_SHIFT), 0.0) / 2
     return np.linspace(-end, end, number)
@@ -111,12 +110,9 @@ def draw_legend_below(axes: Axes, columns: int = 2) -> None:
 
 
 def apart(values: Iterable[float], span: float, least: float) -> list[float]:
-    """The values, of which earlier ones go first, that keep a distance, in increasing order.
+    """Places on an axis, the most important first, that keep a distance; in increasing order.
 
-    Args:
-      values: places on an axis, the most important first.
-      span: length of the axis.
-      least: smallest distance between two that are kept, as a share of the span.
+    The distance is at least so large a share of the span, the length of the axis.
     """
     kept: list[float] = []
     for value in values:

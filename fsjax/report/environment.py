@@ -38,11 +38,7 @@ def git_revision(folder: Path = PACKAGE_FOLDER) -> str | None:
     # A package installed inside somebody else's checkout must not report that one's revision.
     if not _git(folder, "ls-files", "--", "*.py"):
         return None
-    revision = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
-    if not revision:
-        return None
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return f"{revision}-dirty" if changes else revision
+    return _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
 def _version(package: str) -> str | None:

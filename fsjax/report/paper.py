@@ -15,10 +15,11 @@ import io
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 from fsjax.errors import ConfigError
+
+FOLDER = files("fsjax.report") / "paper_results"
 
 #: The metric that a run has for further K beside its own, as ``svm_accuracy_k25``.
 METRIC_OF_OTHER_K = "svm_accuracy"
@@ -164,7 +165,7 @@ def published_value(table: str, dataset: str, method: str, metric: str, **settin
 
 def published_rows(*experiment: str) -> list[Row]:
     """The rows of all papers that begin with these: method, data set, task; in file order."""
-    tables = sorted(file.name.removesuffix(".csv") for file in _folder().iterdir())
+    tables = sorted(file.name.removesuffix(".csv") for file in FOLDER.iterdir())
     rows = (row for table in tables for row in read_table(table) if row.task)
     return [row for row in rows if row[1 : 1 + len(experiment)] == experiment]
 
@@ -175,14 +176,10 @@ def agrees(wanted: Any, given: Any) -> bool:
     return given not in wanted.values if isinstance(wanted, Besides) else given == wanted
 
 
-def _folder() -> Traversable:
-    return files("fsjax.report") / "paper_results"
-
-
 @cache
 def read_table(table: str) -> tuple[Row, ...]:
     """The rows of one file of ``paper_results``, or none where there is no such file."""
-    file = _folder() / f"{table}.csv"
+    file = FOLDER / f"{table}.csv"
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     return tuple(parse_row(record) for record in csv.DictReader(io.StringIO(text)))
 

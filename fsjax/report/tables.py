@@ -20,18 +20,8 @@ FIRST_METRICS = (
     "unique_percentage",
 )
 
-HEADER = (
-    "method",
-    "dataset",
-    "K",
-    "task",
-    "metric",
-    "ours",
-    "seeds",
-    "paper",
-    "difference",
-    "source",
-)
+ABOUT = ("method", "dataset", "K", "task", "metric")
+HEADER = (*ABOUT, "ours", "seeds", "paper", "difference", "source")
 
 #: Places of the columns of words, set flush left.
 WORDS = frozenset({0, 1, 3, 4, 9})
