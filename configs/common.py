@@ -157,7 +157,24 @@ def base_config(
             "evaluation": {
                 "protocols": ("embedded",),
                 "num_features": (),
-                "retrain": ip_cae_classifier(quick) | {"batch_size": batch_size},
+                # The classifier of IP-CAE's Tables 1 and 2: one hidden layer of 200.
+                "retrain": {
+                    "network": "mlp",
+                    "hidden": (200,),
+                    "activation": "leaky_relu",
+                    "batch_norm": False,
+                    "layer_norm": True,
+                    "dropout": 0.0,
+                    "optimizer": "adam",
+                    "learning_rate": 1e-3,
+                    "final_learning_rate": config_dict.placeholder(float),
+                    "momentum": 0.9,
+                    "weight_decay": 0.0,
+                    "num_epochs": 5 if quick else 200,
+                    "batch_size": batch_size,
+                    "min_steps_per_epoch": 1,
+                    "best_by": "loss",
+                },
             },
         }
     )
@@ -192,23 +209,3 @@ def gates_config(method: str, changes: Mapping[str, Any] = {}) -> GetConfig:
         return config
 
     return get_config
-
-
-def ip_cae_classifier(quick: bool = False) -> dict[str, Any]:
-    """The network of the retrain protocol in IP-CAE's Tables 1 and 2: one hidden layer of 200."""
-    return {
-        "network": "mlp",
-        "hidden": (200,),
-        "activation": "leaky_relu",
-        "batch_norm": False,
-        "layer_norm": True,
-        "dropout": 0.0,
-        "optimizer": "adam",
-        "learning_rate": 1e-3,
-        "final_learning_rate": config_dict.placeholder(float),
-        "momentum": 0.9,
-        "weight_decay": 0.0,
-        "num_epochs": 5 if quick else 200,
-        "min_steps_per_epoch": 1,
-        "best_by": "loss",
-    }

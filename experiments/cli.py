@@ -6,7 +6,7 @@ import runpy
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import ml_collections
 from absl import app, flags, logging
@@ -25,7 +25,7 @@ _READERS = {
 }
 
 
-def fail(message: object) -> None:
+def fail(message: object) -> NoReturn:
     """Prints the message and exits with 2."""
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
@@ -98,7 +98,6 @@ def _parse(argv: Sequence[str]) -> list[str]:
         fail(error)
     except (KeyError, AttributeError) as error:  # of options without "="
         fail(f"unknown config field {error}")
-    raise AssertionError("unreachable")
 
 
 def run(main: Callable[[], None]) -> None:
@@ -127,11 +126,8 @@ def run_config(
 ) -> None:
     """:func:`run` with what the flags ``--config``, ``--workdir`` and ``--progress`` say.
 
-    Args:
-      main: takes the configuration, the folder for the artifacts, and whether to show progress
-        bars and notes.
-      workdir: an example for the message where it was left out.
-      config: the same; where there is none, it may be left out.
+    The other arguments are examples for the messages where a flag was left out; ``--config`` may
+    be, where it has none.
     """
     # Here, so that one launcher can be imported beside another.
     given = config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")

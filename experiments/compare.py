@@ -30,13 +30,7 @@ _PROGRESS = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
 
 def join_variants(parts: Sequence[str]) -> list[str]:
     """Puts ``a.py:x,y`` together again, which the comma of the flag has cut."""
-    names: list[str] = []
-    for part in parts:
-        if names and ".py" not in part and ":" in names[-1]:
-            names[-1] += f",{part}"
-        else:
-            names.append(part)
-    return names
+    return re.split(r",(?=[^,]*\.py)", ",".join(parts)) if parts else []
 
 
 def label_of(name: str) -> str:

@@ -132,9 +132,11 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
         for seed in config.seeds
     ]
     launch.begin(config, workdir)
-    path = workdir / "accuracy.csv"
+    path, sizes_path = workdir / "accuracy.csv", workdir / "sizes.json"
+    if not config.sizes and not sizes_path.exists():
+        write_json(paper_sizes(config, dataset, splits), sizes_path)
+    sizes = config.sizes or json.loads(sizes_path.read_text())
     table = launch.read_table(path)
-    sizes = _sizes(config, dataset, splits, workdir)
 
     def retrained(columns: np.ndarray | None) -> np.ndarray:
         options = {**config.network, **config.train, "best_by": "last"}
@@ -163,17 +165,6 @@ def draw(table: pd.DataFrame, workdir: Path) -> None:
     """``accuracy.png``, the paper's Figure 1."""
     titled = table.assign(method=table["method"].replace(TITLES))
     report.save_figure(plot_accuracy(titled), workdir / "accuracy.png")
-
-
-def _sizes(
-    config: ConfigDict, dataset: Dataset, splits: list[Split], workdir: Path
-) -> Sequence[int]:
-    found = workdir / "sizes.json"
-    if config.sizes:
-        return config.sizes
-    if not found.exists():
-        write_json(paper_sizes(config, dataset, splits), found)
-    return json.loads(found.read_text())
 
 
 def summary(table: pd.DataFrame) -> str:

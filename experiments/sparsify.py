@@ -104,20 +104,16 @@ def layers_of(method: str, params: Any, row: int) -> list[tuple[str, float, int]
     values = {path: np.asarray(leaf[row]) for path, leaf in stacked.items()}
     rule = sparsity if method == BINMASK else sparsity.probmask
     shares = rule.layer_sparsity(values)
-    # Convolutions come before dense layers, in all of these networks.
-    order = sorted(values, key=lambda path: (-values[path].ndim, _numbers_last(path)))
-    return [(layer_name(path), shares[path], values[path].size) for path in order]
 
+    def place(path: str) -> tuple[int, str]:
+        # Convolutions come before dense layers, in all of these networks; block_2 before block_10.
+        return -values[path].ndim, re.sub(r"\d+", lambda number: number[0].zfill(3), path)
 
-def layer_name(path: str) -> str:
-    """``Dense_1`` for ``FanInDense_1/Dense_0/kernel``."""
-    return re.sub(r"FanInDense_(\d+)/Dense_0", r"Dense_\1", path.removesuffix("/kernel"))
+    def name(path: str) -> str:
+        # ``Dense_1`` for ``FanInDense_1/Dense_0/kernel``.
+        return re.sub(r"FanInDense_(\d+)/Dense_0", r"Dense_\1", path.removesuffix("/kernel"))
 
-
-def _numbers_last(path: str) -> list[tuple[str, int]]:
-    """Sorts ``block_2`` before ``block_10``."""
-    parts = (part.rpartition("_") for part in path.split("/"))
-    return [(name, int(number) if number.isdigit() else 0) for name, _, number in parts]
+    return [(name(path), shares[path], values[path].size) for path in sorted(values, key=place)]
 
 
 def rows_of(config: ConfigDict, setting: Setting, trained: Trained) -> dict[str, pd.DataFrame]:

@@ -60,9 +60,9 @@ def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
     across = min(len(datasets), 2 if len(datasets) <= 4 else 3)
     columns, height = (4, ALONE_HEIGHT) if across == 1 else (2, PANEL_HEIGHT)
     height += LEGEND_LINE * math.ceil((len(styles) + 1) / columns)
-    figure = style.new_figure(math.ceil(len(datasets) / across) * height)
+    figure, panels = marks.panels(datasets, across, height)
     figure.get_layout_engine().set(h_pad=0.12)  # a legend belongs to the panel above it
-    for dataset, axes, outer in marks.panels(figure, datasets, across):
+    for dataset, axes, outer in panels:
         _draw_panel(axes, rows[rows["dataset"] == dataset], styles)
         style.finish(axes, dataset, "selected features", "test accuracy (%)" if outer else "")
         marks.draw_legend_below(axes, columns)

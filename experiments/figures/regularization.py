@@ -90,13 +90,12 @@ def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
       DataError: if there are no rows, or a column is missing.
     """
     rows = to_table(table, ("method", "trial"), ("strength", "test_auc"))
-    baseline = _is_baseline(rows)
+    baseline = rows["method"].astype(str).str.lower().isin(BASELINE)
     styles = marks.looks(rows.loc[~baseline, "method"]) or {"": marks.Look(style.GREY, "")}
     most = rows[~baseline].groupby("method")["strength"].nunique().max()
     across = min(len(styles), 2 if most > FEW else ACROSS)
-    down = math.ceil(len(styles) / across)
-    figure = style.new_figure(down * PANEL_HEIGHT + 0.3 * bool(baseline.any()))
-    for name, axes, outer in marks.panels(figure, styles, across, sharey=True):
+    figure, panels = marks.panels(styles, across, PANEL_HEIGHT, 0.3 * baseline.any(), sharey=True)
+    for name, axes, outer in panels:
         marks.draw_band(axes, rows.loc[baseline, "test_auc"], "logistic regression")
         _draw_panel(axes, rows[~baseline & (rows["method"] == name)], styles[name])
         style.finish(axes, name, "strength", "test AUC" if outer else "")
@@ -159,10 +158,6 @@ def better_pvalue(best: pd.DataFrame, other: pd.DataFrame) -> float:
     if paired:
         return float(stats.ttest_rel(a, b, alternative="greater").pvalue)
     return float(stats.ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
-
-
-def _is_baseline(rows: pd.DataFrame) -> pd.Series:
-    return rows["method"].astype(str).str.lower().isin(BASELINE)
 
 
 def _draw_panel(axes: Axes, rows: pd.DataFrame, look: marks.Look) -> None:

@@ -65,8 +65,8 @@ def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) ->
     networks = rows["network"].unique()
     styles = marks.looks(rows.loc[~dense, "method"])
     across = min(len(networks), 2)
-    figure = style.new_figure(math.ceil(len(networks) / across) * PANEL_HEIGHT + 0.5)
-    for network, axes, outer in marks.panels(figure, networks, across):
+    figure, panels = marks.panels(networks, across, PANEL_HEIGHT, 0.5)
+    for network, axes, outer in panels:
         here = rows["network"] == network
         _draw_panel(axes, rows[here & ~dense], rows[here & dense], styles)
         style.finish(axes, network, "sparsity (%)", "test accuracy (%)" if outer else "")
@@ -91,9 +91,8 @@ def plot_layer_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
     Raises:
       DataError: if there are no rows, or a column is missing.
     """
-    rows = to_table(table, ("layer", "trial"), ("sparsity", "size"))
-    by = "method" if "method" in rows.columns else "setting"
-    rows = to_table(rows, (by,), ())
+    by = "method" if "method" in pd.DataFrame(table).columns else "setting"
+    rows = to_table(table, ("layer", by, "trial"), ("sparsity", "size"))
     layers = rows["layer"].unique()
     styles = marks.looks(rows[by])
     figure = style.new_figure(len(layers) * (BAR * len(styles) + BAR_GAP) + BAR_FRAME)

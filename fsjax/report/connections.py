@@ -51,11 +51,8 @@ def draw_connections(
     (WAST, Figure 6). Otherwise one line for each epoch: the numbers of every seed in decreasing
     order, then the mean over the seeds.
 
-    Args:
-      figure: a figure or subfigure with nothing in it.
-      result: what ``fsjax.fit`` returned, with ``input_connections`` ``(S, T, D)``.
-      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries, where a row is an image.
-      image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
+    The figure or subfigure has nothing in it, and the result ``input_connections`` ``(S, T, D)``;
+    shape and order of images are those of :func:`fsjax.report.plot_selection`.
     """
     shown = shown_epochs(result.connection_epochs)
     epochs = [result.connection_epochs[index] for index in shown]

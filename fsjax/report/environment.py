@@ -24,9 +24,8 @@ def versions() -> dict[str, str | None]:
 
 def device() -> dict[str, Any]:
     """The devices that JAX uses: ``platform``, ``kind`` of the first, and ``count``."""
-    devices = jax.devices()
-    first = devices[0]
-    return {"platform": first.platform, "kind": first.device_kind, "count": len(devices)}
+    first, *others = jax.devices()
+    return {"platform": first.platform, "kind": first.device_kind, "count": 1 + len(others)}
 
 
 def git_revision(folder: Path = PACKAGE_FOLDER) -> str | None:
