@@ -67,11 +67,6 @@ def make_plan(
     return fsjax.plan(method, dataset, **{"seeds": config.seeds, **data, **config.train, **options})
 
 
-def settings(config: ConfigDict) -> dict[str, Any]:
-    """The configuration as plain JSON values."""
-    return json.loads(config.to_json())
-
-
 def check_workdir(config: ConfigDict, workdir: Path) -> bool:
     """Whether the folder already holds the finished run of this configuration.
 
@@ -98,9 +93,8 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
         raise ConfigError(
             f"{found} is not a configuration of fsjax; choose another workdir"
         ) from None
-    old, new = (
-        flatten_dict(one, keep_empty_nodes=True, sep=".") for one in (there, settings(config))
-    )
+    here = json.loads(config.to_json())
+    old, new = (flatten_dict(one, keep_empty_nodes=True, sep=".") for one in (there, here))
     differing = [
         f"{name} is {old.get(name)!r} there and {new.get(name)!r} here"
         for name in sorted({*old, *new})
@@ -129,7 +123,7 @@ def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any
 
 def begin(config: ConfigDict, workdir: Path) -> None:
     """Writes ``config.json``, once everything was checked: a mistake leaves nothing behind."""
-    report.write_config_json(settings(config), workdir / "config.json")
+    report.write_config_json(config.to_dict(), workdir / "config.json")
 
 
 def read_table(path: Path) -> pd.DataFrame:

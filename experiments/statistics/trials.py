@@ -11,12 +11,9 @@ from fsjax.errors import ConfigError, DataError
 
 
 class Means(NamedTuple):
-    """Means over trials, one for each of n places.
+    """Means over trials at increasing places, and half widths of their intervals, ``(n,)`` each.
 
-    Attributes:
-      places: ``(n,)``, increasing.
-      means: ``(n,)``.
-      halves: ``(n,)`` half widths of the intervals; NaN where there is a single trial.
+    A half width is NaN where there is a single trial.
     """
 
     places: np.ndarray
