@@ -123,7 +123,7 @@ def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any
 
 def begin(config: ConfigDict, workdir: Path) -> None:
     """Writes ``config.json``, once everything was checked: a mistake leaves nothing behind."""
-    report.write_config_json(config.to_dict(), workdir / "config.json")
+    report.write_config_json(json.loads(config.to_json()), workdir / "config.json")
 
 
 def read_table(path: Path) -> pd.DataFrame:
