@@ -120,11 +120,8 @@ def base_config(
 ) -> ml_collections.ConfigDict:
     """The configuration of a data set as the papers run it: all that ``experiments.run`` reads.
 
-    Args:
-      variant: what was asked for.
-      method: of :func:`method_fields`.
-      seeds, num_epochs: of all but quick runs.
-      **train: fields of ``config.train`` where IP-CAE has other values.
+    Seeds and epochs are those of all but quick runs; ``train`` has the fields of ``config.train``
+    whose values are not those of IP-CAE.
     """
     name, task, quick = variant
     in_paper = name in PAPER_SETTINGS

@@ -33,9 +33,7 @@ Run = Callable[[], dict[str, Any]]
 def coil20(prepare: Callable[[Dataset, Split], Run], num_seeds: int = 0) -> dict[str, Any]:
     """What a run finds, its seconds, and the accuracy of an SVM on its ``columns``.
 
-    Args:
-      prepare: makes the run, in time that does not count.
-      num_seeds: by which the seconds are divided, if any.
+    Making the run takes time that does not count; seconds are divided by the seeds, if any.
     """
     data = load("coil20")
     split = make_split(data, "wast", valid_fraction=0.1)

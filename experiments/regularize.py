@@ -21,12 +21,13 @@ from ml_collections import ConfigDict
 import fsjax
 from experiments import cli, launch
 from experiments.figures import regularization as figures
-from experiments.statistics.norms import mean_weight_norms
 from fsjax import report
 from fsjax.atomic import write_text
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest
+from fsjax.method import PyTree
 from fsjax.methods import binmask, neural_network
+from fsjax.sparsity import Masked, masked_weights
 from fsjax.tasks import roc_auc
 
 #: The paper's names of the methods, in its order.
@@ -34,6 +35,9 @@ LABELS: Final = {"binmask": "BinMask", "l1": "L1", "l2": "L2", "dropout": "Dropo
 LOGISTIC_REGRESSION: Final = "LR"
 
 COLUMNS: Final = ("method", "strength", "trial", *figures.AUCS, *figures.NORMS, "best_epoch")
+
+#: Weights whose absolute value is at least this count for L0 (Table 1, notes).
+NONZERO: Final = 1e-4
 
 
 class Setting(NamedTuple):
@@ -80,6 +84,40 @@ def sweep(config: ConfigDict) -> list[Setting]:
     if not found:
         raise ConfigError("there is nothing to train; give strengths")
     return found
+
+
+def mean_weight_norms(weights: PyTree) -> dict[str, float]:
+    """Mean weight norms of one network, as the notes of BinMask's Table 1 define them.
+
+    Over the n entries of all kernels together, those arrays with two or more dimensions. Biases
+    are left out, as BinMask masks and the L1 term of ``NetworkOptions`` counts kernels alone.
+
+    Args:
+      weights: arrays of one network (one seed), or its ``Masked`` parameters, whose weights are
+        multiplied by their masks first.
+
+    Returns:
+      ``l0``, the share, in [0, 1], of the weights with ``|w| >= 1e-4``; ``l1`` and ``l2``, the
+      mean over the weights of ``|w|^p``, to the power of ``1/p``; at least 0.
+
+    Raises:
+      ConfigError: if there is no kernel.
+    """
+    if isinstance(weights, Masked):
+        weights = masked_weights(weights)
+    leaves = [np.asarray(leaf, np.float32) for leaf in jax.tree.leaves(weights)]
+    kernels = [leaf.ravel() for leaf in leaves if leaf.ndim >= 2]
+    if not kernels:
+        raise ConfigError("there are no kernels; give weights with two or more dimensions")
+    absolute = np.abs(np.concatenate(kernels))
+    # In float32, as the weights are, so that one of 1e-4 counts.
+    nonzero = absolute >= np.float32(NONZERO)
+    absolute = absolute.astype(np.float64)
+    return {
+        "l0": float(nonzero.mean()),
+        "l1": float(absolute.mean()),
+        "l2": float(np.sqrt(np.square(absolute).mean())),
+    }
 
 
 def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:

@@ -47,17 +47,11 @@ LAYERS = (*ABOUT, "layer", "sparsity", "size")
 
 
 class Setting(NamedTuple):
-    """One training with all seeds.
+    """One training with all seeds."""
 
-    Attributes:
-      method: ``dense``, ``binmask`` or ``probmask``.
-      strength: lambda of BinMask, or of the BinMask whose sparsity ProbMask gets; NaN for dense.
-      hyper: values of float arguments, with which all settings of a method share one program.
-    """
-
-    method: str
-    strength: float = math.nan
-    hyper: Mapping[str, float] = {}
+    method: str  # DENSE, BINMASK or PROBMASK
+    strength: float = math.nan  # lambda of BinMask, or of that whose sparsity ProbMask gets
+    hyper: Mapping[str, float] = {}  # float arguments, with which all settings share one program
 
     @property
     def name(self) -> str:

@@ -37,13 +37,8 @@ def timed(run: Callable[[], Any], units: int) -> dict[str, float]:
 def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
     """A plan's epochs after compilation, without the initial states and the transfers.
 
-    Args:
-      planned: what is trained, again and again.
-      units: of work in all epochs of all seeds, such as steps.
-
-    Returns:
-      ``axis``, ``wall_ms`` and ``cpu_ms`` per unit, ``compile_seconds`` and ``peak_gib``, the
-      largest resident memory of this process so far.
+    ``axis``, ``wall_ms`` and ``cpu_ms`` per unit of the work in all epochs of all seeds, such as a
+    step, ``compile_seconds``, and ``peak_gib``, the largest resident memory of this process so far.
     """
     idle = [True] * len(planned.seeds)
     compile_seconds = planned.train(idle=idle).cost["compile_seconds"]

@@ -55,31 +55,19 @@ MAIN_RESULTS: dict[str, dict[str, Any]] = {
 
 
 class Row(NamedTuple):
-    """One published number.
+    """One published number, with our names and units."""
 
-    Attributes:
-      source: paper and table.
-      method, dataset, task: our names; the task is empty where the number belongs to no run.
-      num_features: K; ``None`` where the number holds for every K.
-      num_epochs: of the runs; ``None`` is the paper's usual number, which stands for any other one.
-      options: values that options of the method must have, by our names.
-      metric: our name.
-      mean: in our unit; accuracies in percent.
-      std: standard deviation over the repeats, where it is printed.
-      n_repeats: runs behind the mean, where it is told.
-    """
-
-    source: str
+    source: str  # paper and table
     method: str
     dataset: str
-    task: str
-    num_features: int | None
-    num_epochs: int | None
-    options: Mapping[str, Any]
+    task: str  # empty where the number belongs to no run
+    num_features: int | None  # K; None where the number holds for every K
+    num_epochs: int | None  # None: the paper's usual number, which stands for any other one
+    options: Mapping[str, Any]  # values that options of the method must have
     metric: str
-    mean: float
-    std: float | None
-    n_repeats: int | None
+    mean: float  # accuracies in percent
+    std: float | None  # over the repeats, where it is printed
+    n_repeats: int | None  # runs behind the mean, where it is told
 
 
 def published(
