@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.figures import marks
-from experiments.statistics.trials import means_by, to_table
+from experiments.statistics.trials import Rows, means_by, to_table
 from fsjax.report import style
 from fsjax.report.tables import finite
 
@@ -32,7 +32,7 @@ ALONE_HEIGHT: Final = 3.5
 LEGEND_LINE: Final = 0.17
 
 
-def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+def plot_accuracy(table: Rows) -> Figure:
     """Test accuracy against the number of selected features, one panel per data set.
 
     A line for each method: the mean over the trials and its 95 % confidence interval. A band: all
@@ -72,16 +72,13 @@ def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
 def strength_labels(rows: pd.DataFrame) -> dict[float, str]:
     """Mean strength and, of several trials, its population standard deviation, of one data set.
 
-    Returns:
-      Text by number of features; empty where no row of BinMask has a strength.
+    Text by number of features; empty where no row of BinMask has a strength.
     """
-    own = rows[rows["method"].astype(str).str.lower() == STRENGTH_OF]
+    own = rows[rows["method"].astype(str).str.lower() == STRENGTH_OF].dropna(subset="strength")
     labels = {}
-    for size, group in own.groupby("num_features"):
-        values = group["strength"].dropna().to_numpy()
-        if values.size:
-            spread = f"\n({marks.scientific(values.std())})" if values.size > 1 else ""
-            labels[float(size)] = f"{marks.scientific(values.mean())}{spread}"
+    for size, values in own.groupby("num_features")["strength"]:
+        spread = f"\n({marks.scientific(values.std(ddof=0))})" if len(values) > 1 else ""
+        labels[float(size)] = f"{marks.scientific(values.mean())}{spread}"
     return labels
 
 

@@ -1,8 +1,8 @@
 """How regularizers change a network's AUC and weights (BinMask, Table 1)."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from experiments.figures import marks
-from experiments.statistics.trials import interval_text, mean_interval, means_by, to_table
+from experiments.statistics.trials import Rows, interval_text, mean_interval, means_by, to_table
 from fsjax.report import style
 from fsjax.report.tables import aligned
 
@@ -36,7 +36,7 @@ PANEL_HEIGHT: Final = 2.7
 MAX_LABELS: Final = 12
 
 
-def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> str:
+def regularization_table(table: Rows) -> str:
     """AUCs and mean weight norms of every method at every strength.
 
     Args:
@@ -74,7 +74,7 @@ def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> s
     return f"{text}\n{'; '.join(notes)}" if notes else text
 
 
-def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+def plot_regularization(table: Rows) -> Figure:
     """Test AUC against strength, one panel per method, with logistic regression as a band.
 
     Args:

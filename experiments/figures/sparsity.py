@@ -1,8 +1,8 @@
 """Accuracy by sparsity (BinMask, Figure 2), and where in a network the weights are left."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from experiments.figures import marks
-from experiments.statistics.trials import Means, mean_interval, to_table
+from experiments.statistics.trials import Means, Rows, mean_interval, to_table
 from fsjax.errors import DataError
 from fsjax.report import style
 
@@ -38,7 +38,7 @@ BAR_GAP: Final = 0.11
 BAR_FRAME: Final = 1.0
 
 
-def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+def plot_accuracy_sparsity(table: Rows) -> Figure:
     """Test accuracy against sparsity, one panel per network.
 
     A line for each method, solid before fine-tuning and broken after it: means over the trials and
@@ -77,7 +77,7 @@ def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) ->
     return figure
 
 
-def plot_layer_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+def plot_layer_sparsity(table: Rows) -> Figure:
     """Sparsity of each layer, a bar for each method, with the number of weights that are left.
 
     Args:

@@ -9,6 +9,9 @@ from scipy import stats
 
 from fsjax.errors import ConfigError, DataError
 
+#: One for each trial of each setting.
+Rows = pd.DataFrame | Sequence[Mapping[str, Any]]
+
 
 class Means(NamedTuple):
     """Means over trials at increasing places, and half widths of their intervals, ``(n,)`` each.
@@ -45,15 +48,12 @@ def mean_interval(values: Iterable[float], confidence: float = 0.95) -> tuple[fl
 
 
 def to_table(
-    rows: pd.DataFrame | Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    numbers: Sequence[str],
-    optional: Sequence[str] = (),
+    rows: Rows, names: Sequence[str], numbers: Sequence[str], optional: Sequence[str] = ()
 ) -> pd.DataFrame:
     """A copy of the rows with checked columns.
 
     Args:
-      rows: a DataFrame or dicts, one for each trial of each setting.
+      rows: what was found.
       names: columns that they must have, and that stay as they are.
       numbers: columns that they must have, and that become float64; ``None`` becomes NaN.
       optional: columns of numbers that become NaN where they are missing.
