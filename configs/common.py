@@ -45,7 +45,6 @@ OTHER_SETTINGS = {
     "allaml": (50, 16),
 }
 
-
 #: The optimizer of BinMask's authors in sections 4.1 and 4.2.
 SGD = {
     "optimizer": "sgd",
