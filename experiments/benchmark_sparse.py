@@ -57,26 +57,23 @@ def changes(rows: int, columns: int, density: float) -> dict[str, float]:
         similarity=jax.random.uniform(keys[3], mask.shape),
         importance=jax.random.uniform(keys[4], (rows, 1)),
     )
-    found = {}
-    for name, rules in RULES.items():
 
-        def change(carry: tuple, i: jax.Array, rules: tuple = rules) -> tuple:
-            weight, mask, score = carry
-            layer = about._replace(
-                weight=weight, mask=mask, gradient=score, similarity=jnp.abs(score)
-            )
-            done = rewire(layer, *rules, 0.3, jax.random.fold_in(keys[5], i))
-            return 0.99 * weight + 0.01 * score, done.mask, jnp.roll(score, 1)
-
-        found[f"{name} cpu_ms"] = looped(change, (weight, mask, about.gradient))
+    def change(rules: tuple, carry: tuple, i: jax.Array) -> tuple:
+        weight, mask, score = carry
+        layer = about._replace(weight=weight, mask=mask, gradient=score, similarity=jnp.abs(score))
+        done = rewire(layer, *rules, 0.3, jax.random.fold_in(keys[5], i))
+        return 0.99 * weight + 0.01 * score, done.mask, jnp.roll(score, 1)
 
     def by_sorting(carry: tuple, i: jax.Array) -> tuple:
         weight, total = carry
         return 0.99 * weight, total + jnp.sort(jnp.abs(weight).ravel())[i]
 
-    found["one sort of the weights cpu_ms"] = looped(by_sorting, (weight, 0.0))
-    found["training step cpu_ms"] = training_step(rows, columns)
-    return found
+    start = (weight, mask, about.gradient)
+    return {
+        **{f"{name} cpu_ms": looped(partial(change, own), start) for name, own in RULES.items()},
+        "one sort of the weights cpu_ms": looped(by_sorting, (weight, 0.0)),
+        "training step cpu_ms": training_step(rows, columns),
+    }
 
 
 def training_step(columns: int, hidden: int) -> float:
