@@ -201,7 +201,6 @@ def run_experiment(
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
     """All but ``config.json`` and the checkpoints; ``result.json`` last, to mark the end."""
-
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
     shape, names = dataset.image_shape, dataset.feature_names
