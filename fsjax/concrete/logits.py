@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.errors import ConfigError, check_whole
 
-Array = jax.Array
 Params = dict[str, Array]
 
 #: Largest default embedding size P; below it P = D, the papers' choice.

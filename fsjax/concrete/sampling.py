@@ -12,11 +12,10 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.concrete.random import gumbel_row, key_words
 from fsjax.errors import ConfigError
-
-Array = jax.Array
 
 NOISE = ("row", "batch")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
-
-Array = jax.Array
+from jax import Array
 
 ANNEAL = ("epoch", "step")
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax.arguments import STATIC, Count, NonNegative, Positive, Rate, known
 from fsjax.errors import ConfigError
 from fsjax.groups import expand
 from fsjax.method import (
     About,
-    Array,
     Batch,
     Method,
     PyTree,

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+from jax import Array
+
 from fsjax.arguments import STATIC, Count, Fraction, Share
-from fsjax.method import Array, Method, TrainState
+from fsjax.method import Method, TrainState
 from fsjax.methods.shared.sparse_network import GrowInit, SparseOptions, sparse_network
 from fsjax.registry import register
 from fsjax.sparsity import drop as drop_rules

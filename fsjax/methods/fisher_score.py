@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.arguments import Count, Positive, Widths
 from fsjax.errors import ConfigError
-from fsjax.method import Array, Batch, Method, Spec
+from fsjax.method import Batch, Method, Spec
 from fsjax.methods.shared.fixed_columns import filter_method, network_on_columns
 from fsjax.registry import register
 

@@ -5,21 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax import tasks
 from fsjax.arguments import Count, Fraction, Layers, NonNegative, Positive, Rate, Whole, Within
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.lassonet_path import (
     Pace,
     by_column,

@@ -5,17 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from jax import Array
+
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import TRAINING, NetworkOptions
 from fsjax.registry import register
 

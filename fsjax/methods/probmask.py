@@ -8,20 +8,11 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax.arguments import STATIC, Count, Fraction, Positive, Rate, Share
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import TRAINING, NetworkOptions
 from fsjax.registry import register
 from fsjax.sparsity.probmask import (

@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 from jax.scipy.stats import norm
 
 from fsjax.arguments import Count, NonNegative, Positive, Widths
 from fsjax.groups import expand
 from fsjax.method import (
     About,
-    Array,
     Batch,
     Method,
     PyTree,

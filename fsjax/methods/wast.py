@@ -7,21 +7,12 @@ from typing import Annotated, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax import tasks
 from fsjax.arguments import STATIC, Fraction, Layers, NonNegative, Positive, Rate, Share
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import Feedforward
 from fsjax.registry import register
 from fsjax.sparsity import Layer, apply_masks, init_masks, needs, uniform_counts

@@ -23,13 +23,7 @@ from fsjax.sparsity.masks import (
     sparsity,
     uniform_counts,
 )
-from fsjax.sparsity.optimizer import (
-    SparseState,
-    mask_params,
-    masks_of,
-    sparse,
-    with_masks,
-)
+from fsjax.sparsity.optimizer import SparseState, mask_params, masks_of, sparse, with_masks
 from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
 from fsjax.sparsity.snip import snip_masks
 from fsjax.sparsity.ste import quantize

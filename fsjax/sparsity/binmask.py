@@ -15,21 +15,19 @@ before they go in::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 
 from fsjax.arguments import NonNegative, Positive, Rate, check
+from fsjax.method import PyTree
 from fsjax.optimizers import active_between, clip_params, cosine_by_epoch
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
 from fsjax.sparsity.probmask import times_masks
 from fsjax.sparsity.ste import quantize
-
-Array = jax.Array
-PyTree = Any
 
 
 class Masked(NamedTuple):

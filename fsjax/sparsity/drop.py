@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.sparsity.kth import random_subset, smallest
 from fsjax.sparsity.topology import Layer, needs, number_to_drop
-
-Array = jax.Array
 
 
 def _lowest(scores: Array, layer: Layer, fraction: Array) -> Array:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.sparsity.kth import largest, random_subset
 from fsjax.sparsity.topology import GrowRule, Layer, needs, needs_of
-
-Array = jax.Array
 
 
 def _free(layer: Layer, dropped: Array) -> Array:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
+from fsjax.method import PyTree
 from fsjax.sparsity.kth import random_subset
-
-Array = jax.Array
-PyTree = Any
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``.
 Where = Callable[[tuple[str, ...], Array], bool]

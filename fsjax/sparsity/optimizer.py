@@ -16,15 +16,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax.errors import ConfigError
+from fsjax.method import PyTree
 from fsjax.sparsity import grow
 from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, name_of
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import Layer, change, keep_moments, layers_of, needs_of
-
-Array = jax.Array
-PyTree = Any
 
 
 class SparseState(NamedTuple):

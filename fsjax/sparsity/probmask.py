@@ -26,14 +26,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
+from fsjax.method import PyTree
 from fsjax.optimizers import active_between, cosine_by_epoch
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel, name_of
-
-Array = jax.Array
-PyTree = Any
 
 #: Values by the path of the parameter that they belong to, such as ``Dense_0/kernel``, in its
 #: shape.

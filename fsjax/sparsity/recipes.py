@@ -9,14 +9,13 @@ from typing import Any
 
 import jax
 import optax
+from jax import Array
 
 from fsjax.errors import ConfigError, check_whole, nearest
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity.masks import erdos_renyi_counts, erdos_renyi_density_counts, uniform_counts
 from fsjax.sparsity.topology import DropRule, GrowRule
-
-Array = jax.Array
 
 #: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``.
 Initializer = Callable[..., Array]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from fsjax.method import PyTree
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.masks import Where, is_kernel, masked_leaves
-
-Array = jax.Array
-PyTree = Any
 
 
 def snip_masks(

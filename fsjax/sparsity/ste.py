@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import jax
-
-Array = jax.Array
+from jax import Array
 
 
 @jax.custom_vjp

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
+from fsjax.method import PyTree
 from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
-
-Array = jax.Array
-PyTree = Any
 
 
 class Layer(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax import tasks
 from fsjax.arguments import (
@@ -23,26 +24,10 @@ from fsjax.arguments import (
     known,
     takes_part,
 )
-from fsjax.concrete import (
-    Parametrisation,
-    exponential_temperature,
-    gjsd,
-    select,
-    select_discrete,
-)
+from fsjax.concrete import Parametrisation, exponential_temperature, gjsd, select, select_discrete
 from fsjax.errors import ConfigError
 from fsjax.groups import gather
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import MLP
 from fsjax.selection import unique_percentage
 

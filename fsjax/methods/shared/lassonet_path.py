@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.groups import Groups, gather, scatter
-from fsjax.method import Array, PyTree, Spec, TrainState
+from fsjax.method import PyTree, Spec, TrainState
 from fsjax.sparsity.hier_prox import hier_prox
 
 #: The automatic start of the path, as in the authors' code: the first value that is tried, the

@@ -13,20 +13,12 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import linen as nn
+from jax import Array
 
 from fsjax import tasks
-from fsjax.arguments import (
-    STATIC,
-    TERM,
-    NonNegative,
-    Positive,
-    Rate,
-    Whole,
-    Widths,
-    takes_part,
-)
+from fsjax.arguments import STATIC, TERM, NonNegative, Positive, Rate, Whole, Widths, takes_part
 from fsjax.errors import ConfigError
-from fsjax.method import Array, Batch, PyTree, Spec
+from fsjax.method import Batch, PyTree, Spec
 from fsjax.nets import build_network
 from fsjax.optimizers import cosine_by_epoch
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
-from fsjax.method import Array, PyTree
+from fsjax.method import PyTree
 
 
 class PhaseState(NamedTuple):

@@ -14,29 +14,12 @@ from typing import Annotated, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax import tasks
-from fsjax.arguments import (
-    STATIC,
-    TERM,
-    Layers,
-    NonNegative,
-    Positive,
-    Rate,
-    takes_part,
-)
+from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, takes_part
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import Feedforward
 from fsjax.nets.feedforward import sparse_activations
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
