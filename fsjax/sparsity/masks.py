@@ -23,7 +23,6 @@ Where = Callable[[tuple[str, ...], Array], bool]
 
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
     """The usual choice of what is masked: arrays of two or more dimensions."""
-    del path
     return jnp.ndim(leaf) >= 2
 
 

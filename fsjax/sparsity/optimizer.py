@@ -23,7 +23,7 @@ from fsjax.method import PyTree
 from fsjax.sparsity import grow
 from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, name_of
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Layer, change, keep_moments, layers_of, needs_of
+from fsjax.sparsity.topology import Layer, cond_with_key, keep_moments, layers_of, needs_of
 
 
 class SparseState(NamedTuple):
@@ -113,30 +113,17 @@ def sparse(
             return moves, SparseState(step, state.key, state.masks, after)
 
         given = {"gradient": gradients, "similarity": similarity, "importance": importance}
-        layers = layers_of(params, state.masks, where, **given)
-        for name, layer in layers.items():
+        for name, layer in layers_of(params, state.masks, where, **given).items():
             _check_layer(recipe, layer, name)
 
-        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
-        words = jax.random.key_data(jax.random.fold_in(state.key, step))
-        impl = jax.random.key_impl(state.key)
+        key = jax.random.fold_in(state.key, step)
 
-        def rewired(moves: PyTree, after: optax.OptState) -> tuple[PyTree, optax.OptState, PyTree]:
+        def rewired(
+            moves: PyTree, after: optax.OptState, key: Array
+        ) -> tuple[PyTree, optax.OptState, PyTree]:
             weights = apply_masks(optax.apply_updates(params, moves), state.masks)
-            moved = layers_of(weights, state.masks, where)
-            changed = change(
-                weights,
-                state.masks,
-                {
-                    name: layer._replace(weight=moved[name].weight, search=search)
-                    for name, layer in layers.items()
-                },
-                recipe.drop,
-                recipe.grow,
-                recipe.fraction_at(step),
-                recipe.grow_init,
-                jax.random.wrap_key_data(words, impl=impl),
-            )
+            moved = layers_of(weights, state.masks, where, search=search, **given)
+            changed = recipe.change(weights, state.masks, moved, key, step)
             # p + (q - p) is exactly q where p or q is 0.
             moves = jax.tree.map(
                 lambda kept, u, q, p: jnp.where(kept, u, q - p).astype(u.dtype),
@@ -145,8 +132,7 @@ def sparse(
                 changed.params,
                 params,
             )
-            after = keep_moments(inner, after, inner.init(changed.params), changed.kept)
-            return moves, after, changed.masks
+            return moves, keep_moments(inner, after, changed), changed.masks
 
         due = step % recipe.every == 0
         if recipe.end_step is not None:
@@ -160,13 +146,19 @@ def sparse(
                 state.inner,
                 stepped,
             )
-            moves, after, masks = jax.lax.cond(
-                due, lambda: rewired(still, before), lambda: (*train(), state.masks)
+            moves, after, masks = cond_with_key(
+                due,
+                lambda key: rewired(still, before, key),
+                lambda _: (*train(), state.masks),
+                key,
             )
         else:
             moves, after = train()
-            moves, after, masks = jax.lax.cond(
-                due, lambda: rewired(moves, after), lambda: (moves, after, state.masks)
+            moves, after, masks = cond_with_key(
+                due,
+                lambda key: rewired(moves, after, key),
+                lambda _: (moves, after, state.masks),
+                key,
             )
         return moves, SparseState(step, state.key, masks, after)
 

@@ -21,7 +21,6 @@ def _forward(latents: Array) -> tuple[Array, None]:
 
 
 def _backward(residuals: None, cotangent: Array) -> tuple[Array]:
-    del residuals
     return (cotangent,)
 
 
