@@ -67,34 +67,22 @@ def first_path(spec: Spec) -> Path:
     )
 
 
-def record(state: TrainState) -> Path:
-    """The path with what this epoch tells: which features are in."""
-    path, inside = state.log, _selected(state.params, state.spec.groups)
-    left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
-    return path._replace(
-        vanished=jnp.where(inside, jnp.inf, left),
-        last_seen=jnp.where(inside, state.epoch.astype(jnp.float32), path.last_seen),
-    )
+def judge(state: TrainState, pace: Pace) -> tuple[Path, Array]:
+    """Records an epoch: which features are in, and whether it improved the objective.
 
-
-def judge(path: Path, state: TrainState, pace: Pace) -> tuple[Path, Array]:
-    """Counts an epoch.
-
-    Args:
-      path: where the run is.
-      state: after the epoch.
-      pace: when a phase is over.
-
-    Returns:
-      The path, and whether (bool) the epoch is the last one at this lambda or of the dense phase.
+    Returns the path, and whether (bool) the epoch is the last one at this lambda or of the dense
+    phase.
     """
-    norms = skip_norms(state.params, state.spec.groups)
-    objective = state.value + path.penalty * jnp.sum(norms)
+    path, inside = state.log, _selected(state)
+    left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
+    objective = _objective(state, path.penalty)
     improved = objective < pace.tolerance * path.best
     path = path._replace(
         epochs=path.epochs + 1,
         waited=jnp.where(improved, 0, path.waited + 1),
         best=jnp.where(improved, objective, path.best),
+        vanished=jnp.where(inside, jnp.inf, left),
+        last_seen=jnp.where(inside, state.epoch.astype(jnp.float32), path.last_seen),
     )
     most_waited, most_epochs = (
         jnp.where(path.started, on_path, dense) for dense, on_path in (pace.patience, pace.limit)
@@ -108,7 +96,7 @@ def next_lambda(
     """Goes to the next lambda, or ends the path.
 
     Args:
-      path: where the run is.
+      path: that of :func:`judge`.
       state: after the epoch.
       over: bool, whether the lambda is over, or the dense phase; where false nothing changes.
       first: the lambda that follows the dense phase.
@@ -122,16 +110,19 @@ def next_lambda(
     growing = over & ~finished
     following = jnp.where(path.started, path.penalty * multiplier, first)
     penalty = jnp.where(growing, following, path.penalty)
-    # The same weights under the new lambda are what has to be improved on.
-    objective = state.value + penalty * jnp.sum(skip_norms(state.params, state.spec.groups))
     path = path._replace(
         penalty=penalty,
         started=path.started | over,
         epochs=jnp.where(growing, 0, path.epochs),
         waited=jnp.where(growing, 0, path.waited),
-        best=jnp.where(growing, objective, path.best),
+        # The same weights under the new lambda are what has to be improved on.
+        best=jnp.where(growing, _objective(state, penalty), path.best),
     )
     return path, finished
+
+
+def _objective(state: TrainState, penalty: Array) -> Array:
+    return state.value + penalty * jnp.sum(skip_norms(state.params, state.spec.groups))
 
 
 def first_lambda(state: TrainState, wanted: Array, hierarchy: Array, rate: Array) -> Array:
@@ -202,16 +193,12 @@ def automatic_start(
 
 def by_group(weights: Array, groups: Groups) -> Array:
     """``(D, C)`` to ``(G, L C)``: the weights of all columns of a group, side by side."""
-    if groups is None:
-        return weights
     gathered = gather(weights, groups)
     return gathered.reshape(gathered.shape[0], -1)
 
 
 def by_column(weights: Array, groups: Groups, width: int) -> Array:
     """The inverse of :func:`by_group`, for C = ``width``."""
-    if groups is None:
-        return weights
     return scatter(weights.reshape(weights.shape[0], -1, width), groups)
 
 
@@ -220,10 +207,10 @@ def skip_norms(params: PyTree, groups: Groups = None) -> Array:
     return jnp.sqrt(jnp.sum(jnp.square(by_group(params["skip"], groups)), axis=1))
 
 
-def _selected(params: PyTree, groups: Groups) -> Array:
-    return jnp.any(by_group(params["skip"], groups) != 0, axis=1)
-
-
 def count_selected(state: TrainState) -> Array:
     """int32, the number of features, or groups, that have skip weights."""
-    return jnp.sum(_selected(state.params, state.spec.groups), dtype=jnp.int32)
+    return jnp.sum(_selected(state), dtype=jnp.int32)
+
+
+def _selected(state: TrainState) -> Array:
+    return jnp.any(by_group(state.params["skip"], state.spec.groups) != 0, axis=1)
