@@ -5,8 +5,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-ANNEAL = ("epoch", "step")
-
 
 def exponential_temperature(progress: Array, start: Array, end: Array) -> Array:
     """``T = T_0 (T_B / T_0) ** progress``, a positive scalar (IP-CAE, eq. 3).
