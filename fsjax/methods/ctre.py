@@ -1,7 +1,6 @@
 """CTRE: sparse networks that grow connections between similar neurons (Atashgahi et al. 2022).
 
-Both raise ConfigError for a value outside its range; the score of a column is the sum of the
-absolute weights of its connections.
+The score of a column is the sum of the absolute weights of its connections.
 """
 
 from __future__ import annotations

@@ -85,13 +85,9 @@ def fisher_score(
 
     Returns:
       The method, for classification; its scores are those of all training rows.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
 
     def scores(key: Array, spec: Spec, data: Batch) -> Array:
-        del key
         return fisher_scores(data.x, data.y, spec.num_outputs, data.weight)
 
     only = ("classification",)

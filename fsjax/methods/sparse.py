@@ -2,7 +2,7 @@
 
 Each is a drop rule and a grow rule of :mod:`fsjax.sparsity` over one body,
 ``shared/sparse_network.py``, whose options they share. The score of a column is the sum of the
-absolute weights of its connections. All raise ConfigError for a value outside its range.
+absolute weights of its connections.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from flax import linen as nn
 from jax import Array
 
-from fsjax.nets.activations import ACTIVATIONS
-from fsjax.nets.mlp import fan_in_uniform
+from fsjax.nets.mlp import ACTIVATIONS, fan_in_uniform
 from fsjax.sparsity.coordinates import sparse_dot
 
 #: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.

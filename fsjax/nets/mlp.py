@@ -13,7 +13,9 @@ from flax import linen as nn
 from jax import Array
 
 from fsjax.arguments import check
-from fsjax.nets.activations import ACTIVATIONS
+
+#: Of hidden layers, by name.
+ACTIVATIONS = {"relu": nn.relu, "sigmoid": nn.sigmoid, "tanh": nn.tanh}
 
 #: Names that :class:`MLP` knows; the slope of ``leaky_relu`` is its own attribute.
 MLP_ACTIVATIONS = ("leaky_relu", *ACTIVATIONS)

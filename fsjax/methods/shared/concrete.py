@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -101,7 +101,6 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         return exponential_temperature(progress, start, end)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        del data
         key_selector, key_decoder = jax.random.split(key)
         inputs = jnp.zeros((1, num_features * largest_group(spec)))
         params = {
@@ -110,9 +109,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         }
         return create_state(spec, params)
 
-    def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Array]]:
+    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         key_noise, key_dropout = jax.random.split(key)
         selector_logits = logits_of(params, state)
         selected = by_group(
@@ -159,19 +156,14 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
 
 def largest_group(spec: Spec) -> int:
     """Columns of the largest group; 1 without groups."""
-    return 1 if spec.groups is None else max(Counter(spec.groups).values())
+    return 1 if spec.groups is None else int(np.bincount(spec.groups).max())
 
 
 def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:
-    """What a choice of K gives for the columns of every group.
+    """What a choice of K, ``(B, G) -> (B, K)``, gives for the L columns of every group.
 
-    Args:
-      choose: ``(B, G) -> (B, K)``, the same choice for each of the L columns of a group.
-      x: ``(B, D)``.
-      spec: with groups or without.
-
-    Returns:
-      ``(B, K L)``, with zeros for groups of fewer columns; ``(B, K)`` without groups.
+    From x ``(B, D)`` to ``(B, K L)``, with zeros for groups of fewer columns; to ``(B, K)``
+    without groups.
     """
     if spec.groups is None:
         return choose(x)
