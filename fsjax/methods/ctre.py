@@ -12,39 +12,19 @@ from jax import Array
 
 from fsjax.arguments import STATIC, Count, Fraction, Share
 from fsjax.method import Method, TrainState
-from fsjax.methods.shared.sparse_network import GrowInit, SparseOptions, sparse_network
+from fsjax.methods.shared.sparse_network import SPARSE, GrowInit, sparse_network
 from fsjax.registry import register
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 
-#: Drop rules by name; the paper compares them in section 5.2.
-DROPS = {
-    "magnitude": drop_rules.magnitude,
-    "lowest_similarity": drop_rules.lowest_similarity,
-    "random": drop_rules.random,
-}
-
-#: Grow rules by name: the method, and the ablations "w/o random" and "LTH" of section 5.1.
-GROWS = {
-    "similar_or_random": grow_rules.similar_or_random,
-    "similar": grow_rules.similar,
-    "dissimilar_or_random": grow_rules.dissimilar_or_random,
-}
-
 Similarity = Literal["cosine", "hebb", "euclidean"]
-
-#: For tables of a dozen columns.
-SMALL = {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03}
 
 
 @register(
     estimator="CTRESim",
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the loss of a sparse network that grows between similar neurons",
-    num_epochs=500,
-    batch_size=100,
-    small=SMALL,
-    options=SparseOptions,
+    **SPARSE,
 )
 def ctre_sim(
     *,
@@ -71,8 +51,8 @@ def ctre_sim(
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     return sparse_network(
-        drop=DROPS[drop],
-        grow=GROWS[grow],
+        drop=getattr(drop_rules, drop),
+        grow=getattr(grow_rules, grow),
         drop_fraction=drop_fraction,
         grow_init=grow_init,
         similarity=similarity,
@@ -85,10 +65,7 @@ def ctre_sim(
     estimator="CTRESeq",
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the same; grows at random once validation stalls",
-    num_epochs=500,
-    batch_size=100,
-    small={**SMALL, "patience": 1},
-    options=SparseOptions,
+    **{**SPARSE, "small": {**SPARSE["small"], "patience": 1}},
 )
 def ctre_seq(
     *,

@@ -20,12 +20,12 @@ from fsjax.sparsity.masks import (
     init_masks,
     is_kernel,
     random_mask,
+    snip_masks,
     sparsity,
     uniform_counts,
 )
 from fsjax.sparsity.optimizer import SparseState, mask_params, masks_of, sparse, with_masks
 from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
-from fsjax.sparsity.snip import snip_masks
 from fsjax.sparsity.ste import quantize
 from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, needs, rewire
 

@@ -15,10 +15,13 @@ from jax import Array
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
 from fsjax.method import PyTree
-from fsjax.sparsity.kth import random_subset
+from fsjax.sparsity.kth import largest, random_subset
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``.
 Where = Callable[[tuple[str, ...], Array], bool]
+
+#: From the shapes of the chosen leaves to their active connections.
+Counts = Callable[[list[tuple[int, ...]]], list[int]]
 
 
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
@@ -91,7 +94,7 @@ def random_mask(key: Array, shape: Sequence[int], count: int) -> Array:
 def init_masks(
     key: Array,
     params: PyTree,
-    counts: Callable[[list[tuple[int, ...]]], list[int]],
+    counts: Counts,
     where: Where = is_kernel,
 ) -> PyTree:
     """Random masks, bool in the structure of ``params``: all true for leaves that are not chosen.
@@ -100,7 +103,7 @@ def init_masks(
       key: PRNG key.
       params: parameters.
       counts: from the shapes of the chosen leaves to their active connections, for example
-        ``lambda shapes: uniform_counts(shapes, 0.2)``.
+        ``lambda shapes: uniform_counts(shapes, 0.2)`` or ``recipe.counts``.
       where: which leaves are masked; ConfigError if none is.
     """
     chosen = masked_leaves(params, where)
@@ -109,6 +112,33 @@ def init_masks(
     numbers = counts([tuple(leaves[i].shape) for i in chosen])
     for key_leaf, i, count in zip(jax.random.split(key, len(chosen)), chosen, numbers, strict=True):
         masks[i] = random_mask(key_leaf, leaves[i].shape, count)
+    return jax.tree.unflatten(structure, masks)
+
+
+def snip_masks(
+    params: PyTree,
+    gradients: PyTree,
+    counts: Counts,
+    where: Where = is_kernel,
+) -> PyTree:
+    """Keeps the largest ``|gradient x weight|`` of every layer (SNIP, Lee et al. 2019).
+
+    The layers are ranked one by one, as in the code of CTRE; the paper of SNIP ranks all
+    together. With the parameters themselves as ``gradients`` this is magnitude pruning. The masks
+    are as those of :func:`fsjax.sparsity.init_masks`, for :func:`fsjax.sparsity.with_masks`.
+
+    Args:
+      params: dense parameters.
+      gradients: of the loss on one batch or more, in their structure.
+      counts, where: as in :func:`fsjax.sparsity.init_masks`.
+    """
+    chosen = masked_leaves(params, where)
+    weights, structure = jax.tree.flatten(params)
+    slopes = structure.flatten_up_to(gradients)
+    masks = [jnp.ones(jnp.shape(weight), bool) for weight in weights]
+    numbers = counts([tuple(weights[i].shape) for i in chosen])
+    for i, count in zip(chosen, numbers, strict=True):
+        masks[i] = largest(jnp.abs(slopes[i] * weights[i]), count)
     return jax.tree.unflatten(structure, masks)
 
 

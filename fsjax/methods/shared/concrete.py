@@ -67,16 +67,8 @@ class ConcreteOptions:
 def concrete_selector(logits: Parametrisation, num_features: Count, **options: Any) -> Method:
     """A concrete selector layer with an MLP behind it (Balin et al. 2019; IP-CAE, section 2).
 
-    Args:
-      logits: how the (K, D) logits are held.
-      num_features: K, number of selectors.
-      **options: those of :class:`ConcreteOptions`.
-
-    Returns:
-      The method. Its score of a column is the largest probability that any selector gives it.
-
-    Raises:
-      ConfigError: if the temperature would rise.
+    The score of a column is the largest probability that any selector gives it. ``num_features``
+    is K, the options are those of :class:`ConcreteOptions`; ConfigError if the temperature rises.
     """
     o = ConcreteOptions(**options)
     start, end = o.temperature_start, o.temperature_end

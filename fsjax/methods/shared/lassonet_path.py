@@ -93,18 +93,10 @@ def judge(state: TrainState, pace: Pace) -> tuple[Path, Array]:
 def next_lambda(
     path: Path, state: TrainState, over: Array, first: Array, until: int, multiplier: Array
 ) -> tuple[Path, Array]:
-    """Goes to the next lambda, or ends the path.
+    """Goes to the next lambda, or ends the path when at most ``until`` features are in.
 
-    Args:
-      path: that of :func:`judge`.
-      state: after the epoch.
-      over: bool, whether the lambda is over, or the dense phase; where false nothing changes.
-      first: the lambda that follows the dense phase.
-      until: the path ends when at most so many features are in.
-      multiplier: from one lambda to the next.
-
-    Returns:
-      The path, and whether (bool) it has ended.
+    ``path`` and ``over`` are those of :func:`judge`; where ``over`` is false nothing changes. The
+    lambda ``first`` follows the dense phase. Returns the path, and whether (bool) it has ended.
     """
     finished = over & path.started & (count_selected(state) <= until)
     growing = over & ~finished

@@ -117,11 +117,7 @@ class NetworkOptions:
     def train(
         self, weights: PyTree, state: TrainState, batch: Batch, key: Array
     ) -> tuple[Array, dict[str, PyTree]]:
-        """One training pass.
-
-        Returns:
-          The loss with its L1 term, a scalar, and ``aux`` for :func:`keep_stats`.
-        """
+        """The loss of a batch with its L1 term, a scalar, and ``aux`` for :func:`keep_stats`."""
         stats, spec = state.extra["stats"], state.spec
         outputs, changed = self.module(spec).apply(
             {"params": weights, "batch_stats": stats},
@@ -143,13 +139,7 @@ class NetworkOptions:
         return self.module(state.spec).apply(variables, x, train=False)
 
     def gate(self, weights: PyTree, x: Array, gates: Array) -> tuple[PyTree, Array]:
-        """Weights and inputs such that each input is multiplied by its gate.
-
-        Args:
-          weights: of the network.
-          x: ``(B, D)``.
-          gates: ``(D,)``.
-        """
+        """Weights and inputs x ``(B, D)`` such that each input is multiplied by its gate (D,)."""
         if self.network != "mlp":
             return weights, x * gates
         # On the weights of the first layer it is the same, without a gradient for every input.

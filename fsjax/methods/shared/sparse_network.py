@@ -74,6 +74,15 @@ class SparseOptions(DenseOptions):
     form: Literal["auto", "dense", "coordinates"] = "auto"
 
 
+#: What the registrations of the sparse classifiers share.
+SPARSE = {
+    "num_epochs": 500,
+    "batch_size": 100,
+    "small": {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},
+    "options": SparseOptions,
+}
+
+
 def sparse_network(
     *,
     drop: DropRule | None = None,
