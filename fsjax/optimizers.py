@@ -33,20 +33,15 @@ def active_between(
 
     At ``start`` it acts, at ``end`` it rests again; ``None`` for never.
     """
-
-    def acts(step: Array) -> Array:
-        return (step >= start) & (True if end is None else step < end)
-
-    return optax.conditionally_mask(inner, acts)
+    return optax.conditionally_mask(
+        inner, lambda step: (step >= start) & (end is None or step < end)
+    )
 
 
 def clip_params(limit: float) -> optax.GradientTransformation:
     """Shortens updates so that every parameter ends within ``[-limit, limit]``."""
 
-    def update(
-        updates: optax.Updates, state: optax.EmptyState, params: optax.Params | None = None
-    ) -> tuple[optax.Updates, optax.EmptyState]:
-        moves = jax.tree.map(lambda u, p: jnp.clip(p + u, -limit, limit) - p, updates, params)
-        return moves, state
+    def shortened(updates: optax.Updates, params: optax.Params) -> optax.Updates:
+        return jax.tree.map(lambda u, p: jnp.clip(p + u, -limit, limit) - p, updates, params)
 
-    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+    return optax.stateless(shortened)

@@ -17,8 +17,6 @@ from jax import Array
 from fsjax.concrete.random import gumbel_row, key_words
 from fsjax.errors import ConfigError
 
-NOISE = ("row", "batch")
-
 #: Elements of B x K x D up to which the gradient keeps the samples; above, it draws them again.
 KEEP_LIMIT = 2**26
 
@@ -61,7 +59,7 @@ def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) 
         return x @ gumbel_softmax(key, logits, temperature).T
     if noise == "row":
         return select_per_row(key_words(key), logits, x, temperature)
-    raise ConfigError(f"noise={noise!r}; choose one of {', '.join(NOISE)}")
+    raise ConfigError(f"noise={noise!r}; choose one of row, batch")
 
 
 def select_discrete(logits: Array, x: Array) -> Array:

@@ -5,7 +5,6 @@ The score of a column is the sum of the absolute weights of its connections.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from jax import Array
@@ -93,6 +92,12 @@ def ctre_seq(
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     rules = (grow_rules.similar, grow_rules.random)
+
+    def search(state: TrainState) -> Array:
+        if order == "half":
+            return 2 * state.epoch >= state.spec.num_epochs
+        return (state.best.epoch > 0) & (state.epoch - state.best.epoch >= patience)
+
     return sparse_network(
         drop=drop_rules.magnitude,
         grow=grow_rules.switched(*(rules if order == "similar_first" else rules[::-1])),
@@ -100,18 +105,6 @@ def ctre_seq(
         grow_init=grow_init,
         similarity=similarity,
         similarity_fraction=similarity_fraction,
-        search=_half_way if order == "half" else _stalled(patience),
+        search=search,
         **options,
     )
-
-
-def _half_way(state: TrainState) -> Array:
-    return 2 * state.epoch >= state.spec.num_epochs
-
-
-def _stalled(patience: int) -> Callable[[TrainState], Array]:
-    def stalled(state: TrainState) -> Array:
-        best = state.best.epoch
-        return (best > 0) & (state.epoch - best >= patience)
-
-    return stalled

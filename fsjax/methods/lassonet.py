@@ -95,7 +95,6 @@ def lassonet(
         raise ConfigError(
             f"until={until} is above num_features={num_features}; the path ends at K or below"
         )
-    pace = paths.Pace((dense_patience, path_patience), (dense_epochs, path_epochs), tolerance)
 
     def apply(params: PyTree, state: TrainState, x: Array) -> Array:
         return SkipNetwork(state.spec.num_outputs, hidden).apply({"params": params}, x)
@@ -126,14 +125,19 @@ def lassonet(
         kernel = paths.by_column(new, groups, kernel.shape[1])
         return state.replace(params={**state.params, "skip": skip, "kernel": kernel})
 
+    def judge(state: TrainState) -> tuple[paths.Path, Array]:
+        patience = jnp.where(state.log.started, path_patience, dense_patience)
+        limit = jnp.where(state.log.started, path_epochs, dense_epochs)
+        return paths.judge(state, patience, limit, tolerance)
+
     def keep_first(state: TrainState) -> Array:
         """The end of the first lambda with at most K features; before it, the newest epoch."""
-        path, over = paths.judge(state, pace)
+        path, over = judge(state)
         found = over & path.started & (paths.count_selected(state) <= num_features)
         return jnp.where(found, state.epoch - _FAR, -state.epoch.astype(jnp.float32))
 
     def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
-        path, over = paths.judge(state, pace)
+        path, over = judge(state)
         entering = over & ~path.started
         first = path_start
         if first is None:

@@ -113,9 +113,6 @@ def wast(
         importance = {"input_importance": nothing, "output_importance": nothing}
         return create_state(spec, apply_masks(params, masks), masks=masks, extra=importance)
 
-    def predict(state: TrainState, x: Array) -> Array:
-        return network(state.spec).apply({"params": state.params}, x)
-
     def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         # Inactive weights are 0, so the gradient is that of the dense network, as momentum needs.
         noise = input_noise * jax.random.normal(key, batch.x.shape)
@@ -158,7 +155,7 @@ def wast(
         init=init,
         loss=loss,
         optimizer=optax.sgd(learning_rate, momentum, nesterov=True),
-        predict=predict,
+        predict=lambda state, x: network(state.spec).apply({"params": state.params}, x),
         select=lambda state: Selection(state.extra["input_importance"]),
         after_step=after_step,
     )

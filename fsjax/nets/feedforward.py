@@ -42,7 +42,6 @@ class Feedforward(nn.Module):
             layer = nn.Dense(
                 width, kernel_init=kernel_init, bias_init=bias_init, name=f"layer_{number}"
             )
-
             y = layer(values[-1])
             values.append(y if number == len(self.hidden) else ACTIVATIONS[self.activation](y))
         return values

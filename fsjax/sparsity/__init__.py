@@ -9,6 +9,7 @@ from fsjax.sparsity.binmask import (
     mask_penalty,
     mask_sparsity,
     masked_weights,
+    quantize,
 )
 from fsjax.sparsity.hier_prox import hier_prox
 from fsjax.sparsity.kth import kth_smallest, largest, random_subset, smallest
@@ -26,7 +27,6 @@ from fsjax.sparsity.masks import (
 )
 from fsjax.sparsity.optimizer import SparseState, mask_params, masks_of, sparse, with_masks
 from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
-from fsjax.sparsity.ste import quantize
 from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, needs, rewire
 
 __all__ = [

@@ -164,8 +164,7 @@ def count_active(masks: PyTree) -> list[Array]:
 
 def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
     """Share of the connections of the masked leaves that are inactive, in [0, 1)."""
-    leaves = jax.tree.leaves(masks)
-    chosen = [leaves[i] for i in masked_leaves(masks, where)]
+    chosen = named_leaves(masks, where).values()
     active = sum(jnp.sum(mask, dtype=jnp.float32) for mask in chosen)
     return 1.0 - active / sum(mask.size for mask in chosen)
 

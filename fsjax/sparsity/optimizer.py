@@ -116,51 +116,41 @@ def sparse(
         for name, layer in layers_of(params, state.masks, where, **given).items():
             _check_layer(recipe, layer, name)
 
-        key = jax.random.fold_in(state.key, step)
+        if recipe.replaces_step:
+            # A step may change types, for example with gradients more precise than parameters.
+            moved, stepped = jax.eval_shape(train)
+            moves = jax.tree.map(jnp.zeros_like, moved)
+            after = jax.tree.map(
+                lambda leaf, like: leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype),
+                state.inner,
+                stepped,
+            )
+        else:
+            moves, after = train()
 
-        def rewired(
-            moves: PyTree, after: optax.OptState, key: Array
-        ) -> tuple[PyTree, optax.OptState, PyTree]:
+        def unchanged(_: Array) -> tuple[PyTree, optax.OptState, PyTree]:
+            return *(train() if recipe.replaces_step else (moves, after)), state.masks
+
+        def rewired(key: Array) -> tuple[PyTree, optax.OptState, PyTree]:
             weights = apply_masks(optax.apply_updates(params, moves), state.masks)
-            moved = layers_of(weights, state.masks, where, search=search, **given)
-            changed = recipe.change(weights, state.masks, moved, key, step)
+            layers = layers_of(weights, state.masks, where, search=search, **given)
+            changed = recipe.change(weights, state.masks, layers, key, step)
             # p + (q - p) is exactly q where p or q is 0.
-            moves = jax.tree.map(
+            to_changed = jax.tree.map(
                 lambda kept, u, q, p: jnp.where(kept, u, q - p).astype(u.dtype),
                 changed.kept,
                 moves,
                 changed.params,
                 params,
             )
-            return moves, keep_moments(inner, after, changed), changed.masks
+            return to_changed, keep_moments(inner, after, changed), changed.masks
 
         due = step % recipe.every == 0
         if recipe.end_step is not None:
             due &= step < recipe.end_step
-        if recipe.replaces_step:
-            # A step may change types, for example with gradients more precise than parameters.
-            moved, stepped = jax.eval_shape(train)
-            still = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), moved)
-            before = jax.tree.map(
-                lambda leaf, like: leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype),
-                state.inner,
-                stepped,
-            )
-            moves, after, masks = cond_with_key(
-                due,
-                lambda key: rewired(still, before, key),
-                lambda _: (*train(), state.masks),
-                key,
-            )
-        else:
-            moves, after = train()
-            moves, after, masks = cond_with_key(
-                due,
-                lambda key: rewired(moves, after, key),
-                lambda _: (moves, after, state.masks),
-                key,
-            )
-        return moves, SparseState(step, state.key, masks, after)
+        key = jax.random.fold_in(state.key, step)
+        moves_now, inner_now, masks = cond_with_key(due, rewired, unchanged, key)
+        return moves_now, SparseState(step, state.key, masks, inner_now)
 
     return optax.GradientTransformationExtraArgs(init, update)
 

@@ -94,7 +94,8 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         key_selector, key_decoder = jax.random.split(key)
-        inputs = jnp.zeros((1, num_features * largest_group(spec)))
+        largest_group = 1 if spec.groups is None else np.bincount(spec.groups).max()
+        inputs = jnp.zeros((1, num_features * largest_group))
         params = {
             "selector": logits.init(key_selector, num_features, spec.num_units),
             "decoder": decoder(spec).init(key_decoder, inputs)["params"],
@@ -144,11 +145,6 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         select=select_columns,
         monitor=monitor,
     )
-
-
-def largest_group(spec: Spec) -> int:
-    """Columns of the largest group; 1 without groups."""
-    return 1 if spec.groups is None else int(np.bincount(spec.groups).max())
 
 
 def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:

@@ -17,20 +17,6 @@ from fsjax.sparsity.hier_prox import hier_prox
 FIRST_TRIAL, TRIAL_TOLERANCE, TRIAL_STEPS, START_DIVISOR = 1e-6, 1e-5, 10_000, 10.0
 
 
-class Pace(NamedTuple):
-    """When the dense phase, and a lambda, are over: pairs of both.
-
-    Attributes:
-      patience: epochs without improvement.
-      limit: most epochs.
-      tolerance: an improvement is below this share of the best value.
-    """
-
-    patience: tuple[int, int]
-    limit: tuple[int, int]
-    tolerance: Array | float
-
-
 class Path(NamedTuple):
     """Where a run is on its path, and what it has seen (``TrainState.log``).
 
@@ -55,28 +41,28 @@ class Path(NamedTuple):
 
 def first_path(spec: Spec) -> Path:
     """The dense phase, before its first epoch."""
-    none = jnp.zeros((), jnp.int32)
     return Path(
-        penalty=jnp.zeros((), jnp.float32),
-        started=jnp.zeros((), bool),
-        epochs=none,
-        waited=none,
-        best=jnp.full((), jnp.inf, jnp.float32),
+        penalty=jnp.float32(0),
+        started=jnp.bool_(False),
+        epochs=jnp.int32(0),
+        waited=jnp.int32(0),
+        best=jnp.float32(jnp.inf),
         vanished=jnp.full((spec.num_units,), jnp.inf, jnp.float32),
         last_seen=jnp.zeros((spec.num_units,), jnp.float32),
     )
 
 
-def judge(state: TrainState, pace: Pace) -> tuple[Path, Array]:
+def judge(state: TrainState, patience: Array, limit: Array, tolerance: Array) -> tuple[Path, Array]:
     """Records an epoch: which features are in, and whether it improved the objective.
 
     Returns the path, and whether (bool) the epoch is the last one at this lambda or of the dense
-    phase.
+    phase: after ``patience`` epochs that did not bring it below the share ``tolerance`` of the
+    best value, or ``limit`` epochs.
     """
     path, inside = state.log, _selected(state)
     left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
     objective = _objective(state, path.penalty)
-    improved = objective < pace.tolerance * path.best
+    improved = objective < tolerance * path.best
     path = path._replace(
         epochs=path.epochs + 1,
         waited=jnp.where(improved, 0, path.waited + 1),
@@ -84,10 +70,7 @@ def judge(state: TrainState, pace: Pace) -> tuple[Path, Array]:
         vanished=jnp.where(inside, jnp.inf, left),
         last_seen=jnp.where(inside, state.epoch.astype(jnp.float32), path.last_seen),
     )
-    most_waited, most_epochs = (
-        jnp.where(path.started, on_path, dense) for dense, on_path in (pace.patience, pace.limit)
-    )
-    return path, (path.waited >= most_waited) | (path.epochs >= most_epochs)
+    return path, (path.waited >= patience) | (path.epochs >= limit)
 
 
 def next_lambda(

@@ -111,8 +111,7 @@ def sparse_network(
         them they stay.
       drop_fraction: share of the connections that is dropped.
       grow_init: starting weights of new connections, a name in :data:`GROW_INITS`.
-      activation: of the hidden layers.
-      initialisation: of weights and biases.
+      activation, initialisation: see :class:`~fsjax.nets.Feedforward`.
       input_noise: standard deviation of Gaussian noise on the inputs of each training batch.
       prune: SNIP: start dense and keep the connections of largest sensitivity.
       similarity: the similarity that a rule needs, a name in ``SIMILARITIES``.
@@ -223,35 +222,35 @@ def sparse_network(
 
     def compress(state: TrainState) -> TrainState:
         """Layers of few connections by their coordinates."""
-        shapes = [mask["kernel"].shape for mask in state.masks.values()]
+        masks = {layer: mask["kernel"] for layer, mask in state.masks.items()}
+        counts = recipe.counts([mask.shape for mask in masks.values()])
         positions = {
-            layer: positions_of(state.masks[layer]["kernel"], count)
-            for layer, count in zip(state.masks, recipe.counts(shapes), strict=True)
-            if by_coordinates(o.form, count / state.masks[layer]["kernel"].size)
+            layer: positions_of(mask, count)
+            for (layer, mask), count in zip(masks.items(), counts, strict=True)
+            if by_coordinates(o.form, count / mask.size)
         }
         if not positions:
             return state
-        state = everywhere(gather, state, whole(positions, state.params))
-        return state.replace(extra={"positions": positions})
+        return everywhere(gather, state, positions).replace(extra={"positions": positions})
 
     def expand(state: TrainState) -> TrainState:
         """The inverse of :func:`compress`."""
         if not state.extra:
             return state
-        positions = whole(state.extra["positions"], state.params)
+        positions = state.extra["positions"]
         return everywhere(scatter, state, positions, state.masks).replace(extra={})
 
-    def whole(positions: dict[str, Array], params: PyTree) -> PyTree:
-        """Positions in the structure of the parameters, of length 0 where there are none."""
-        tree = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), params)
-        return tree | {name: {**tree[name], "kernel": own} for name, own in positions.items()}
-
-    def everywhere(change: Callable[..., Array], state: TrainState, *trees: PyTree) -> TrainState:
+    def everywhere(
+        change: Callable[..., Array], state: TrainState, positions: dict[str, Array], *trees: PyTree
+    ) -> TrainState:
         """Changes all arrays of the parameters alike, those in the optimiser's state too."""
-        state = state.replace(params=jax.tree.map(change, state.params, *trees))
+        # In the structure of the parameters, of length 0 where there are none.
+        whole = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), state.params)
+        whole |= {name: {**whole[name], "kernel": own} for name, own in positions.items()}
+        state = state.replace(params=jax.tree.map(change, state.params, whole, *trees))
         if state.opt_state == ():  # before the first step, and in what is kept
             return state
-        moments = optax.tree.map_params(optimizer, change, state.opt_state, *trees)
+        moments = optax.tree.map_params(optimizer, change, state.opt_state, whole, *trees)
         return state.replace(opt_state=moments)
 
     def select(state: TrainState) -> Selection:
