@@ -24,6 +24,12 @@ fsjax.use_compilation_cache()
 jax.config.update("jax_debug_key_reuse", True)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector of garbage need not look at it each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def key() -> jax.Array:
     """A PRNG key."""
