@@ -7,8 +7,6 @@ Variants: a method by name or as ``module:function``, a data set, a task and ``q
 method later: ``--config=configs/any.py:isolet --config.method.name=my_package.my_file:deep_lasso``.
 """
 
-from __future__ import annotations
-
 import ml_collections
 from ml_collections import config_dict
 
@@ -28,42 +26,30 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     Raises:
       ConfigError: for a word that is no method, data set, task or ``quick``.
     """
-    words = words_of(variant)
-    named = [word for word in words if _names_a_method(word)]
+    others = (*available(), *TASKS, "quick")
+    named = [word for word in words_of(variant) if word not in others]
+    rest = ",".join(word for word in words_of(variant) if word in others)
+    for word in named:
+        try:
+            get_method(word)
+        except ConfigError:
+            if ":" in word:
+                raise
+            known = (*METHODS, *others)
+            raise ConfigError(f"unknown variant {word!r}: {nearest(word, known)}") from None
     if len(named) > 1:
         raise ConfigError(f"the variant names the methods {' and '.join(named)}; give one")
-    rest = ",".join(word for word in words if word not in named)
     if not named:
         return base_config(parse_variant(rest), {"name": config_dict.placeholder(str)}, SEEDS)
-    one = get_method(named[0]).registration
-    method = get_method(named[0])(**one.small)
+    builder = get_method(named[0])
+    one, method = builder.registration, builder(**builder.registration.small)
     read = parse_variant(rest, method.about.tasks[0])
     # A batch size is capped at all training rows.
     train = {"batch_size": one.batch_size or 1_000_000, "shuffle": True, "drop_last": False}
     train |= one.training
     config = base_config(read, method_fields(named[0]), SEEDS, one.num_epochs, **train)
     config.data.scaling = one.scaling
+    svm = ("svm",) if read.task == "reconstruction" else ()
     own = () if method.predict is None else ("embedded",)
-    if read.task == "reconstruction":
-        config.evaluation.protocols = ("svm", *own)
-    else:
-        config.evaluation.protocols = own or ("retrain",)
+    config.evaluation.protocols = (*svm, *own) or ("retrain",)
     return config
-
-
-def _names_a_method(word: str) -> bool:
-    """Whether this is a method, and not another word of a variant.
-
-    Raises:
-      ConfigError: if it is neither.
-    """
-    others = (*available(), *TASKS, "quick")
-    if word in others or ":" in word or word in METHODS:
-        return word not in others
-    try:
-        get_method(word)  # of another package
-    except ConfigError:
-        raise ConfigError(
-            f"unknown variant {word!r}: {nearest(word, (*METHODS, *others))}"
-        ) from None
-    return True

@@ -7,9 +7,6 @@ Variants: a data set, a task and ``quick``. The comparison of the paper's Figure
 ``experiments.regularize``; ``--config.method.masked=weights`` does a single run of them.
 """
 
-from functools import partial
-
 from configs.common import gates_config
 
-#: Takes the variant.
-get_config = partial(gates_config, method="binmask")
+get_config = gates_config("binmask")

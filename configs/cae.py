@@ -15,9 +15,6 @@ K = 50, and minutes for the ten seeds on 2 cores:
 Without a data set it runs on ``digits``, K = 10: 85.9 +- 2.9 in 12 seconds.
 """
 
-from functools import partial
-
 from configs.common import concrete_config
 
-#: Takes the variant.
-get_config = partial(concrete_config, method="cae")
+get_config = concrete_config("cae")

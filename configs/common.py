@@ -4,9 +4,8 @@ A variant is a list of words after the colon of ``--config=configs/ip_cae.py:WOR
 a task and ``quick`` in any order, such as ``coil20``, ``isolet,reconstruction`` or ``mnist,quick``.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import ml_collections
@@ -16,6 +15,9 @@ from fsjax.data import available
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import get_method
 from fsjax.tasks import TASKS
+
+#: What a config file has: takes the variant.
+GetConfig = Callable[..., ml_collections.ConfigDict]
 
 #: The ten seeds of the IP-CAE paper (A.3).
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 1010)
@@ -43,6 +45,15 @@ OTHER_SETTINGS = {
     "allaml": (50, 16),
 }
 
+#: The optimizer of BinMask's authors in sections 4.1 and 4.2.
+SGD = {
+    "optimizer": "sgd",
+    "learning_rate": 0.1,
+    "final_learning_rate": 1e-5,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+}
+
 
 class Variant(NamedTuple):
     """What stands after the colon of ``--config``: a data set, a task, and ``quick``."""
@@ -57,48 +68,40 @@ def words_of(variant: str | None) -> list[str]:
     return [word for word in (variant or "").split(",") if word]
 
 
+def sort_words(variant: str | None, *kinds: Collection[str]) -> tuple[list[str], ...]:
+    """The words of a variant that belong to each kind.
+
+    Raises:
+      ConfigError: for a word that is of no kind.
+    """
+    words, known = words_of(variant), list(chain(*kinds))
+    for word in words:
+        if word not in known:
+            raise ConfigError(f"unknown variant {word!r}: {nearest(word, known)}")
+    return tuple([word for word in words if word in kind] for kind in kinds)
+
+
 def parse_variant(
     variant: str | None, task: str = "classification", name: str = "digits"
 ) -> Variant:
-    """Data set, task and whether a quick run is asked for.
-
-    Args:
-      variant: words joined by commas.
-      task, name: where no word says so.
+    """Data set, task and whether a quick run is asked for; task and name where no word says so.
 
     Raises:
       ConfigError: for a word that is none of these.
     """
-    quick = False
-    for word in words_of(variant):
-        if word == "quick":
-            quick = True
-        elif word in TASKS:
-            task = word
-        elif word in available():
-            name = word
-        else:
-            known = (*available(), *TASKS, "quick")
-            raise ConfigError(f"unknown variant {word!r}: {nearest(word, known)}")
-    return Variant(name, task, quick)
+    names, tasks, quick = sort_words(variant, available(), TASKS, ("quick",))
+    return Variant([name, *names][-1], [task, *tasks][-1], bool(quick))
 
 
 def method_fields(name: str, **changes: Any) -> dict[str, Any]:
-    """Fields of ``config.method``: the method's own defaults.
-
-    Args:
-      name: of a registered method, or ``module:function``.
-      **changes: where a paper has other values.
-    """
+    """Fields of ``config.method``: a method's own defaults but for what a paper changes."""
     one = get_method(name).registration
-    empty = {
-        field: config_dict.placeholder(
-            tuple if one.kinds[field].base is Sequence else one.kinds[field].base or object
-        )
-        for field, default in one.defaults().items()
-        if default is None
-    }
-    return {"name": name, **one.defaults(), **empty, **changes}
+    fields = one.defaults()
+    for field, default in fields.items():
+        if default is None:
+            base = one.kinds[field].base
+            fields[field] = config_dict.placeholder(tuple if base is Sequence else base or object)
+    return {"name": name, **fields, **changes}
 
 
 def data_fields(name: str, split: str, scaling: str) -> dict[str, Any]:
@@ -114,16 +117,10 @@ def base_config(
     num_epochs: int = 200,
     **train: Any,
 ) -> ml_collections.ConfigDict:
-    """The configuration of a data set as the papers run it.
+    """The configuration of a data set as the papers run it: all that ``experiments.run`` reads.
 
-    Args:
-      variant: see :func:`parse_variant`.
-      method: see :func:`method_fields`.
-      seeds, num_epochs: of all but quick runs.
-      **train: fields of ``config.train`` where IP-CAE has other values.
-
-    Returns:
-      The configuration, with every field that ``experiments/run.py`` reads.
+    Seeds and epochs are those of all but quick runs; ``train`` has the fields of ``config.train``
+    whose values are not those of IP-CAE.
     """
     name, task, quick = variant
     in_paper = name in PAPER_SETTINGS
@@ -156,7 +153,24 @@ def base_config(
             "evaluation": {
                 "protocols": ("embedded",),
                 "num_features": (),
-                "retrain": ip_cae_classifier(quick) | {"batch_size": batch_size},
+                # The classifier of IP-CAE's Tables 1 and 2: one hidden layer of 200.
+                "retrain": {
+                    "network": "mlp",
+                    "hidden": (200,),
+                    "activation": "leaky_relu",
+                    "batch_norm": False,
+                    "layer_norm": True,
+                    "dropout": 0.0,
+                    "optimizer": "adam",
+                    "learning_rate": 1e-3,
+                    "final_learning_rate": config_dict.placeholder(float),
+                    "momentum": 0.9,
+                    "weight_decay": 0.0,
+                    "num_epochs": 5 if quick else 200,
+                    "batch_size": batch_size,
+                    "min_steps_per_epoch": 1,
+                    "best_by": "loss",
+                },
             },
         }
     )
@@ -164,55 +178,30 @@ def base_config(
     return config
 
 
-def concrete_config(
-    variant: str | None = None, *, method: str, **changes: Any
-) -> ml_collections.ConfigDict:
+def concrete_config(method: str, **changes: Any) -> GetConfig:
     """The setting of IP-CAE for a method, some of whose fields may have other values."""
-    return base_config(parse_variant(variant), method_fields(method, **changes))
+
+    def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+        return base_config(parse_variant(variant), method_fields(method, **changes))
+
+    return get_config
 
 
-def gates_config(variant: str | None = None, *, method: str) -> ml_collections.ConfigDict:
+def gates_config(method: str, changes: Mapping[str, Any] = {}) -> GetConfig:
     """BinMask, section 4.1: gates, or a plain network, judged by a retrained network.
 
     On the data sets of IP-CAE it is that paper's comparison: its splits and scaling, K and the
-    classifier of its Tables 1 and 2.
+    classifier of its Tables 1 and 2. ``changes`` are by ``section.field``.
     """
-    read = parse_variant(variant)
-    train = {"shuffle": True, "drop_last": False, "batch_size": 256, "min_steps_per_epoch": 30}
-    config = base_config(read, method_fields(method), tuple(range(8)), 100, **train)
-    config.evaluation.protocols = ("retrain", "embedded")
-    if read.name not in PAPER_SETTINGS:
-        config.data.scaling = "minmax"
-    return config
 
+    def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+        read = parse_variant(variant)
+        train = {"shuffle": True, "drop_last": False, "batch_size": 256, "min_steps_per_epoch": 30}
+        config = base_config(read, method_fields(method), tuple(range(8)), 100, **train)
+        config.evaluation.protocols = ("retrain", "embedded")
+        if read.name not in PAPER_SETTINGS:
+            config.data.scaling = "minmax"
+        config.update_from_flattened_dict(changes)
+        return config
 
-def ip_cae_classifier(quick: bool = False) -> dict[str, Any]:
-    """The network of the retrain protocol in IP-CAE's Tables 1 and 2: one hidden layer of 200."""
-    return {
-        "network": "mlp",
-        "hidden": (200,),
-        "activation": "leaky_relu",
-        "batch_norm": False,
-        "layer_norm": True,
-        "dropout": 0.0,
-        "optimizer": "adam",
-        "learning_rate": 1e-3,
-        "final_learning_rate": config_dict.placeholder(float),
-        "momentum": 0.9,
-        "weight_decay": 0.0,
-        "num_epochs": 5 if quick else 200,
-        "min_steps_per_epoch": 1,
-        "best_by": "loss",
-    }
-
-
-def sgd_fields(**network: Any) -> dict[str, Any]:
-    """A network of BinMask's sections 4.1 and 4.2 with the optimizer of its authors."""
-    return {
-        **network,
-        "optimizer": "sgd",
-        "learning_rate": 0.1,
-        "final_learning_rate": 1e-5,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-    }
+    return get_config

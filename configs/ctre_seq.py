@@ -10,9 +10,6 @@ the setting of ``configs.rewiring.classifier_config`` unless said otherwise:
 | madelon, ``hidden=100,100,100`` | 82.2 +- 2.4 | 83.83 +- 1.92 (4 seeds) | 1 |
 """
 
-from functools import partial
-
 from configs.rewiring import classifier_config
 
-#: Takes the variant.
-get_config = partial(classifier_config, method="ctre_seq")
+get_config = classifier_config("ctre_seq")

@@ -13,9 +13,6 @@ the setting of ``configs.rewiring.classifier_config`` unless said otherwise:
 | mnist, hidden 500, epsilon 5, 120 epochs | 97.7 +- 0.1 | 97.43 +- 0.09 (2 seeds) | 21 |
 """
 
-from functools import partial
-
 from configs.rewiring import classifier_config
 
-#: Takes the variant.
-get_config = partial(classifier_config, method="ctre_sim")
+get_config = classifier_config("ctre_sim")

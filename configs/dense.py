@@ -5,9 +5,6 @@
 Variants: a data set, a task and ``quick``; three hidden layers of 1000 and 500 epochs.
 """
 
-from functools import partial
-
 from configs.rewiring import classifier_config
 
-#: Takes the variant.
-get_config = partial(classifier_config, method="dense")
+get_config = classifier_config("dense")

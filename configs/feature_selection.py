@@ -8,12 +8,12 @@ Variants: a data set, ``lenet5`` (for images; the multilayer perceptron otherwis
 strength, and four, three, two and one fifth less.
 """
 
-from __future__ import annotations
-
 import ml_collections
 
-from configs.common import data_fields, parse_variant, sgd_fields, words_of
+from configs.common import SGD, data_fields, sort_words
+from fsjax.data import available
 from fsjax.data.catalog import ENTRIES
+from fsjax.tasks import TASKS
 
 #: In the order of the paper's legend.
 METHODS = ("binmask", "stg", "fisher_score", "random_selection", "lassonet")
@@ -21,9 +21,8 @@ METHODS = ("binmask", "stg", "fisher_score", "random_selection", "lassonet")
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The comparison on one data set."""
-    words = words_of(variant)
-    lenet5 = "lenet5" in words
-    name, _, quick = parse_variant(",".join(word for word in words if word != "lenet5"))
+    names, _, lenet5, quick = sort_words(variant, available(), TASKS, ("lenet5",), ("quick",))
+    name = ["digits", *names][-1]
     large = name in ENTRIES and ENTRIES[name].shape[0] >= 50_000
     return ml_collections.ConfigDict(
         {
@@ -32,12 +31,13 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
             "seeds": (0, 1) if quick else tuple(range(8)),
             "methods": METHODS,
             "sizes": (),
-            "network": sgd_fields(
-                network="lenet5" if lenet5 else "mlp",
-                hidden=(512, 512) if large else (64, 20),
-                activation="relu" if large else "tanh",
-                batch_norm=large,
-            ),
+            "network": {
+                "network": "lenet5" if lenet5 else "mlp",
+                "hidden": (512, 512) if large else (64, 20),
+                "activation": "relu" if large else "tanh",
+                "batch_norm": large,
+                **SGD,
+            },
             "train": {
                 "num_epochs": 5 if quick else 10 if large else 100,
                 "batch_size": 256,

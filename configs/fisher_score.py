@@ -6,9 +6,6 @@ Variants: a data set and ``quick``; classification only. On ``digits``, K = 10:
 88.7 +- 0.5 (three seeds).
 """
 
-from functools import partial
-
 from configs.common import concrete_config
 
-#: Takes the variant.
-get_config = partial(concrete_config, method="fisher_score", hidden=(200,))
+get_config = concrete_config("fisher_score", hidden=(200,))

@@ -11,8 +11,6 @@ K = 50, and minutes for the ten seeds on 2 cores:
 | coil20,reconstruction | 2.80e-3 | 2.78e-3 +- 0.02e-3 (4 seeds) | 4 |
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.common import base_config, method_fields, parse_variant

@@ -17,8 +17,6 @@ The recorded history has the lambda, the number of columns and the
 validation accuracy of every epoch: ``train/lambda``, ``train/num_selected``, ``valid/accuracy``.
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.common import PAPER_SETTINGS, base_config, method_fields, parse_variant

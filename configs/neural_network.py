@@ -5,15 +5,6 @@
 Variants: a data set, a task and ``quick``.
 """
 
-from __future__ import annotations
-
-import ml_collections
-
 from configs.common import gates_config
 
-
-def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The setting of section 4.1."""
-    config = gates_config(variant, method="neural_network")
-    config.evaluation.protocols = ("embedded",)
-    return config
+get_config = gates_config("neural_network", {"evaluation.protocols": ("embedded",)})

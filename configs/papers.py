@@ -53,7 +53,7 @@ def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
         return _own(method).get_config(variant)
     build = get_method(method)
     task = build(**build.registration.small).about.tasks[0]
-    config = autoencoder_config(variant, method, WAST_EPOCHS, task)
+    config = autoencoder_config(method, WAST_EPOCHS, task)(variant)
     fields = config.method
     if method == "cae":
         # The authors' package, with hidden layers of K and 3K/2.
@@ -73,7 +73,7 @@ def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
 
 def _ctre(method: str, variant: str) -> ml_collections.ConfigDict:
     """CTRE, section 4.1: the test accuracy of the network itself at its best epoch."""
-    return classifier_config(variant, method=method)
+    return classifier_config(method)(variant)
 
 
 def _ip_cae(method: str, variant: str) -> ml_collections.ConfigDict:

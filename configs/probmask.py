@@ -12,8 +12,6 @@ Variants: a data set, a task and ``quick``. LeNet-5 on ``mnist``, a multilayer p
 | isolet | 0.03 | 64.1 | 79.9 +- 2.6 |
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.common import base_config, method_fields, parse_variant

@@ -10,9 +10,6 @@ and seconds of training for all seeds on 2 cores:
 | madelon | 82.07 +- 1.10 | 82.57 +- 0.49 (5 seeds) | 12 |
 """
 
-from functools import partial
-
 from configs.rewiring import autoencoder_config
 
-#: Takes the variant.
-get_config = partial(autoencoder_config, method="quick_selection", num_epochs=100)
+get_config = autoencoder_config("quick_selection", num_epochs=100)

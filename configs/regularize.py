@@ -7,8 +7,6 @@ Variants: a data set with two classes and ``quick``. ``ehr_like`` is the default
 the paper's health records, which are not public. An empty tuple of strengths leaves a method out.
 """
 
-from __future__ import annotations
-
 import math
 
 import ml_collections

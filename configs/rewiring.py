@@ -1,10 +1,8 @@
 """What the configs of networks that rewire themselves share: the settings of two papers."""
 
-from __future__ import annotations
-
 import ml_collections
 
-from configs.common import base_config, method_fields, parse_variant
+from configs.common import GetConfig, base_config, method_fields, parse_variant
 from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError
 
@@ -23,57 +21,50 @@ def num_features(name: str) -> int:
     return {"madelon": 20, "madelon_like": 20, "digits": 10}.get(name, 50)
 
 
-def autoencoder_config(
-    variant: str | None = None,
-    method: str = "wast",
-    num_epochs: int = 10,
-    task: str = "reconstruction",
-) -> ml_collections.ConfigDict:
-    """The setting of WAST, appendix A: columns judged by a support vector machine.
+def autoencoder_config(method: str, num_epochs: int, task: str = "reconstruction") -> GetConfig:
+    """The setting of WAST, appendix A: columns judged by a support vector machine."""
 
-    Args:
-      variant: a data set and ``quick``, as for ``configs.common.parse_variant``.
-      method: its name.
-      num_epochs: of training.
-      task: what the method is trained for.
-    """
-    read = parse_variant(variant, task)
-    if read.task != task:
-        raise ConfigError(f"{method} is trained for {task} here; leave {read.task!r} out")
-    train = {"batch_size": 128, "shuffle": True, "drop_last": False, "best_by": "last"}
-    config = base_config(read, method_fields(method), SEEDS, num_epochs, **train)
-    name, k = read.name, num_features(read.name)
-    # One mean and one standard deviation for the whole matrix, as the authors' code has it.
-    config.data.update(split="wast", scaling="scalar", valid_fraction=0.0)
-    config.num_features = k
-    config.evaluation.protocols = ("svm", "embedded") if task == "reconstruction" else ("svm",)
-    small = name in ENTRIES and name not in LARGE
-    if small and ENTRIES[name].shape[1] > max(WAST_NUM_FEATURES) and k != 20 and not read.quick:
-        config.evaluation.num_features = tuple(one for one in WAST_NUM_FEATURES if one != k)
-    return config
+    def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+        read = parse_variant(variant, task)
+        if read.task != task:
+            raise ConfigError(f"{method} is trained for {task} here; leave {read.task!r} out")
+        train = {"batch_size": 128, "shuffle": True, "drop_last": False, "best_by": "last"}
+        config = base_config(read, method_fields(method), SEEDS, num_epochs, **train)
+        name, k = read.name, num_features(read.name)
+        # One mean and one standard deviation for the whole matrix, as the authors' code has it.
+        config.data.update(split="wast", scaling="scalar", valid_fraction=0.0)
+        config.num_features = k
+        config.evaluation.protocols = ("svm", "embedded") if task == "reconstruction" else ("svm",)
+        small = name in ENTRIES and name not in LARGE
+        if small and ENTRIES[name].shape[1] > max(WAST_NUM_FEATURES) and k != 20 and not read.quick:
+            config.evaluation.num_features = tuple(one for one in WAST_NUM_FEATURES if one != k)
+        return config
+
+    return get_config
 
 
-def classifier_config(variant: str | None = None, *, method: str) -> ml_collections.ConfigDict:
+def classifier_config(method: str) -> GetConfig:
     """The setting of CTRE, section 4.1: classification, the best epoch by validation accuracy.
 
-    Three hidden layers of 1000, epsilon 1 and 500 epochs. What the configs say of results is the
-    test accuracy at that epoch, and training on 2 cores with other work beside it.
-
-    Args:
-      variant: a data set and ``quick``, as for ``configs.common.parse_variant``.
-      method: its name; on ``digits`` its network becomes a smaller one.
+    Three hidden layers of 1000, epsilon 1 and 500 epochs; a smaller network on ``digits``. What the
+    configs say of results is the test accuracy at that epoch, and training on 2 cores with other
+    work beside it.
     """
-    read = parse_variant(variant)
-    small = read.name == "digits"
-    best_by = "accuracy" if read.task == "classification" else "loss"
-    train = {"batch_size": 32 if small else 100, "shuffle": True, "drop_last": True}
-    train |= {"best_by": best_by, "record_test": True}
-    config = base_config(read, method_fields(method), SEEDS, 100 if small else 500, **train)
-    config.num_features = num_features(read.name)
-    scaling = "standard" if read.name.startswith("madelon") else "minmax"
-    config.data.update(split="wast", scaling=scaling, valid_fraction=0.1)
-    if small:
-        config.method.hidden = (200, 200, 200)
-        if "epsilon" in config.method:
-            config.method.epsilon = 5.0
-    return config
+
+    def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+        read = parse_variant(variant)
+        small = read.name == "digits"
+        best_by = "accuracy" if read.task == "classification" else "loss"
+        train = {"batch_size": 32 if small else 100, "shuffle": True, "drop_last": True}
+        train |= {"best_by": best_by, "record_test": True}
+        config = base_config(read, method_fields(method), SEEDS, 100 if small else 500, **train)
+        config.num_features = num_features(read.name)
+        scaling = "standard" if read.name.startswith("madelon") else "minmax"
+        config.data.update(split="wast", scaling=scaling, valid_fraction=0.1)
+        if small:
+            config.method.hidden = (200, 200, 200)
+            if "epsilon" in config.method:
+                config.method.epsilon = 5.0
+        return config
+
+    return get_config

@@ -10,9 +10,6 @@ the setting of ``configs.rewiring.classifier_config`` unless said otherwise:
 | madelon | 50.0 +- 0.0 | 50.00 +- 0.00 (4 seeds) | 2 |
 """
 
-from functools import partial
-
 from configs.rewiring import classifier_config
 
-#: Takes the variant.
-get_config = partial(classifier_config, method="rigl")
+get_config = classifier_config("rigl")

@@ -13,14 +13,12 @@ The paper trains on CIFAR for 300 epochs and 20 of fine-tuning, with random crop
 code of ProbMask that it follows; here the images stay as they are.
 """
 
-from __future__ import annotations
-
 import ml_collections
 
-from configs.common import data_fields, sgd_fields, words_of
+from configs.common import SGD, data_fields, sort_words
 from fsjax.data import available
 from fsjax.data.catalog import ENTRIES
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import ConfigError
 from fsjax.nets import NETWORKS
 
 #: Lambda of section 4.2.
@@ -36,38 +34,19 @@ LARGE_STRENGTHS = {
 SMALL_STRENGTHS = (1e-5, 1e-4, 5e-4, 2e-3)
 
 
-def parse_variant(variant: str | None) -> tuple[str, str, bool]:
-    """Data set, network and whether a quick run is asked for.
-
-    Args:
-      variant: words joined by commas.
+def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
+    """The comparison of one network on one data set.
 
     Raises:
-      ConfigError: for a word that is none of these, or two of a kind.
+      ConfigError: for a word that is no data set, network or ``quick``, or two of a kind.
     """
-    words = words_of(variant)
-    known = (*available(), *NETWORKS, "quick")
-    for word in words:
-        if word not in known:
-            raise ConfigError(f"unknown variant {word!r}: {nearest(word, known)}")
-    names, networks = ([w for w in words if w in kind] for kind in (available(), NETWORKS))
+    names, networks, quick = sort_words(variant, available(), NETWORKS, ("quick",))
     for chosen in (names, networks):
         if len(chosen) > 1:
             raise ConfigError(f"variant {variant!r} has {' and '.join(chosen)}; choose one")
-    name = names[0] if names else "digits"
-    return name, networks[0] if networks else _network_for(name), "quick" in words
-
-
-def _network_for(name: str) -> str:
-    image_shape = ENTRIES[name].image_shape
-    if image_shape is None:
-        return "mlp"
-    return "resnet32" if len(image_shape) == 3 else "lenet5"
-
-
-def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The comparison of one network on one data set."""
-    name, network, quick = parse_variant(variant)
+    (name,) = names or ["digits"]
+    own = {0: "mlp", 2: "lenet5", 3: "resnet32"}[len(ENTRIES[name].image_shape or ())]
+    (network,) = networks or [own]
     large = ENTRIES[name].shape[0] >= 50_000
     cifar = name.startswith("cifar")
     num_epochs, finetune_epochs = (300, 20) if cifar else (20, 2) if large else (20, 5)
@@ -81,14 +60,15 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
             "seeds": (0, 1) if quick else (0, 1, 2, 3),
             "strengths": strengths,
             "probmask": True,
-            "network": sgd_fields(
-                network=network,
-                hidden=(512, 512) if large else (64, 20),  # of ``mlp`` alone
-                activation="relu",
-                batch_norm=True,
-                finetune_epochs=finetune_epochs,
-                finetune_learning_rate=0.01,
-            ),
+            "network": {
+                "network": network,
+                "hidden": (512, 512) if large else (64, 20),  # of ``mlp`` alone
+                "activation": "relu",
+                "batch_norm": True,
+                "finetune_epochs": finetune_epochs,
+                "finetune_learning_rate": 0.01,
+                **SGD,
+            },
             "train": {
                 "num_epochs": num_epochs + finetune_epochs,
                 "batch_size": 256 if large else 32,

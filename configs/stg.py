@@ -12,15 +12,7 @@ units on K = 50 columns, as in Tables 1 and 2 of IP-CAE:
 | mnist | 92.29 +- 0.30 | 94.32 +- 0.12 |
 """
 
-from __future__ import annotations
-
-import ml_collections
-
 from configs.common import gates_config
 
-
-def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The library's settings but for the learning rate, with which its gates would not move."""
-    config = gates_config(variant, method="stg")
-    config.train.update(batch_size=128, min_steps_per_epoch=10)
-    return config
+#: The library's settings but for the learning rate, with which its gates would not move.
+get_config = gates_config("stg", {"train.batch_size": 128, "train.min_steps_per_epoch": 10})

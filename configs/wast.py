@@ -15,8 +15,6 @@ of Madelon, 50 otherwise), and seconds of training for all seeds on 2 cores:
 | madelon, ``sensitivity_weight=0.0`` | 55.50 +- 2.45 | 58.90 +- 4.49 (10 seeds) | 6 |
 """
 
-from __future__ import annotations
-
 import ml_collections
 
 from configs.rewiring import autoencoder_config
@@ -28,7 +26,7 @@ FEW_ROWS = {"smk_can_187": (0.01, 0.01), "gla_bra_180": (0.001, 0.001)}
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    config = autoencoder_config(variant, "wast", num_epochs=10)
+    config = autoencoder_config("wast", num_epochs=10)(variant)
     name = config.data.name
     if name in ENTRIES and ENTRIES[name].image_shape is not None:
         config.method.sensitivity_weight = 0.4

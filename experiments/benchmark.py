@@ -6,8 +6,6 @@ needs PyTorch and is left out where that is not installed. Numbers seen are kept
 ``BENCHMARKS.md``.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess
@@ -31,10 +29,9 @@ def measure(name: str, devices: int) -> str:
     Raises:
       ConfigError: if the process fails, with the end of what it said.
     """
-    command = [sys.executable, "-m", "experiments.benchmark", f"--worker={name}"]
-    done = subprocess.run(
-        [*command, f"--cpu_devices={devices}"], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "experiments.benchmark"]
+    command += [f"--worker={name}", f"--cpu_devices={devices}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ConfigError(f"{name} failed:\n{done.stderr[-2000:]}")
     found = json.loads(done.stdout.strip().splitlines()[-1])

@@ -1,8 +1,5 @@
 """Benchmarks of the concrete selectors."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +10,10 @@ import optax
 
 import fsjax
 from experiments import timing
+from fsjax.concrete.random import key_words
+from fsjax.concrete.sampling import select_per_row
 from fsjax.data import Split
+from fsjax.nets import MLP
 
 #: The shape at which the published code is timed: COIL-20 with the paper's settings.
 ROWS, BATCH, K, D = 864, 16, 50, 1024
@@ -50,10 +50,6 @@ def training(
 
 def parts() -> dict[str, float]:
     """CPU milliseconds of the parts of one step of IP-CAE with noise per row, each by itself."""
-    from fsjax.concrete.random import key_words
-    from fsjax.concrete.sampling import select_per_row
-    from fsjax.nets import MLP
-
     keys = jax.random.split(jax.random.key(0), 8)
     logits, x = jax.random.normal(keys[0], (K, D)), jax.random.uniform(keys[1], (BATCH, D))
     kernel, psi = 0.03 * jax.random.normal(keys[2], (D, D)), jax.random.normal(keys[3], (K, D))
@@ -62,19 +58,14 @@ def parts() -> dict[str, float]:
     z = jax.random.normal(keys[5], (BATCH, K))
     warm, hot = jnp.float32(2.0), jax.random.key(1)
 
-    def words(i: jax.Array) -> jax.Array:
-        return key_words(jax.random.fold_in(hot, i))
-
     def plain(logits: jax.Array, i: jax.Array) -> jax.Array:
         noise = jax.random.gumbel(jax.random.fold_in(hot, i), (BATCH, K, D))
         samples = jax.nn.softmax((logits + noise) / warm)
         return jnp.sum(jnp.square(jnp.einsum("bkd,bd->bk", samples, x)))
 
     def fused(logits: jax.Array, i: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.square(select_per_row(words(i), logits, x, warm)))
-
-    def descend(function: Callable) -> Callable:
-        return lambda logits, i: logits - 1e-3 * jax.grad(function)(logits, i)
+        words = key_words(jax.random.fold_in(hot, i))
+        return jnp.sum(jnp.square(select_per_row(words, logits, x, warm)))
 
     def maps(pair: tuple, i: jax.Array) -> tuple:
         kernel, psi = pair
@@ -86,17 +77,16 @@ def parts() -> dict[str, float]:
         updates, state = optimizer.update(1e-3 * kernel, state)
         return kernel + updates, state
 
-    def decode(params: Any, i: jax.Array) -> Any:
-        loss = lambda p: jnp.mean(jnp.square(net.apply({"params": p}, z) - x))  # noqa: E731
-        return jax.tree.map(lambda p, g: p - 1e-4 * g, params, jax.grad(loss)(params))
+    def decode(params: Any, i: jax.Array) -> jax.Array:
+        return jnp.mean(jnp.square(net.apply({"params": params}, z) - x))
 
     bodies = {
         "selector forward": (lambda c, i: c + 1e-9 * fused(c, i), logits),
-        "selector forward and backward": (descend(fused), logits),
-        "the same through jax.random.gumbel": (descend(plain), logits),
+        "selector forward and backward": (timing.descent(fused, 1e-3), logits),
+        "the same through jax.random.gumbel": (timing.descent(plain, 1e-3), logits),
         "psi W and its two gradients": (maps, (kernel, psi)),
         "Adam on W": (adam_step, (kernel, optimizer.init(kernel))),
-        "decoder forward and backward": (decode, decoder),
+        "decoder forward and backward": (timing.descent(decode, 1e-4), decoder),
     }
     return {label: timing.looped(body, start, 54) for label, (body, start) in bodies.items()}
 
@@ -129,8 +119,7 @@ def torch_step() -> dict[str, float]:
             optimizer.step()
 
     steps(10)
-    found = timing.median([timing.timed(lambda: steps(50), 50) for _ in range(timing.REPEATS)])
-    return found | {"threads": torch.get_num_threads()}
+    return timing.timed(lambda: steps(50), 50) | {"threads": torch.get_num_threads()}
 
 
 def cases() -> dict[str, timing.Case]:

@@ -4,8 +4,6 @@ The packages are the extra ``bench`` (``pip install -e .[bench]``); what is not 
 out. Both take the same rows of COIL-20: WAST's split, of whose training rows a tenth validates.
 """
 
-from __future__ import annotations
-
 import collections
 import collections.abc
 import contextlib
@@ -28,25 +26,23 @@ LASSONET_K, STG_K = 45, 50
 #: Of both versions of STG.
 STG_EPOCHS, STG_BATCH, STG_HIDDEN, STG_STRENGTH = 100, 128, (400, 200), 2.0
 
+#: Selects ``columns`` of the data that it was made for.
+Run = Callable[[], dict[str, Any]]
 
-def coil20() -> tuple[Dataset, Split]:
-    """The data set and the rows that everything here uses."""
+
+def coil20(prepare: Callable[[Dataset, Split], Run], num_seeds: int = 0) -> dict[str, Any]:
+    """What a run finds, its seconds, and the accuracy of an SVM on its ``columns``.
+
+    Making the run takes time that does not count; seconds are divided by the seeds, if any.
+    """
     data = load("coil20")
-    return data, make_split(data, "wast", valid_fraction=0.1)
-
-
-def judged(run: Callable[[], dict[str, Any]], data: Dataset, split: Split) -> dict[str, Any]:
-    """What ``run`` returns with its seconds, and the accuracy of an SVM on its ``columns``."""
-    seconds, found = measured(run)
-    accuracy = svm_accuracy(data, split, np.asarray(found["columns"]))
-    return {**seconds, **found, "columns": len(found["columns"]), "svm_accuracy": accuracy}
-
-
-def per_seed(found: dict[str, Any], num_seeds: int) -> dict[str, Any]:
-    """The same with seconds a seed."""
-    for name in ("cpu_seconds", "wall_seconds"):
-        found[f"{name}_per_seed"] = found.pop(name) / num_seeds
-    return found
+    split = make_split(data, "wast", valid_fraction=0.1)
+    seconds, found = measured(prepare(data, split))
+    columns = np.asarray(found["columns"])
+    found |= {"columns": len(columns), "svm_accuracy": svm_accuracy(data, split, columns)}
+    if not num_seeds:
+        return seconds | found
+    return found | {f"{name}_per_seed": value / num_seeds for name, value in seconds.items()}
 
 
 def fit(method: fsjax.Method, data: Dataset, split: Split, **options: Any) -> fsjax.FitResult:
@@ -54,9 +50,8 @@ def fit(method: fsjax.Method, data: Dataset, split: Split, **options: Any) -> fs
     return fsjax.fit(method, data, split=split, scaling="none", best_by="last", **options)
 
 
-def lassonet() -> dict[str, Any]:
+def lassonet(data: Dataset, split: Split) -> Run:
     """The path down to 45 features with hidden layer 200, compilation included."""
-    data, split = coil20()
     method = fsjax.methods.lassonet(LASSONET_K, hidden=(200,))
 
     def run() -> dict[str, Any]:
@@ -69,17 +64,16 @@ def lassonet() -> dict[str, Any]:
             "columns": result.selected[0],
         }
 
-    return judged(run, data, split)
+    return run
 
 
-def lassonet_package() -> dict[str, Any]:
+def lassonet_package(data: Dataset, split: Split) -> Run:
     """The same with the authors' package, on one thread."""
     import torch
     from lassonet import LassoNetClassifier
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    data, split = coil20()
     x, y = data.X.astype(np.float32), data.y.astype(np.int64)
     model = LassoNetClassifier(hidden_dims=(200,), M=10, verbose=0)
 
@@ -103,12 +97,11 @@ def lassonet_package() -> dict[str, Any]:
             "columns": np.flatnonzero(seen[-1].selected.numpy()),
         }
 
-    return judged(run, data, split)
+    return run
 
 
-def stg(num_seeds: int) -> dict[str, Any]:
-    """100 epochs of STG after compilation, in CPU seconds a seed."""
-    data, split = coil20()
+def stg(num_seeds: int, data: Dataset, split: Split) -> Run:
+    """100 epochs of STG after compilation."""
     method = fsjax.methods.stg(
         STG_K, hidden=STG_HIDDEN, strength=STG_STRENGTH, learning_rate=1e-2, search=False
     )
@@ -119,10 +112,10 @@ def stg(num_seeds: int) -> dict[str, Any]:
         return {"columns": result.selected[0]}
 
     run()
-    return per_seed(judged(run, data, split), num_seeds)
+    return run
 
 
-def stg_package() -> dict[str, Any]:
+def stg_package(data: Dataset, split: Split) -> Run:
     """The same with the authors' package, on one thread."""
     import torch
 
@@ -132,7 +125,6 @@ def stg_package() -> dict[str, Any]:
     from stg import STG
 
     torch.set_num_threads(1)
-    data, split = coil20()
     x, y = data.X.astype(np.float32), data.y.astype(np.int64)
 
     def run() -> dict[str, Any]:
@@ -153,7 +145,7 @@ def stg_package() -> dict[str, Any]:
         model.fit(x[split.train], y[split.train], nr_epochs=STG_EPOCHS, verbose=False)
         return {"columns": np.argsort(model.get_gates("raw"))[::-1][:STG_K].copy()}
 
-    return per_seed(judged(run, data, split), 1)
+    return run
 
 
 def first_and_second_fit() -> dict[str, float]:
@@ -169,23 +161,22 @@ def first_and_second_fit() -> dict[str, float]:
 
         IPCAE(n_features_to_select=10, random_state=random_state).fit(X, y)
 
-    found: dict[str, float] = {}
-    for number, name in enumerate(("first", "second")):
-        seconds, _ = measured(partial(fit_estimator, number))
-        found |= {
-            f"{name}_{clock}_seconds": seconds[f"{clock}_seconds"] for clock in ("wall", "cpu")
-        }
-    return found
+    first, second = (measured(partial(fit_estimator, number))[0] for number in range(2))
+    return {
+        f"{name}_{clock}_seconds": seconds[f"{clock}_seconds"]
+        for name, seconds in (("first", first), ("second", second))
+        for clock in ("wall", "cpu")
+    }
 
 
 def cases() -> dict[str, Case]:
     """The cases by name."""
     found: dict[str, Case] = {
-        "lassonet/fsjax": (lassonet, 0),
-        "lassonet/package": (lassonet_package, 0),
-        "stg/fsjax, 1 seed": (partial(stg, 1), 0),
-        "stg/fsjax, 4 seeds": (partial(stg, 4), 2),
-        "stg/package": (stg_package, 0),
+        "lassonet/fsjax": (partial(coil20, lassonet), 0),
+        "lassonet/package": (partial(coil20, lassonet_package), 0),
+        "stg/fsjax, 1 seed": (partial(coil20, partial(stg, 1), 1), 0),
+        "stg/fsjax, 4 seeds": (partial(coil20, partial(stg, 4), 4), 2),
+        "stg/package": (partial(coil20, stg_package, 1), 0),
         "estimators/ip_cae": (first_and_second_fit, 0),
     }
     for package in ("lassonet", "stg"):

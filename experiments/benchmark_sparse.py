@@ -1,8 +1,5 @@
 """Benchmarks of the networks that rewire themselves."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +9,7 @@ import numpy as np
 import optax
 
 import fsjax
-from experiments.timing import Case, looped, training
+from experiments.timing import Case, descent, looped, training
 from fsjax.data import Split
 from fsjax.nets import Feedforward
 from fsjax.sparsity import Layer, drop, grow, random_mask, rewire, smallest
@@ -60,26 +57,23 @@ def changes(rows: int, columns: int, density: float) -> dict[str, float]:
         similarity=jax.random.uniform(keys[3], mask.shape),
         importance=jax.random.uniform(keys[4], (rows, 1)),
     )
-    found = {}
-    for name, rules in RULES.items():
 
-        def change(carry: tuple, i: jax.Array, rules: tuple = rules) -> tuple:
-            weight, mask, score = carry
-            layer = about._replace(
-                weight=weight, mask=mask, gradient=score, similarity=jnp.abs(score)
-            )
-            done = rewire(layer, *rules, 0.3, jax.random.fold_in(keys[5], i))
-            return 0.99 * weight + 0.01 * score, done.mask, jnp.roll(score, 1)
-
-        found[f"{name} cpu_ms"] = looped(change, (weight, mask, about.gradient))
+    def change(rules: tuple, carry: tuple, i: jax.Array) -> tuple:
+        weight, mask, score = carry
+        layer = about._replace(weight=weight, mask=mask, gradient=score, similarity=jnp.abs(score))
+        done = rewire(layer, *rules, 0.3, jax.random.fold_in(keys[5], i))
+        return 0.99 * weight + 0.01 * score, done.mask, jnp.roll(score, 1)
 
     def by_sorting(carry: tuple, i: jax.Array) -> tuple:
         weight, total = carry
         return 0.99 * weight, total + jnp.sort(jnp.abs(weight).ravel())[i]
 
-    found["one sort of the weights cpu_ms"] = looped(by_sorting, (weight, 0.0))
-    found["training step cpu_ms"] = training_step(rows, columns)
-    return found
+    start = (weight, mask, about.gradient)
+    return {
+        **{f"{name} cpu_ms": looped(partial(change, own), start) for name, own in RULES.items()},
+        "one sort of the weights cpu_ms": looped(by_sorting, (weight, 0.0)),
+        "training step cpu_ms": training_step(rows, columns),
+    }
 
 
 def training_step(columns: int, hidden: int) -> float:
@@ -107,22 +101,17 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
     where = positions_of(mask, count)
     bias = jnp.zeros(columns)
 
-    def by_mask(weight: jax.Array, x: jax.Array) -> jax.Array:
+    def by_mask(carry: tuple, i: jax.Array) -> jax.Array:
+        weight, x = carry
         return jnp.sum(jax.nn.relu(jnp.where(mask, weight, 0.0).T @ x))
 
-    def by_coordinates(values: jax.Array, x: jax.Array) -> jax.Array:
+    def by_coordinates(carry: tuple, i: jax.Array) -> jax.Array:
+        values, x = carry
         return jnp.sum(jax.nn.relu(sparse_dot(values, where // columns, where % columns, x, bias)))
 
-    def descend(function: Callable) -> Callable:
-        def step(carry: tuple, i: jax.Array) -> tuple:
-            gradients = jax.grad(function, argnums=(0, 1))(*carry)
-            return jax.tree.map(lambda p, g: p - 1e-6 * g, carry, gradients)
-
-        return step
-
     return {
-        "mask cpu_ms": looped(descend(by_mask), (weight, x)),
-        "coordinates cpu_ms": looped(descend(by_coordinates), (gather(weight, where), x)),
+        "mask cpu_ms": looped(descent(by_mask, 1e-6), (weight, x)),
+        "coordinates cpu_ms": looped(descent(by_coordinates, 1e-6), (gather(weight, where), x)),
         "positions of the mask cpu_ms": looped(
             lambda c, i: (~c[0], positions_of(c[0], count)), (mask, where)
         ),

@@ -1,20 +1,18 @@
 """Command lines whose mistakes get one clear line instead of a traceback."""
 
-from __future__ import annotations
-
 import ast
 import functools
-import operator
 import runpy
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import ml_collections
 from absl import app, flags, logging
 from flax.traverse_util import flatten_dict
 from ml_collections import config_flags
+from ml_collections.config_flags import config_path
 
 import fsjax
 from fsjax.errors import ConfigError, FsjaxError, nearest
@@ -27,7 +25,7 @@ _READERS = {
 }
 
 
-def fail(message: object) -> None:
+def fail(message: object) -> NoReturn:
     """Prints the message and exits with 2."""
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
@@ -69,15 +67,13 @@ def override(config: ml_collections.ConfigDict, assignment: str) -> None:
         if field.startswith("method.") and list(config.get("method", ())) == ["name"]:
             hint = "a method that the variant names has its fields, as in configs/any.py:ip_cae"
         raise ConfigError(f"unknown config field {field!r}: {hint}")
-    *parents, last = field.split(".")
-    holder = functools.reduce(operator.getitem, parents, config)
     # The type of a field that is still empty, too.
-    kind = holder.get_type(last)
+    kind, old = config_path.get_type(field, config), config_path.get_value(field, config)
     read, fault = _READERS.get(kind, (str, "no text"))
     if kind is tuple:
-        read, fault = functools.partial(_read_tuple, holder[last]), f"not like {holder[last]}"
+        read, fault = functools.partial(_read_tuple, old), f"not like {old}"
     try:
-        holder[last] = read(text)
+        config_path.set_value(field, config, read(text))
     except (TypeError, ValueError, SyntaxError):
         raise ConfigError(f"{assignment}: {text!r} is {fault}") from None
 
@@ -102,7 +98,6 @@ def _parse(argv: Sequence[str]) -> list[str]:
         fail(error)
     except (KeyError, AttributeError) as error:  # of options without "="
         fail(f"unknown config field {error}")
-    raise AssertionError("unreachable")
 
 
 def run(main: Callable[[], None]) -> None:
@@ -131,11 +126,8 @@ def run_config(
 ) -> None:
     """:func:`run` with what the flags ``--config``, ``--workdir`` and ``--progress`` say.
 
-    Args:
-      main: takes the configuration, the folder for the artifacts, and whether to show progress
-        bars and notes.
-      workdir: an example for the message where it was left out.
-      config: the same; where there is none, it may be left out.
+    The other arguments are examples for the messages where a flag was left out; ``--config`` may
+    be, where it has none.
     """
     # Here, so that one launcher can be imported beside another.
     given = config_flags.DEFINE_config_file("config", help_string="Config file, with its variant.")

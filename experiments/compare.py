@@ -7,8 +7,6 @@ Every config may carry its variant, as for ``experiments.run``; ``--set=train.nu
 task are compared: training delay, where test accuracy was recorded in each epoch, and p-values.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,13 +28,7 @@ _PROGRESS = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
 
 def join_variants(parts: Sequence[str]) -> list[str]:
     """Puts ``a.py:x,y`` together again, which the comma of the flag has cut."""
-    names: list[str] = []
-    for part in parts:
-        if names and ".py" not in part and ":" in names[-1]:
-            names[-1] += f",{part}"
-        else:
-            names.append(part)
-    return names
+    return re.split(r",(?=[^,]*\.py)", ",".join(parts)) if parts else []
 
 
 def label_of(name: str) -> str:
@@ -48,9 +40,7 @@ def label_of(name: str) -> str:
 def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
     """Text on each group of results that share data set and task; empty where none do.
 
-    Args:
-      results: the content of ``result.json``, by the run's folder in ``workdir``.
-      workdir: the folder of all runs.
+    The results are those of ``result.json``, by the run's folder in ``workdir``.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for label, result in results.items():

@@ -10,30 +10,22 @@ again it goes on with the methods that are missing. The second, without a config
 sets under a folder in one picture and prints their means.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import ml_collections
 import numpy as np
 import pandas as pd
+from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli
+from experiments import cli, launch
 from experiments.figures.accuracy import plot_accuracy
-from experiments.launch import add_rows, begin, check_workdir, load_data, read_table
-from fsjax import report
-from fsjax.atomic import write_text
-from fsjax.data import make_split
-from fsjax.data.dataset import Dataset
-from fsjax.data.splits import Split
+from fsjax import methods, report
+from fsjax.data import Dataset, Split, make_split
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import retrain_metrics
-from fsjax.methods import binmask, fisher_score, lassonet, random_selection, stg
-from fsjax.report.paper import published_value
+from fsjax.report.artifacts import write_json
 
 #: The control that sees everything.
 ALL = "all features"
@@ -58,32 +50,21 @@ METRICS = (
 )
 
 
-def fit_options(config: ml_collections.ConfigDict, splits: list[Split]) -> dict[str, Any]:
-    """What every fit of the comparison is given."""
-    about = {"scaling": config.data.scaling, "best_by": "last"}
-    return {"seeds": config.seeds, "split": splits, **about}
-
-
-def paper_sizes(
-    config: ml_collections.ConfigDict, dataset: Dataset, splits: list[Split]
-) -> tuple[int, ...]:
+def paper_sizes(config: ConfigDict, dataset: Dataset, splits: list[Split]) -> list[int]:
     """The five numbers of columns, from what BinMask selects of the first trial."""
-    options = fit_options(config, splits[:1]) | {"seeds": config.seeds[:1]}
-    method = binmask(search=False, **config.binmask, **config.network)
-    history = fsjax.plan(method, dataset, **options, **config.train).train().history
-    most = int(history["train/num_selected"][0, -1])
-    return tuple(size for i in range(5) if (size := most - i * (most // 5)) > 0)
+    method = methods.binmask(search=False, **config.binmask, **config.network)
+    options = {"seeds": config.seeds[:1], "split": splits[:1], "best_by": "last"}
+    planned = launch.make_plan(config, method, dataset, **options)
+    most = int(planned.train().history["train/num_selected"][0, -1])
+    return [size for i in range(5) if (size := most - i * (most // 5)) > 0]
 
 
 def select(
-    name: str,
-    config: ml_collections.ConfigDict,
-    dataset: Dataset,
-    splits: list[Split],
-    sizes: tuple[int, ...],
+    name: str, config: ConfigDict, dataset: Dataset, splits: list[Split], sizes: Sequence[int]
 ) -> dict[int, fsjax.FitResult]:
     """Selections of a method, a key of :data:`TITLES`, for every size."""
-    options = fit_options(config, splits)
+    options = {"scaling": config.data.scaling, "seeds": config.seeds, "split": splits}
+    options["best_by"] = "last"
     if name == "lassonet":
         # One path, full batch, a tenth of the training rows for validation.
         fields = dict(config.lassonet)
@@ -93,11 +74,12 @@ def select(
             rows = np.random.default_rng(seed).permutation(split.train)[:most_rows]
             valid, train = np.split(rows, [len(rows) // 10])
             options["split"].append(Split(train, valid, split.test))
-        method = lassonet(min(sizes), **fields)
+        method = methods.lassonet(min(sizes), **fields)
         options |= {"shuffle": False, "batch_size": dataset.num_samples, "num_epochs": 50_000}
     elif name in ("fisher_score", "random_selection"):
         # Rankings need no training; the network beside random columns gets a single epoch.
-        method = fisher_score() if name == "fisher_score" else random_selection(min(sizes))
+        fields = {} if name == "fisher_score" else {"num_features": min(sizes)}
+        method = methods.get_method(name)(**fields)
         options["num_epochs"] = 1
     else:
         network = dict(config.network)
@@ -105,15 +87,14 @@ def select(
             # The architecture of the classifier, with STG's own optimiser.
             shape = ("network", "hidden", "activation", "batch_norm")
             network = {field: network[field] for field in shape}
-        build = {"binmask": binmask, "stg": stg}[name]
-        method = build(**{**network, **config[name]})
+        method = methods.get_method(name)(**{**network, **config[name]})
         options |= config.train
     return fsjax.fit_sizes(method, dataset, sizes, **options)
 
 
 def rows_of(
     name: str,
-    config: ml_collections.ConfigDict,
+    config: ConfigDict,
     accuracy: Mapping[int, np.ndarray],
     results: Mapping[int, fsjax.FitResult],
 ) -> pd.DataFrame:
@@ -131,29 +112,31 @@ def rows_of(
     return pd.concat(tables, ignore_index=True).astype(numbers)
 
 
-def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFrame:
+def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFrame:
     """The comparison on one data set; returns and writes its table.
 
     Raises:
       ConfigError: for settings that do not fit, before anything is trained.
     """
     # A flag gives names with commas as one.
-    methods = [name for names in config.methods for name in names.split(",")]
+    wanted = [name for names in config.methods for name in names.split(",")]
     # Methods may be added to a comparison, so they are not part of what must stay the same.
-    config = ml_collections.ConfigDict({**config, "methods": ()})
-    check_workdir(config, workdir)
-    for name in methods:
+    config = ConfigDict({**config, "methods": ()})
+    launch.check_workdir(config, workdir)
+    for name in wanted:
         if name not in TITLES:
             raise ConfigError(f"methods has {name!r}: {nearest(name, TITLES)}")
-    dataset = load_data(config)
+    dataset = launch.load_data(config)
     splits = [
         make_split(dataset, config.data.split, seed=int(seed), valid_fraction=0.0)
         for seed in config.seeds
     ]
-    begin(config, workdir)
-    path = workdir / "accuracy.csv"
-    table = read_table(path)
-    sizes = _sizes(config, dataset, splits, workdir)
+    launch.begin(config, workdir)
+    path, sizes_path = workdir / "accuracy.csv", workdir / "sizes.json"
+    if not config.sizes and not sizes_path.exists():
+        write_json(paper_sizes(config, dataset, splits), sizes_path)
+    sizes = config.sizes or json.loads(sizes_path.read_text())
+    table = launch.read_table(path)
 
     def retrained(columns: np.ndarray | None) -> np.ndarray:
         options = {**config.network, **config.train, "best_by": "last"}
@@ -161,7 +144,7 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
             dataset, splits, columns, config.seeds, scaling=config.data.scaling, options=options
         )["retrain_accuracy"]
 
-    for name in (ALL, *methods):
+    for name in (ALL, *wanted):
         if len(table) and name in set(table["method"]):
             continue
         if name == ALL:
@@ -170,7 +153,7 @@ def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True)
             results = select(name, config, dataset, splits, sizes)
             accuracy = {size: retrained(results[size].selected) for size in sizes}
         new = rows_of(name, config, accuracy, results)
-        table = add_rows(table, new, path)
+        table = launch.add_rows(table, new, path)
         if progress:
             means = new.groupby("num_features")["accuracy"].mean().round(2).to_dict()
             print(f"{name}: retrained accuracy in percent by number of columns {means}")
@@ -184,17 +167,6 @@ def draw(table: pd.DataFrame, workdir: Path) -> None:
     report.save_figure(plot_accuracy(titled), workdir / "accuracy.png")
 
 
-def _sizes(
-    config: ml_collections.ConfigDict, dataset: Dataset, splits: list[Split], workdir: Path
-) -> tuple[int, ...]:
-    if config.sizes:
-        return tuple(config.sizes)
-    found = workdir / "sizes.json"
-    if not found.exists():
-        write_text(found, json.dumps(paper_sizes(config, dataset, splits)) + "\n")
-    return tuple(json.loads(found.read_text()))
-
-
 def summary(table: pd.DataFrame) -> str:
     """Mean accuracy over all sizes by data set and method, and how the searches went."""
     chosen = table[table["method"] != ALL]
@@ -204,9 +176,9 @@ def summary(table: pd.DataFrame) -> str:
         exact = part["exact_selection"].mean()
         lines.append(
             f"{name}: {part['search_steps'].mean():.2f} trainings a search (paper "
-            f"{published_value('binmask', 'all', name, 'search_steps')}), exactly K in "
+            f"{report.published_value('binmask', 'all', name, 'search_steps')}), exactly K in "
             f"{exact:.1f} %, {part['mask_converged'].mean():.2f} % of the masks converged (paper "
-            f"{published_value('binmask', 'all', name, 'mask_converged_pct')} %), undecided "
+            f"{report.published_value('binmask', 'all', name, 'mask_converged_pct')} %), undecided "
             f"{part['undecided_percentage'].mean():.1f} % of all gates and "
             f"{part['undecided_open_percentage'].mean():.1f} % of those above 0.15"
         )
@@ -230,7 +202,7 @@ def collect(workdir: Path) -> pd.DataFrame:
     return table
 
 
-def main(config: ml_collections.ConfigDict | None, workdir: Path, progress: bool) -> None:
+def main(config: ConfigDict | None, workdir: Path, progress: bool) -> None:
     """Entry point, with the values of the flags; without a config it draws what is there."""
     table = collect(workdir) if config is None else run(config, workdir, progress)
     print(summary(table))

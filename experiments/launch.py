@@ -1,48 +1,51 @@
 """One experiment from a configuration: data, method, fit, artifacts."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import ml_collections
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+from flax.traverse_util import flatten_dict
+from ml_collections import ConfigDict
 
 import fsjax
 from fsjax import report
 from fsjax.atomic import write_text
-from fsjax.data import load
-from fsjax.data.dataset import Dataset
+from fsjax.data import Dataset, load
 from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols, evaluate
 from fsjax.methods import get_method
 
-#: Artifacts of all launchers: a folder with one of them and no ``config.json`` is somebody else's.
-WRITTEN = (
-    "result.json",
-    "checkpoints",
+TABLES = (
     "metrics.csv",
-    "scores.npz",
+    "accuracy.csv",
+    "sparsity.csv",
+    "layers.csv",
+    "regularization.csv",
+    "sweep.csv",
+    "table.txt",
+    "sizes.json",
+)
+PICTURES = (
     "curves.png",
     "selection.png",
     "stability.png",
     "path.png",
-    "accuracy.csv",
     "accuracy.png",
-    "sparsity.csv",
-    "regularization.csv",
-    "sweep.csv",
+    "accuracy_sparsity.png",
+    "layer_sparsity.png",
+    "regularization.png",
     "sweep.png",
 )
 
+#: Artifacts of all launchers: a folder with one of them and no ``config.json`` is somebody else's.
+WRITTEN = ("result.json", "checkpoints", "scores.npz", *TABLES, *PICTURES)
 
-def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
+
+def build_method(config: ConfigDict) -> fsjax.Method:
     """The method of ``config.method`` for ``config.num_features`` columns.
 
     Raises:
@@ -66,7 +69,7 @@ def build_method(config: ml_collections.ConfigDict) -> fsjax.Method:
         ) from None
 
 
-def load_data(config: ml_collections.ConfigDict) -> Dataset:
+def load_data(config: ConfigDict) -> Dataset:
     """The data set of ``config.data``."""
     options = dict(config.data.get("options", {}))
     if config.data.get("impute") is not None:
@@ -74,12 +77,21 @@ def load_data(config: ml_collections.ConfigDict) -> Dataset:
     return load(config.data.name, config.data.dir, config.data.target, **options)
 
 
-def settings(config: ml_collections.ConfigDict) -> dict[str, Any]:
-    """The configuration as plain JSON values."""
-    return json.loads(config.to_json())
+def plan_options(config: ConfigDict) -> dict[str, Any]:
+    """The options of :func:`fsjax.plan` in a configuration: its seeds, ``train`` and ``data``."""
+    fields = ("split", "split_per_seed", "scaling", "valid_fraction", "noise_std")
+    data = {name: config.data[name] for name in fields if name in config.data}
+    return {"seeds": config.seeds, **data, **config.train}
 
 
-def check_workdir(config: ml_collections.ConfigDict, workdir: Path) -> bool:
+def make_plan(
+    config: ConfigDict, method: fsjax.Method, dataset: Dataset, **options: Any
+) -> fsjax.Plan:
+    """A plan with what the configuration says, but for the options."""
+    return fsjax.plan(method, dataset, **{**plan_options(config), **options})
+
+
+def check_workdir(config: ConfigDict, workdir: Path) -> bool:
     """Whether the folder already holds the finished run of this configuration.
 
     An unfinished run of the same configuration is continued.
@@ -105,7 +117,14 @@ def check_workdir(config: ml_collections.ConfigDict, workdir: Path) -> bool:
         raise ConfigError(
             f"{found} is not a configuration of fsjax; choose another workdir"
         ) from None
-    if differing := _differences(there, settings(config)):
+    here = json.loads(config.to_json())
+    old, new = (flatten_dict(one, keep_empty_nodes=True, sep=".") for one in (there, here))
+    differing = [
+        f"{name} is {old.get(name)!r} there and {new.get(name)!r} here"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    ]
+    if differing:
         raise ConfigError(
             f"workdir {workdir} holds another run ({'; '.join(differing[:3])}); choose another "
             "folder, or remove it to start anew"
@@ -113,20 +132,7 @@ def check_workdir(config: ml_collections.ConfigDict, workdir: Path) -> bool:
     return (workdir / "result.json").exists()
 
 
-def _differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:
-    told = []
-    for name in sorted({*there, *here}):
-        old, new = there.get(name), here.get(name)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            told += _differences(old, new, f"{prefix}{name}.")
-        elif old != new:
-            told.append(f"{prefix}{name} is {old!r} there and {new!r} here")
-    return told
-
-
-def finished(
-    config: ml_collections.ConfigDict, workdir: Path, progress: bool
-) -> dict[str, Any] | None:
+def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any] | None:
     """``result.json`` of a folder that holds the finished run of this configuration.
 
     Raises:
@@ -139,9 +145,9 @@ def finished(
     return json.loads((workdir / "result.json").read_text())
 
 
-def begin(config: ml_collections.ConfigDict, workdir: Path) -> None:
+def begin(config: ConfigDict, workdir: Path) -> None:
     """Writes ``config.json``, once everything was checked: a mistake leaves nothing behind."""
-    report.write_config_json(settings(config), workdir / "config.json")
+    report.write_config_json(json.loads(config.to_json()), workdir / "config.json")
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -169,18 +175,12 @@ def of_setting(table: pd.DataFrame, method: str, strength: float) -> pd.DataFram
 
 
 def run_experiment(
-    config: ml_collections.ConfigDict, workdir: str | Path, *, progress: bool = True
+    config: ConfigDict, workdir: str | Path, *, progress: bool = True
 ) -> dict[str, Any]:
-    """Runs a configuration and leaves its artifacts in a folder.
+    """Runs a configuration and leaves its artifacts in a folder; the content of ``result.json``.
 
-    Args:
-      config: see ``configs/``.
-      workdir: the folder. One that holds the finished run of this configuration is only read;
-        one with an unfinished run of it is continued from its last checkpoint.
-      progress: whether to show the progress bar and notes.
-
-    Returns:
-      The content of ``result.json``.
+    A folder that holds the finished run of this configuration is only read; one with an unfinished
+    run of it is continued from its last checkpoint.
 
     Raises:
       ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`, before any training
@@ -191,30 +191,21 @@ def run_experiment(
         return there
     method = build_method(config)
     dataset = load_data(config)
-    data, judged = config.data, config.evaluation
+    judged = config.evaluation
+    options = {"noise_std": config.data.noise_std, "retrain": judged.retrain}
     check_protocols(
         judged.protocols,
         judged.num_features,
         dataset.num_features,
         num_classes=dataset.num_classes,
-        noise_std=data.noise_std,
-        retrain=judged.retrain,
         task=config.task,
         predicts=method.predict is not None,
+        **options,
     )
     started = time.perf_counter()
-    fields = ("split", "split_per_seed", "scaling", "valid_fraction", "noise_std")
-    planned = fsjax.plan(
-        method,
-        dataset,
-        seeds=config.seeds,
-        task=config.task,
-        num_features=config.num_features,
-        progress=progress,
-        checkpoint_dir=workdir / "checkpoints",
-        **{name: data[name] for name in fields},
-        **config.train,
-    )
+    about = {"task": config.task, "num_features": config.num_features}
+    saved = {"progress": progress, "checkpoint_dir": workdir / "checkpoints"}
+    planned = make_plan(config, method, dataset, **about, **saved)
     begin(config, workdir)
     result = planned.fit()[0]
     constant = int(result.constant_columns.max())
@@ -223,15 +214,8 @@ def run_experiment(
             f"{constant} of {dataset.num_features} columns are constant in the training rows; "
             "they are never preferred"
         )
-    metrics = evaluate(
-        result,
-        dataset,
-        judged.protocols,
-        judged.num_features,
-        noise_std=data.noise_std,
-        scaling=data.scaling,
-        retrain=judged.retrain,
-    )
+    fields = {**options, "scaling": config.data.scaling}
+    metrics = evaluate(result, dataset, judged.protocols, judged.num_features, **fields)
     result = dataclasses.replace(result, metrics=metrics)
     write_artifacts(result, dataset, workdir)
     if progress:
@@ -241,21 +225,19 @@ def run_experiment(
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
     """All but ``config.json`` and the checkpoints; ``result.json`` last, to mark the end."""
-
-    def save(figure: Figure, name: str) -> None:
-        report.save_figure(figure, workdir / f"{name}.png")
-
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
-    if result.history:
-        save(report.plot_curves(result), "curves")
-    if "train/lambda" in result.history and (result.history["train/lambda"][0] > 0).any():
-        save(report.plot_path(result), "path")
     shape, names = dataset.image_shape, dataset.feature_names
     mean = dataset.X[result.splits[0].train].mean(axis=0) if shape else None
-    save(report.plot_selection(result, shape, dataset.image_order, names, mean), "selection")
+    pictures = {"selection": report.plot_selection(result, shape, dataset.image_order, names, mean)}
+    if result.history:
+        pictures["curves"] = report.plot_curves(result)
+    if "train/lambda" in result.history and (result.history["train/lambda"][0] > 0).any():
+        pictures["path"] = report.plot_path(result)
     if len(result.seeds) > 1:
-        save(report.plot_stability(result, names), "stability")
+        pictures["stability"] = report.plot_stability(result, names)
+    for name, figure in pictures.items():
+        report.save_figure(figure, workdir / f"{name}.png")
     report.write_result_json(result, workdir / "result.json")
 
 

@@ -9,8 +9,6 @@ as many columns as there are good ones. ``--out`` holds the figures in Markdown;
 in it already are not run again.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -21,21 +19,12 @@ from absl import flags
 import fsjax
 from experiments import cli
 from fsjax.atomic import write_text
-from fsjax.data.dataset import Dataset
+from fsjax.data import Dataset
 from fsjax.errors import ConfigError, nearest
 from fsjax.estimators import ESTIMATORS, Selector
 
 #: Of the smaller selection.
 FEW = 10
-
-COLUMNS = (
-    "estimator",
-    f"good among the best {FEW}",
-    "found",
-    "accuracy, %",
-    "found without mixtures",
-    "CPU seconds",
-)
 
 
 def fit(name: str, data: Dataset, seeds: int) -> Selector:
@@ -52,17 +41,11 @@ def found(estimator: Selector, data: Dataset, k: int) -> float:
 
 
 def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, str]:
-    """The row of an estimator: what its seeds find on average.
+    """The row of an estimator: what so many seeds find on average, by column.
 
-    Args:
-      name: of the method.
-      mixed: data with mixtures of the informative columns, which count as good.
-      plain: data without.
-      seeds: how many.
-
-    Returns:
-      By :data:`COLUMNS`; accuracy is that of its network on the rows that were held out of
-      ``mixed`` (empty where there is none), and seconds, per seed, are with compilation.
+    ``mixed`` has mixtures of the informative columns, which count as good; ``plain`` has none. The
+    accuracy is that of the estimator's network on the rows that were held out of ``mixed`` (empty
+    where there is none), and seconds, per seed, are with compilation.
     """
     started = time.process_time()
     estimator = fit(name, mixed, seeds)
@@ -71,21 +54,20 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
     accuracy = ""
     if hasattr(estimator, "score"):
         accuracy = f"{100 * estimator.score(mixed.X[rows:], mixed.y[rows:]):.1f}"
-    values = (
-        type(estimator).__name__,
-        f"{found(estimator, mixed, FEW):.1f}",
-        f"{found(estimator, mixed, good):.1f} of {good}",
-        accuracy,
-        f"{found(fit(name, plain, seeds), plain, few):.1f} of {few}",
-        f"{seconds:.0f}",
-    )
-    return dict(zip(COLUMNS, values, strict=True))
+    return {
+        "estimator": type(estimator).__name__,
+        f"good among the best {FEW}": f"{found(estimator, mixed, FEW):.1f}",
+        "found": f"{found(estimator, mixed, good):.1f} of {good}",
+        "accuracy, %": accuracy,
+        "found without mixtures": f"{found(fit(name, plain, seeds), plain, few):.1f} of {few}",
+        "CPU seconds": f"{seconds:.0f}",
+    }
 
 
 def read_table(path: Path) -> pd.DataFrame:
     """The rows of a table that an earlier call wrote; none if there is no file."""
     if not path.exists():
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=["estimator"])
     cells = pd.read_csv(
         path, sep=r"\s*\|\s*", engine="python", dtype=str, keep_default_na=False, skiprows=[1]
     )
@@ -95,9 +77,9 @@ def read_table(path: Path) -> pd.DataFrame:
 def as_markdown(table: pd.DataFrame) -> str:
     """The table with the best first."""
     order = table["found"].str.split().str[0].astype(float).argsort(kind="stable")[::-1]
-    lines = ["| " + " | ".join(COLUMNS) + " |", "| --- " + "| ---: " * (len(COLUMNS) - 1) + "|"]
-    lines += ["| " + " | ".join(row) + " |" for row in table.iloc[order].to_numpy()]
-    return "\n".join(lines) + "\n"
+    rule = ["---", *["---:"] * (len(table.columns) - 1)]
+    rows = [table.columns, rule, *table.iloc[order].to_numpy()]
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
 def run(names: list[str], out: Path, seeds: int, num_samples: int) -> pd.DataFrame:

@@ -8,50 +8,40 @@ For every method and strength, eight trials with splits and weights of their own
 on where it was stopped: strengths whose rows are in ``regularization.csv`` are not trained again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import ml_collections
 import numpy as np
 import pandas as pd
+from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli
-from experiments.figures.regularization import (
-    AUCS,
-    NORMS,
-    plot_regularization,
-    regularization_table,
-)
-from experiments.launch import add_rows, begin, check_workdir, load_data, of_setting, read_table
-from experiments.statistics.norms import mean_weight_norms
+from experiments import cli, launch
+from experiments.figures import regularization as figures
 from fsjax import report
 from fsjax.atomic import write_text
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest
+from fsjax.method import PyTree
 from fsjax.methods import binmask, neural_network
+from fsjax.sparsity import Masked, masked_weights
 from fsjax.tasks import roc_auc
 
 #: The paper's names of the methods, in its order.
 LABELS: Final = {"binmask": "BinMask", "l1": "L1", "l2": "L2", "dropout": "Dropout"}
 LOGISTIC_REGRESSION: Final = "LR"
 
-COLUMNS: Final = ("method", "strength", "trial", *AUCS, *NORMS, "best_epoch")
+COLUMNS: Final = ("method", "strength", "trial", *figures.AUCS, *figures.NORMS, "best_epoch")
+
+#: Weights whose absolute value is at least this count for L0 (Table 1, notes).
+NONZERO: Final = 1e-4
 
 
 class Setting(NamedTuple):
-    """A method at one strength.
-
-    Attributes:
-      label: name of the method in the table.
-      strength: its coefficient or rate; NaN for logistic regression.
-      method: what is trained.
-    """
+    """A method at one strength, its coefficient or rate; NaN for logistic regression."""
 
     label: str
     strength: float
@@ -59,23 +49,21 @@ class Setting(NamedTuple):
 
 
 def build(name: str, strength: float, network: Mapping[str, Any]) -> fsjax.Method:
-    """A network under one regularizer.
+    """A network, of such ``NetworkOptions``, under the regularizer of a key of :data:`LABELS`.
 
-    Args:
-      name: a key of :data:`LABELS`.
-      strength: BinMask's lambda, the weight of the L1 term, the weight decay or the dropout rate.
-      network: options of :class:`fsjax.methods.shared.network.NetworkOptions`.
+    The strength is BinMask's lambda, the weight of the L1 term, the weight decay or the dropout
+    rate.
 
     Raises:
       ConfigError: for a value outside its range.
     """
     if name == "binmask":
         return binmask(masked="weights", strength=strength, **network)
-    option = {"l1": "l1", "l2": "weight_decay", "dropout": "dropout"}[name]
+    option = "weight_decay" if name == "l2" else name
     return neural_network(**{**network, option: strength})
 
 
-def sweep(config: ml_collections.ConfigDict) -> list[Setting]:
+def sweep(config: ConfigDict) -> list[Setting]:
     """All settings of a configuration, in the order in which they are trained.
 
     Raises:
@@ -98,16 +86,44 @@ def sweep(config: ml_collections.ConfigDict) -> list[Setting]:
     return found
 
 
-def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
-    """Trains one setting in all trials.
+def mean_weight_norms(weights: PyTree) -> dict[str, float]:
+    """Mean weight norms of one network, as the notes of BinMask's Table 1 define them.
+
+    Over the n entries of all kernels together, those arrays with two or more dimensions. Biases
+    are left out, as BinMask masks and the L1 term of ``NetworkOptions`` counts kernels alone.
 
     Args:
-      setting: what it is.
-      planned: of its method.
+      weights: arrays of one network (one seed), or its ``Masked`` parameters, whose weights are
+        multiplied by their masks first.
 
     Returns:
-      A row with :data:`COLUMNS` for each trial: AUCs in [0, 1] and mean weight norms at the epoch
-      with the highest validation AUC.
+      ``l0``, the share, in [0, 1], of the weights with ``|w| >= 1e-4``; ``l1`` and ``l2``, the
+      mean over the weights of ``|w|^p``, to the power of ``1/p``; at least 0.
+
+    Raises:
+      ConfigError: if there is no kernel.
+    """
+    if isinstance(weights, Masked):
+        weights = masked_weights(weights)
+    leaves = [np.asarray(leaf, np.float32) for leaf in jax.tree.leaves(weights)]
+    kernels = [leaf.ravel() for leaf in leaves if leaf.ndim >= 2]
+    if not kernels:
+        raise ConfigError("there are no kernels; give weights with two or more dimensions")
+    absolute = np.abs(np.concatenate(kernels))
+    # In float32, as the weights are, so that one of 1e-4 counts.
+    nonzero = absolute >= np.float32(NONZERO)
+    absolute = absolute.astype(np.float64)
+    return {
+        "l0": float(nonzero.mean()),
+        "l1": float(absolute.mean()),
+        "l2": float(np.sqrt(np.square(absolute).mean())),
+    }
+
+
+def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
+    """Trains one setting in all trials; a row with :data:`COLUMNS` for each of them.
+
+    AUCs, in [0, 1], and mean weight norms are those at the epoch with the highest validation AUC.
     """
     result, dataset = planned.fit()[0], planned.dataset
     outputs = result.predict(dataset.X)
@@ -117,43 +133,37 @@ def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
     def auc(row: int, which: np.ndarray) -> float:
         return float(roc_auc(jnp.asarray(margins[row, which]), jnp.asarray(dataset.y[which])))
 
-    rows = []
-    for row, (trial, split) in enumerate(zip(result.seeds, result.splits, strict=True)):
-        epoch = int(result.best_epoch[row])
-        params = jax.tree.map(lambda leaf, row=row: leaf[row], result.states.params)
-        rows.append(
-            {
-                "method": setting.label,
-                "strength": setting.strength,
-                "trial": trial,
-                "train_auc": auc(row, split.train),
-                "valid_auc": float(result.history["valid/auc"][row, epoch - 1]),
-                "test_auc": auc(row, split.test),
-                **mean_weight_norms(params),
-                "best_epoch": epoch,
-            }
-        )
-    return rows
+    def norms(row: int) -> dict[str, float]:
+        return mean_weight_norms(jax.tree.map(lambda leaf: leaf[row], result.states.params))
+
+    trials = zip(result.seeds, result.splits, result.best_epoch.tolist(), strict=True)
+    return [
+        {
+            "method": setting.label,
+            "strength": setting.strength,
+            "trial": trial,
+            "train_auc": auc(row, split.train),
+            "valid_auc": float(result.history["valid/auc"][row, epoch - 1]),
+            "test_auc": auc(row, split.test),
+            **norms(row),
+            "best_epoch": epoch,
+        }
+        for row, (trial, split, epoch) in enumerate(trials)
+    ]
 
 
-def run(
-    config: ml_collections.ConfigDict, workdir: str | Path, *, progress: bool = True
-) -> pd.DataFrame:
-    """The comparison on one data set; returns its table and leaves it in a folder.
+def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFrame:
+    """The comparison on one data set; returns its table and leaves it in the folder.
 
-    Args:
-      config: see ``configs/regularize.py``.
-      workdir: the folder; settings whose rows are there already are not trained again.
-      progress: whether to show progress bars and notes.
+    Settings whose rows are there already are not trained again.
 
     Raises:
       ConfigError, DataError: for settings or data that do not fit, before anything is trained.
     """
-    workdir = Path(workdir)
     path = workdir / "regularization.csv"
-    check_workdir(config, workdir)
+    launch.check_workdir(config, workdir)
     wanted = sweep(config)
-    dataset = load_data(config)
+    dataset = launch.load_data(config)
     if dataset.num_classes != 2:
         raise DataError(
             f"{config.data.name} has {dataset.num_classes} classes; the area under the ROC curve "
@@ -163,36 +173,28 @@ def run(
         make_split(dataset, config.data.split, seed=int(seed), fractions=config.data.fractions)
         for seed in config.seeds
     ]
-    table = read_table(path)
+    table = launch.read_table(path)
     for setting in wanted:
-        if len(of_setting(table, setting.label, setting.strength)):
+        if len(launch.of_setting(table, setting.label, setting.strength)):
             continue
-        planned = fsjax.plan(
-            setting.method,
-            dataset,
-            seeds=config.seeds,
-            split=splits,
-            scaling=config.data.scaling,
-            # Nothing is selected.
-            num_features=dataset.num_features,
-            progress=progress,
-            **config.train,
-        )
-        begin(config, workdir)
+        # Nothing is selected.
+        options = {"split": splits, "num_features": dataset.num_features, "progress": progress}
+        planned = launch.make_plan(config, setting.method, dataset, **options)
+        launch.begin(config, workdir)
         rows = pd.DataFrame(rows_of(setting, planned), columns=COLUMNS)
-        table = add_rows(table, rows, path)
+        table = launch.add_rows(table, rows, path)
         if progress:
             means = rows[["valid_auc", "test_auc", "l0"]].mean()
             print(
                 f"{setting.label} {setting.strength:g}: validation AUC {means['valid_auc']:.4f}, "
                 f"test AUC {means['test_auc']:.4f}, L0 {means['l0']:.3f}"
             )
-    write_text(workdir / "table.txt", regularization_table(table) + "\n")
-    report.save_figure(plot_regularization(table), workdir / "regularization.png")
+    write_text(workdir / "table.txt", figures.regularization_table(table) + "\n")
+    report.save_figure(figures.plot_regularization(table), workdir / "regularization.png")
     return table
 
 
-def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:
+def main(config: ConfigDict, workdir: Path, progress: bool) -> None:
     """Entry point, with the values of the flags."""
     run(config, workdir, progress=progress)
     print((workdir / "table.txt").read_text(), end="")

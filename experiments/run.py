@@ -5,8 +5,6 @@ and ``quick``, in any order. Any field can be overridden: ``--config.num_feature
 ``--config.seeds=1,2,3``, ``--config.data.name=table.csv --config.data.target=label``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ml_collections

@@ -9,9 +9,6 @@ sparsities that BinMask reached; prints how many points each of them loses; and 
 ``config.json`` and ``result.json``. When it is given again it goes on with what is missing.
 """
 
-from __future__ import annotations
-
-import json
 import math
 import re
 import shutil
@@ -19,25 +16,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import ml_collections
 import numpy as np
 import pandas as pd
+from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli
+from experiments import cli, launch
 from experiments.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
-from experiments.launch import add_rows, begin, finished, load_data, of_setting, read_table
 from experiments.statistics.trials import interval_text, mean_interval
-from fsjax import report
-from fsjax.atomic import write_text
+from fsjax import methods, report, sparsity
 from fsjax.engine.train import Trained
 from fsjax.errors import ConfigError
-from fsjax.methods.binmask import binmask
-from fsjax.methods.neural_network import neural_network
-from fsjax.methods.probmask import probmask
-from fsjax.report.artifacts import plain
-from fsjax.sparsity import probmask as probabilities
-from fsjax.sparsity.binmask import layer_sparsity
+from fsjax.report.artifacts import plain, write_json
 
 DENSE, BINMASK, PROBMASK = "dense", "binmask", "probmask"
 
@@ -57,17 +47,11 @@ LAYERS = (*ABOUT, "layer", "sparsity", "size")
 
 
 class Setting(NamedTuple):
-    """One training with all seeds.
+    """One training with all seeds."""
 
-    Attributes:
-      method: ``dense``, ``binmask`` or ``probmask``.
-      strength: lambda of BinMask, or of the BinMask whose sparsity ProbMask gets; NaN for dense.
-      hyper: values of float arguments, with which all settings of a method share one program.
-    """
-
-    method: str
-    strength: float = math.nan
-    hyper: Mapping[str, float] = {}
+    method: str  # DENSE, BINMASK or PROBMASK
+    strength: float = math.nan  # lambda of BinMask, or of that whose sparsity ProbMask gets
+    hyper: Mapping[str, float] = {}  # float arguments, with which all settings share one program
 
     @property
     def name(self) -> str:
@@ -75,9 +59,7 @@ class Setting(NamedTuple):
         return self.method if math.isnan(self.strength) else f"{self.method}-{self.strength:g}"
 
 
-def set_up(
-    config: ml_collections.ConfigDict, workdir: Path, progress: bool = False
-) -> dict[str, fsjax.Plan]:
+def set_up(config: ConfigDict, workdir: Path, progress: bool = False) -> dict[str, fsjax.Plan]:
     """A plan by method; loads and checks everything, trains nothing and leaves nothing behind.
 
     Raises:
@@ -89,65 +71,46 @@ def set_up(
     if not all(0 <= strength < math.inf for strength in strengths):
         raise ConfigError(f"strengths={strengths}; choose values from 0")
     network = dict(config.network)
-    methods = {
-        DENSE: neural_network(**network),
+    built = {
+        DENSE: methods.neural_network(**network),
         # Any strength above 0, in place of which each training gets its own: 0 is another program.
-        BINMASK: binmask(masked="weights", **config.binmask, **network),
+        BINMASK: methods.binmask(masked="weights", **config.binmask, **network),
     }
     if config.probmask:
-        methods[PROBMASK] = probmask(**config.probmask_options, **network)
-    dataset = load_data(config)
+        built[PROBMASK] = methods.probmask(**config.probmask_options, **network)
+    dataset = launch.load_data(config)
+    options = {"task": "classification", "valid_fraction": 0.0, "best_by": "last"}
+    options |= {"record_test": True, "checkpoint_dir": workdir / "checkpoints"}
     return {
-        name: fsjax.plan(
-            method,
-            dataset,
-            seeds=config.seeds,
-            task="classification",
-            split=config.data.split,
-            scaling=config.data.scaling,
-            valid_fraction=0.0,
-            best_by="last",
-            record_test=True,
-            progress=progress,
-            checkpoint_dir=workdir / "checkpoints",
-            **config.train,
-        )
-        for name, method in methods.items()
+        name: launch.make_plan(config, method, dataset, progress=progress, **options)
+        for name, method in built.items()
     }
 
 
 def layers_of(method: str, params: Any, row: int) -> list[tuple[str, float, int]]:
     """Name, sparsity in [0, 1] and number of weights of each masked layer, from the input on.
 
-    Args:
-      method: ``dense`` has no masked layers.
-      params: parameters of stacked states, ``(S, ...)``.
-      row: which seed.
+    Of one seed, a row of the parameters of stacked states; a dense network has no masked layers.
     """
     if method == DENSE:
         return []
     stacked = params.latents if method == BINMASK else params.probabilities
     values = {path: np.asarray(leaf[row]) for path, leaf in stacked.items()}
-    shares = (layer_sparsity if method == BINMASK else probabilities.layer_sparsity)(values)
-    # Convolutions come before dense layers, in all of these networks.
-    order = sorted(values, key=lambda path: (-values[path].ndim, _numbers_last(path)))
-    return [(layer_name(path), shares[path], values[path].size) for path in order]
+    rule = sparsity if method == BINMASK else sparsity.probmask
+    shares = rule.layer_sparsity(values)
+
+    def place(path: str) -> tuple[int, str]:
+        # Convolutions come before dense layers, in all of these networks; block_2 before block_10.
+        return -values[path].ndim, re.sub(r"\d+", lambda number: number[0].zfill(3), path)
+
+    def name(path: str) -> str:
+        # ``Dense_1`` for ``FanInDense_1/Dense_0/kernel``.
+        return re.sub(r"FanInDense_(\d+)/Dense_0", r"Dense_\1", path.removesuffix("/kernel"))
+
+    return [(name(path), shares[path], values[path].size) for path in sorted(values, key=place)]
 
 
-def layer_name(path: str) -> str:
-    """``Dense_1`` for ``FanInDense_1/Dense_0/kernel``."""
-    return re.sub(r"FanInDense_(\d+)/Dense_0", r"Dense_\1", path.removesuffix("/kernel"))
-
-
-def _numbers_last(path: str) -> list[tuple[str, int]]:
-    """Sorts ``block_2`` before ``block_10``."""
-    parts = (part.rpartition("_") for part in path.split("/"))
-    return [(name, int(number) if number.isdigit() else 0) for name, _, number in parts]
-
-
-def rows_of(
-    config: ml_collections.ConfigDict, setting: Setting, trained: Trained
-) -> dict[str, pd.DataFrame]:
+def rows_of(config: ConfigDict, setting: Setting, trained: Trained) -> dict[str, pd.DataFrame]:
     """A trained setting in ``layers.csv`` and ``sparsity.csv``: a row for each layer, and seed."""
     finetune_epochs = config.network.finetune_epochs
     before = config.train.num_epochs - finetune_epochs - 1
@@ -159,79 +122,74 @@ def rows_of(
         found = layers_of(setting.method, trained.states.params, row)
         layers += [(*about, *layer) for layer in found]
         closed = sum(share * size for _, share, size in found)
-        sparsity = closed / max(sum(size for *_, size in found), 1)
+        share = closed / max(sum(size for *_, size in found), 1)
         accuracy = trained.history["test/accuracy"][row].astype(float)
         last = accuracy[-1] if finetune_epochs else math.nan
-        points.append((*about, sparsity, accuracy[before], last, seconds))
+        points.append((*about, share, accuracy[before], last, seconds))
     tables = {"layers": pd.DataFrame(layers, columns=LAYERS)}
     return tables | {"sparsity": pd.DataFrame(points, columns=POINTS)}
 
 
-def network_of(config: ml_collections.ConfigDict) -> str:
+def network_of(config: ConfigDict) -> str:
     """What is trained, for tables and figures."""
     return f"{config.network.network} on {config.data.name}"
 
 
 def read_tables(workdir: Path) -> dict[str, pd.DataFrame]:
     """The rows of the finished settings of a folder, as :func:`rows_of` has them."""
-    layers, points = (read_table(workdir / f"{name}.csv") for name in ("layers", "sparsity"))
+    layers, points = (launch.read_table(workdir / f"{name}.csv") for name in ("layers", "sparsity"))
     # The layers are written first: those of a setting that is not in the other file are dropped.
     if len(points):
         layers = layers.merge(points[["method", "strength"]].drop_duplicates())
     return {"layers": layers if len(points) else layers[:0], "sparsity": points}
 
 
-def settings_of(
-    config: ml_collections.ConfigDict, tables: Mapping[str, pd.DataFrame]
-) -> Iterator[Setting]:
+def settings_of(config: ConfigDict, tables: Mapping[str, pd.DataFrame]) -> Iterator[Setting]:
     """What is trained, in this order; ProbMask has the mean sparsity of each strength of BinMask.
 
-    Left out are strengths that closed all masks or none, where ProbMask has nothing to learn.
-
-    Args:
-      config: see ``configs/sparsify.py``.
-      tables: with the rows of BinMask, by the time that ProbMask is asked for.
+    Left out are strengths that closed all masks or none, where ProbMask has nothing to learn. The
+    tables need the rows of BinMask by the time that ProbMask is asked for.
     """
     yield Setting(DENSE)
     for strength in config.strengths:
         yield Setting(BINMASK, strength, {"strength": strength})
     for strength in config.strengths if config.probmask else ():
-        sparsity = of_setting(tables["sparsity"], BINMASK, strength)["sparsity"]
-        density = 1.0 - float(sparsity.mean())
+        trained = launch.of_setting(tables["sparsity"], BINMASK, strength)
+        density = 1.0 - float(trained["sparsity"].mean())
         if 0.0 < density < 1.0:
             yield Setting(PROBMASK, strength, {"density": density})
 
 
-def run(config: ml_collections.ConfigDict, workdir: Path, progress: bool = True) -> dict[str, Any]:
+def run(config: ConfigDict, workdir: Path, progress: bool = True) -> dict[str, Any]:
     """The comparison, from what the folder already has; returns the content of ``result.json``.
 
     Raises:
       ConfigError, DataError: for settings and data that do not fit, before anything is trained.
       NonFiniteLossError: if a training loss leaves the finite numbers.
     """
-    if (there := finished(config, workdir, progress)) is not None:
+    if (there := launch.finished(config, workdir, progress)) is not None:
         return there
     plans = set_up(config, workdir, progress)
-    begin(config, workdir)
+    launch.begin(config, workdir)
     tables = read_tables(workdir)
     for setting in settings_of(config, tables):
-        if len(of_setting(tables["sparsity"], setting.method, setting.strength)):
+        if len(launch.of_setting(tables["sparsity"], setting.method, setting.strength)):
             continue
         if progress:
             print(f"{network_of(config)}: {setting.name} {dict(setting.hyper) or ''}")
         hyper = {name: [value] * len(config.seeds) for name, value in setting.hyper.items()}
         trained = plans[setting.method].train(hyper=hyper, folder=setting.name)
         for name, rows in rows_of(config, setting, trained).items():
-            tables[name] = add_rows(tables[name], rows, workdir / f"{name}.csv")
+            tables[name] = launch.add_rows(tables[name], rows, workdir / f"{name}.csv")
         shutil.rmtree(workdir / "checkpoints" / setting.name, ignore_errors=True)
     result = summarize(config, tables["sparsity"])
     draw(tables, result["settings"], workdir)
-    write_text(workdir / "result.json", json.dumps(plain(result), indent=2) + "\n")
+    write_json(result, workdir / "result.json")
     shutil.rmtree(workdir / "checkpoints", ignore_errors=True)
-    return json.loads((workdir / "result.json").read_text())
+    return plain(result)
 
 
-def summarize(config: ml_collections.ConfigDict, points: pd.DataFrame) -> dict[str, Any]:
+def summarize(config: ConfigDict, points: pd.DataFrame) -> dict[str, Any]:
     """Means over the trials with half the width of their 95 % confidence intervals.
 
     Returns:
@@ -242,22 +200,22 @@ def summarize(config: ml_collections.ConfigDict, points: pd.DataFrame) -> dict[s
       same trial, after fine-tuning where there is any.
     """
     last = "finetuned_accuracy" if config.network.finetune_epochs else "accuracy"
-    dense = of_setting(points, DENSE, math.nan).set_index("trial")[last]
-    found = []
+    dense = launch.of_setting(points, DENSE, math.nan).set_index("trial")[last]
     groups = points.groupby(["method", "strength"], sort=False, dropna=False)
-    for (method, strength), rows in groups:
-        accuracies = ("sparsity", "accuracy", "finetuned_accuracy")
-        pairs = {name: mean_interval(rows[name]) for name in accuracies}
-        pairs["loss"] = mean_interval(dense - rows.set_index("trial")[last])
-        seconds = float(rows["seconds_per_epoch"].iloc[0])
-        about = {"method": method, "strength": float(strength), "seconds_per_epoch": seconds}
-        found.append(about | pairs)
-    return {
-        "network": config.network.network,
-        "dataset": config.data.name,
-        "seeds": config.seeds,
-        "settings": found,
-    }
+    found = [
+        {
+            "method": method,
+            "strength": float(strength),
+            "seconds_per_epoch": float(rows["seconds_per_epoch"].iloc[0]),
+            "sparsity": mean_interval(rows["sparsity"]),
+            "accuracy": mean_interval(rows["accuracy"]),
+            "finetuned_accuracy": mean_interval(rows["finetuned_accuracy"]),
+            "loss": mean_interval(dense - rows.set_index("trial")[last]),
+        }
+        for (method, strength), rows in groups
+    ]
+    about = {"network": config.network.network, "dataset": config.data.name}
+    return {**about, "seeds": config.seeds, "settings": found}
 
 
 def draw(
@@ -267,7 +225,9 @@ def draw(
     points = tables["sparsity"].assign(method=tables["sparsity"]["method"].map(TITLES))
     report.save_figure(plot_accuracy_sparsity(points), workdir / "accuracy_sparsity.png")
     strength = shown_strength(found)
-    shown = [of_setting(tables["layers"], method, strength) for method in (BINMASK, PROBMASK)]
+    shown = [
+        launch.of_setting(tables["layers"], method, strength) for method in (BINMASK, PROBMASK)
+    ]
     layers = pd.concat([rows for rows in shown if len(rows)])
     titles = layers["method"].map({**TITLES, BINMASK: f"BinMask, {strength:g}"})
     figure = plot_layer_sparsity(layers.assign(method=titles))
@@ -275,11 +235,7 @@ def draw(
 
 
 def shown_strength(found: Sequence[Mapping[str, Any]]) -> float:
-    """The sparsest BinMask within a point of the dense network, else the one nearest to it.
-
-    Args:
-      found: ``settings`` of :func:`summarize`.
-    """
+    """The sparsest BinMask within a point of the dense network, else the one nearest to it."""
     sparse = [setting for setting in found if setting["method"] == BINMASK]
     near = [setting for setting in sparse if setting["loss"][0] <= SMALL_LOSS]
     if near:
@@ -305,7 +261,7 @@ def table_text(result: Mapping[str, Any]) -> str:
     return f"{about}: {note}\n{pd.DataFrame(lines).to_string(index=False)}"
 
 
-def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:
+def main(config: ConfigDict, workdir: Path, progress: bool) -> None:
     """Entry point, with the values of the flags."""
     print(table_text(run(config, workdir, progress)))
     print(f"pictures: {workdir / 'accuracy_sparsity.png'} and {workdir / 'layer_sparsity.png'}")

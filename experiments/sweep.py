@@ -26,7 +26,7 @@ from absl import flags
 
 import fsjax
 from experiments import cli
-from experiments.launch import begin, build_method, check_workdir, load_data
+from experiments.launch import begin, build_method, check_workdir, load_data, plan_options
 from experiments.statistics.comparison import MAIN_METRICS
 from fsjax import report
 from fsjax.atomic import write_text
@@ -122,19 +122,14 @@ def run_sweep(
         predicts=method.predict is not None,
     )
     names = {field: field.rpartition(".")[2] for field in grid}
-    fields = ("split", "split_per_seed", "scaling", "valid_fraction", "noise_std")
-    options = {
-        "seeds": config.seeds,
+    options = plan_options(config) | {
         "task": config.task,
         "num_features": config.num_features,
         "progress": progress,
         "checkpoint_dir": workdir / "checkpoints",
-        **{name: config.data[name] for name in fields},
-        **config.train,
     }
     varied = {names[field]: values for field, values in grid.items()}
-    for name in varied:
-        options.pop(name, None)
+    options = {name: value for name, value in options.items() if name not in varied}
     begin(config, workdir)
     found = fsjax.sweep(method, dataset, varied, **options)
     judged_results = [

@@ -1,7 +1,5 @@
 """Time and memory of this process and of trainings in it, for the benchmarks."""
 
-from __future__ import annotations
-
 import resource
 import time
 from collections.abc import Callable
@@ -19,54 +17,50 @@ Case = tuple[Callable[[], dict[str, Any]], int]
 REPEATS = 3
 
 
-def cpu_seconds() -> float:
-    """User and system time of this process so far."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
 def measured(run: Callable[[], Any]) -> tuple[dict[str, float], Any]:
-    """CPU and wall seconds of ``run``, and its result, which is waited for."""
-    cpu, wall = cpu_seconds(), time.perf_counter()
+    """CPU (user and system) and wall seconds of ``run``, and its result, which is waited for."""
+    cpu, wall = time.process_time(), time.perf_counter()
     found = jax.block_until_ready(run())
-    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {"cpu_seconds": cpu, "wall_seconds": wall}, found
 
 
 def timed(run: Callable[[], Any], units: int) -> dict[str, float]:
-    """Wall and CPU milliseconds of ``run`` per unit of work; its result is waited for."""
-    seconds, _ = measured(run)
-    return {f"{name}_ms": 1e3 * seconds[f"{name}_seconds"] / units for name in ("wall", "cpu")}
-
-
-def median(found: list[dict[str, float]]) -> dict[str, float]:
-    """The median of each value over repeated measurements."""
-    return {name: float(np.median([one[name] for one in found])) for name in found[0]}
+    """Wall and CPU milliseconds of ``run`` per unit of work: medians of repeated measurements."""
+    found = [measured(run)[0] for _ in range(REPEATS)]
+    return {
+        f"{name}_ms": 1e3 * float(np.median([one[f"{name}_seconds"] for one in found])) / units
+        for name in ("wall", "cpu")
+    }
 
 
 def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
     """A plan's epochs after compilation, without the initial states and the transfers.
 
-    Args:
-      planned: what is trained, again and again.
-      units: of work in all epochs of all seeds, such as steps.
-
-    Returns:
-      ``axis``, ``wall_ms`` and ``cpu_ms`` per unit, ``compile_seconds`` and ``peak_gib``, the
-      largest resident memory of this process so far.
+    ``axis``, ``wall_ms`` and ``cpu_ms`` per unit of the work in all epochs of all seeds, such as a
+    step, ``compile_seconds``, and ``peak_gib``, the largest resident memory of this process so far.
     """
     idle = [True] * len(planned.seeds)
     compile_seconds = planned.train(idle=idle).cost["compile_seconds"]
     planned.train()
-    whole = median([timed(planned.train, units) for _ in range(REPEATS)])
-    around = median([timed(lambda: planned.train(idle=idle), units) for _ in range(REPEATS)])
+    whole = timed(planned.train, units)
+    around = timed(lambda: planned.train(idle=idle), units)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = {"axis": planned.axis} | {name: whole[name] - around[name] for name in whole}
     return found | {"compile_seconds": compile_seconds, "peak_gib": peak / 2**20}
+
+
+def descent(loss: Callable[[Any, jax.Array], jax.Array], rate: float) -> Callable:
+    """A step of gradient descent, for :func:`looped`, on all of the carry of a loss."""
+
+    def step(carry: Any, i: jax.Array) -> Any:
+        return jax.tree.map(lambda p, g: p - rate * g, carry, jax.grad(loss)(carry, i))
+
+    return step
 
 
 def looped(step: Callable[[Any, jax.Array], Any], start: Any, times: int = 20) -> float:
     """CPU milliseconds of one step in a loop of so many on the device."""
     run = jax.jit(lambda carry: jax.lax.fori_loop(0, times, lambda i, c: step(c, i), carry))
     jax.block_until_ready(run(start))
-    return median([timed(lambda: run(start), times) for _ in range(REPEATS)])["cpu_ms"]
+    return timed(lambda: run(start), times)["cpu_ms"]

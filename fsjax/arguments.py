@@ -7,20 +7,20 @@ learning rate or penalty compiles nothing; everything else is structure.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import jax
 import numpy as np
 
-from fsjax.errors import ConfigError, check_flag, check_whole, is_number, nearest
+from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, is_number
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Within:
     """A range of numbers.
 
@@ -29,33 +29,19 @@ class Within:
       most, below: the upper end, included or not; at most one of them.
     """
 
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    below: float | None = None
+    least: float = -math.inf
+    above: float = -math.inf
+    most: float = math.inf
+    below: float = math.inf
 
     def contains(self, value: float) -> bool:
-        """Whether a number is in the range; NaN never is."""
-        return (
-            (self.least is None or value >= self.least)
-            and (self.above is None or value > self.above)
-            and (self.most is None or value <= self.most)
-            and (self.below is None or value < self.below)
-            and not math.isnan(value)
-        )
+        """Whether a number is in the range; NaN and the infinite ones never are."""
+        return self.least <= value <= self.most and self.above < value < self.below
 
     def __str__(self) -> str:
-        parts = [
-            f"{word} {bound:g}"
-            for word, bound in (
-                ("from", self.least),
-                ("above", self.above),
-                ("to", self.most),
-                ("to below", self.below),
-            )
-            if bound is not None
-        ]
-        return " ".join(parts)
+        words = ("from", "above", "to", "to below")
+        bounds = zip(words, dataclasses.astuple(self), strict=True)
+        return " ".join(f"{word} {bound:g}" for word, bound in bounds if math.isfinite(bound))
 
 
 #: Marks a float that shapes the program, such as a density.
@@ -78,7 +64,7 @@ Widths = Sequence[int]
 Layers = Annotated[Sequence[int], FILLED]
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Kind:
     """What an annotation says.
 
@@ -107,13 +93,10 @@ def kind_of(annotation: Any) -> Kind:
         members = [one for one in get_args(annotation) if one is not type(None)]
         if len(members) != 1:
             return Kind(None)
-        inner = kind_of(members[0])
-        return Kind(inner.base, True, inner.choices, inner.marks)
+        return dataclasses.replace(kind_of(members[0]), optional=True)
     if get_origin(annotation) is Annotated:
         inner = kind_of(annotation.__origin__)
-        return Kind(
-            inner.base, inner.optional, inner.choices, inner.marks + annotation.__metadata__
-        )
+        return dataclasses.replace(inner, marks=inner.marks + annotation.__metadata__)
     if get_origin(annotation) is Literal:
         return Kind(Literal, choices=get_args(annotation))
     if get_origin(annotation) in (Sequence, tuple) and int in get_args(annotation):
@@ -147,7 +130,8 @@ def checked(name: str, value: Any, kind: Kind) -> Any:
     if kind.base is bool:
         return check_flag(name, value)
     if kind.base is Literal:
-        return _choice(name, value, kind)
+        check_choice(name, value, kind.choices)
+        return value
     if kind.base is Sequence:
         return _widths(name, value, filled=FILLED in kind.marks)
     if kind.base in (int, float):
@@ -178,17 +162,11 @@ def check(annotation: Any, **values: Any) -> None:
         checked(name, value, kind_of(annotation))
 
 
-def _choice(name: str, value: Any, kind: Kind) -> Any:
-    if not isinstance(value, str) or value not in kind.choices:
-        raise ConfigError(f"{name}={value!r}: {nearest(str(value), kind.choices)}")
-    return value
-
-
 def _number(name: str, value: Any, kind: Kind) -> Any:
     within = next((mark for mark in kind.marks if isinstance(mark, Within)), Within())
     none = ", or None" if kind.optional else ""
     if kind.base is int:
-        if within == Within(least=within.least) and within.least is not None and not none:
+        if within == Within(least=within.least) and not none and math.isfinite(within.least):
             return check_whole(name, value, int(within.least))
         if not is_number(value) or value != value // 1 or not within.contains(value):
             allowed = f"a whole number {within}".rstrip()

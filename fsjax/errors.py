@@ -46,8 +46,15 @@ def is_number(value: object) -> bool:
 
 def check_choice(label: str, value: object, allowed: Collection[str]) -> None:
     """ConfigError, with the nearest name or all of them, unless a value is one of the names."""
-    if value not in allowed:
-        raise ConfigError(f"{label}={value!r} is unknown; {nearest(str(value), allowed)}")
+    if not isinstance(value, str) or value not in allowed:
+        raise ConfigError(f"{label}={value!r}: {nearest(str(value), allowed)}")
+
+
+def check_names(told: str, names: Iterable[str], allowed: Collection[str]) -> None:
+    """ConfigError, which begins as ``told``, for the first name that is not among the allowed."""
+    for name in names:
+        if name not in allowed:
+            raise ConfigError(f"{told} {name!r}: {nearest(name, allowed)}")
 
 
 def check_flag(label: str, value: object) -> bool:

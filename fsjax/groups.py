@@ -4,12 +4,11 @@ Groups are whole numbers from 0 to G - 1, one for each of the D columns, as a tu
 (``Spec.groups``); ``None`` makes every column its own group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from fsjax.errors import ConfigError
 from fsjax.method import Array
@@ -51,9 +50,7 @@ def unit_names(feature_names: Sequence[str] | None, groups: Groups) -> tuple[str
     if groups is None:
         return None if feature_names is None else tuple(map(str, feature_names))
     names = feature_names or [f"x{column}" for column in range(len(groups))]
-    members: list[list[str]] = [[] for _ in range(max(groups) + 1)]
-    for name, group in zip(names, groups, strict=True):
-        members[group].append(str(name))
+    members = pd.Series(list(map(str, names))).groupby(np.asarray(groups)).agg(list)
     return tuple(
         ", ".join(own) if len(own) <= _NAMED else f"{own[0]} to {own[-1]} ({len(own)})"
         for own in members
@@ -69,9 +66,7 @@ def any_column(columns: np.ndarray, groups: Groups) -> np.ndarray:
     """``(S, D)`` bool to ``(S, G)``: groups with at least one true column."""
     if groups is None:
         return columns
-    found = np.zeros((len(columns), max(groups) + 1), bool)
-    np.logical_or.at(found.T, np.asarray(groups), columns.T)
-    return found
+    return pd.DataFrame(columns.T).groupby(np.asarray(groups)).any().to_numpy().T
 
 
 def gather(rows: Array, groups: Groups) -> Array:
@@ -99,8 +94,6 @@ def _members(groups: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     numbers = np.asarray(groups)
     counts = np.bincount(numbers)
     members = np.full((len(counts), counts.max()), len(numbers))
-    place = np.empty(len(numbers), int)
-    for group, count in enumerate(counts):
-        members[group, :count] = columns = np.flatnonzero(numbers == group)
-        place[columns] = np.arange(count)
+    place = pd.Series(numbers).groupby(numbers).cumcount().to_numpy()
+    members[numbers, place] = np.arange(len(numbers))
     return members, place

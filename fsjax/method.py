@@ -257,11 +257,6 @@ def _same_state(state: TrainState, *_: Any) -> TrainState:
     return state
 
 
-def _no_metrics(state: TrainState) -> dict[str, Array]:
-    del state
-    return {}
-
-
 class Method(NamedTuple):
     """A feature selection or sparse training method: pure functions and an optimiser.
 
@@ -301,7 +296,7 @@ class Method(NamedTuple):
     after_epoch: Callable[[TrainState, Batch, Array], TrainState] = _same_state
     finish: Callable[[TrainState, Batch, Array], TrainState] = _same_state
     keep: str | Callable[[TrainState], Array] = "loss"
-    monitor: Callable[[TrainState], dict[str, Array]] = _no_metrics
+    monitor: Callable[[TrainState], dict[str, Array]] = lambda state: {}
     search: Search | None = None
 
     @property

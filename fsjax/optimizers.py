@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 
 def cosine_by_epoch(
@@ -16,7 +17,7 @@ def cosine_by_epoch(
     after it; an epoch has ``steps_per_epoch`` optimiser steps.
     """
 
-    def schedule(step: jax.Array) -> jax.Array:
+    def schedule(step: Array) -> Array:
         epoch = jnp.minimum(step // steps_per_epoch, num_epochs - 1)
         way = epoch / max(num_epochs - 1, 1)
         return last + 0.5 * (first - last) * (1.0 + jnp.cos(jnp.pi * way))
@@ -32,20 +33,15 @@ def active_between(
 
     At ``start`` it acts, at ``end`` it rests again; ``None`` for never.
     """
-
-    def acts(step: jax.Array) -> jax.Array:
-        return (step >= start) & (True if end is None else step < end)
-
-    return optax.conditionally_mask(inner, acts)
+    return optax.conditionally_mask(
+        inner, lambda step: (step >= start) & (end is None or step < end)
+    )
 
 
 def clip_params(limit: float) -> optax.GradientTransformation:
     """Shortens updates so that every parameter ends within ``[-limit, limit]``."""
 
-    def update(
-        updates: optax.Updates, state: optax.EmptyState, params: optax.Params | None = None
-    ) -> tuple[optax.Updates, optax.EmptyState]:
-        moves = jax.tree.map(lambda u, p: jnp.clip(p + u, -limit, limit) - p, updates, params)
-        return moves, state
+    def shortened(updates: optax.Updates, params: optax.Params) -> optax.Updates:
+        return jax.tree.map(lambda u, p: jnp.clip(p + u, -limit, limit) - p, updates, params)
 
-    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+    return optax.stateless(shortened)

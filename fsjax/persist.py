@@ -7,6 +7,8 @@ and selects; to continue a run there are the checkpoints of :func:`fsjax.fit`.
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,9 @@ import numpy as np
 from fsjax.container import read, write
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
-from fsjax.engine.loop import Rows, as_batch, init_state
+from fsjax.engine.loop import Arrays, Rows
 from fsjax.engine.result import FitResult
+from fsjax.engine.seeds import finish_seeds, init_seeds
 from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, Spec, TrainState
@@ -30,11 +33,8 @@ RESULT = "result"
 
 _STATES = "states/"
 
-#: The attributes that are arrays; of the last two a result may have none.
-_ARRAYS = (
-    *("selected", "ranking", "scores", "best_epoch", "constant_columns"),
-    *("input_connections", "gates"),
-)
+#: The attributes that the header holds as they are.
+_TOLD = "dataset task num_features seeds cost connection_epochs unit_names runs".split()
 
 
 def save(result: FitResult, path: str | Path) -> None:
@@ -85,11 +85,11 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
       ConfigError: for a method that is not registered or was changed after it was built, and for
         states that are not those of the method.
     """
-    settings = _saved_settings(result.method)
-    states = result.states
+    method, states = result.method, result.states
+    described = _described(method)
     leaves = by_path(states, _STATES)
     try:
-        from_paths(_template(result.method, states.spec, len(result.seeds)), leaves, _STATES)
+        from_paths(_template(method, states.spec, len(result.seeds)), leaves, _STATES)
     except DataError as error:
         raise ConfigError(f"the states of the result do not fit its method: {error}") from error
     scalers, scaler_of = _distinct(result.scalers)
@@ -98,33 +98,23 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     splits = [Split(*(np.asarray(part, np.int32) for part in split)) for split in splits]
     header = {
         "kind": RESULT,
-        "method": {
-            "name": result.method.name,
-            "origin": METHODS[result.method.name].registration.origin,
-            "settings": settings,
-        },
-        "spec": {name: _plain(value, name) for name, value in states.spec._asdict().items()},
-        "dataset": str(result.dataset),
-        "task": result.task,
-        "num_features": int(result.num_features),
-        "seeds": [int(seed) for seed in result.seeds],
-        "cost": {name: _plain(value, name) for name, value in result.cost.items()},
-        "connection_epochs": [int(epoch) for epoch in result.connection_epochs],
-        "unit_names": None if result.unit_names is None else list(result.unit_names),
-        "runs": result.runs,
+        "method": described,
+        "spec": states.spec._asdict(),
+        **{name: getattr(result, name) for name in _TOLD},
         "metrics": list(result.metrics),
         "history": list(result.history),
         "scalers": scaler_of,
         "splits": split_of,
     }
     arrays = {
-        **{name: getattr(result, name) for name in _ARRAYS},
+        **{name: value for name, value in vars(result).items() if isinstance(value, np.ndarray)},
         "metrics": dict(result.metrics),
         "history": dict(result.history),
         "scalers": scalers,
         "splits": splits,
     }
-    return header, {**by_path(jax.tree.map(np.asarray, arrays)), **leaves}
+    arrays = by_path(jax.tree.map(np.asarray, arrays)) | leaves
+    return json.loads(json.dumps(header, default=_plain)), arrays
 
 
 def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitResult:
@@ -153,13 +143,14 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         number: Split(*(_array(arrays, f"splits/{number}/{p}", (-1,), "iu") for p in Split._fields))
         for number in split_of
     }
-    several = {
-        name: {
-            one: _array(arrays, f"{name}/{one}", shape, "biuf")
-            for one in _listed(header, name, kind=str)
-        }
-        for name, shape in (("metrics", (rows,)), ("history", (rows, -1)))
-    }
+
+    def several(name: str, *shape: int) -> dict[str, np.ndarray]:
+        names = _listed(header, name, kind=str)
+        return {one: _array(arrays, f"{name}/{one}", shape, "biuf") for one in names}
+
+    unit_names = None
+    if header.get("unit_names") is not None:
+        unit_names = _listed(header, "unit_names", spec.num_units, kind=str)
     return FitResult(
         method=method,
         dataset=_value(header, "dataset", str),
@@ -171,9 +162,11 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         scalers=tuple(scalers[number] for number in scaler_of),
         splits=tuple(splits[number] for number in split_of),
         connection_epochs=counted,
-        unit_names=_unit_names(header, spec.num_units),
+        unit_names=unit_names,
         runs=_value({"runs": "seed", **header}, "runs", str),
-        **{"gates": None, **own, **several},
+        metrics=several("metrics", rows),
+        history=several("history", rows, -1),
+        **{"gates": None, **own},
     )
 
 
@@ -195,17 +188,8 @@ def _shapes(
     }
 
 
-def _unit_names(header: Mapping[str, Any], count: int) -> tuple[str, ...] | None:
-    if header.get("unit_names") is None:
-        return None
-    names = _listed(header, "unit_names", kind=str)
-    if len(names) != count:
-        raise DataError(f"the header has {len(names)} unit_names; expected {count}")
-    return names
-
-
-def _saved_settings(method: Method) -> dict[str, Any]:
-    """The settings for the header, from which the same method can be built, or a ConfigError."""
+def _described(method: Method) -> dict[str, Any]:
+    """What the header says of a method that can be built again from it, or a ConfigError."""
     name = method.name
     advice = (
         "a file holds a method's name and settings, never its code; "
@@ -215,25 +199,18 @@ def _saved_settings(method: Method) -> dict[str, Any]:
         raise ConfigError(f"the method {name!r} is not registered (fsjax.register), and {advice}")
     if not is_as_built(method):
         raise ConfigError(f"the method {name!r} was changed after it was built, and {advice}")
-    return {key: _plain(value, f"{name}'s {key}") for key, value in method.about.settings}
+    origin = METHODS[name].registration.origin
+    return {"name": name, "origin": origin, "settings": dict(method.about.settings)}
 
 
-def _plain(value: Any, label: str) -> Any:
-    """The value as JSON knows it."""
-    if isinstance(value, list | tuple):
-        return [_plain(item, label) for item in value]
+def _plain(value: Any) -> Any:
+    """What JSON does not know, as it knows it."""
     if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+        return value.item()
     raise ConfigError(
-        f"{label} is of the type {type(value).__name__}; only numbers, text, None and tuples of "
+        f"{value!r} is of the type {type(value).__name__}; only numbers, text, None and tuples of "
         "these can be saved"
     )
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, TrainState]:
@@ -248,8 +225,9 @@ def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, T
             "it (a file never does that by itself)"
         )
     try:
-        method = METHODS[name](**{key: _tuples(value) for key, value in settings.items()})
-        spec = Spec(**{key: _tuples(value) for key, value in spec_fields.items()})
+        method = METHODS[name](**settings)
+        lists = {key: tuple(v) for key, v in spec_fields.items() if isinstance(v, list)}
+        spec = Spec(**{**spec_fields, **lists})
         return method, spec, _template(method, spec, num_seeds)
     # What a builder makes of values from elsewhere is not a closed list of errors.
     except Exception as error:
@@ -263,30 +241,21 @@ def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
     """Shapes and types of kept states, without any computation."""
     structure, values = structure_of(method)
 
-    def kept(seed: jax.Array, rows: Rows, mask: jax.Array, hyper: dict) -> TrainState:
-        data, bound = as_batch(spec.task, rows), structure.bind(hyper)
-        state = init_state(bound, spec, seed, data, mask).replace(hyper=hyper)
-        state = bound.finish(state, data, jax.random.key(seed))
-        if bound.search is not None:
-            state = bound.search.close(state, jax.numpy.float32(0))
-        best = state.best._replace(params=(), masks=(), extra=())
-        return state.replace(opt_state=(), best=best)
-
     def shape(*sizes: int, dtype: Any = np.float32) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(sizes, dtype)
 
-    n = spec.num_rows
-    y = shape(n, dtype=np.int32)
-    if spec.task == "regression":
-        y = shape(n, spec.num_outputs)
-    one = jax.eval_shape(
-        kept,
-        shape(dtype=np.uint32),
-        Rows(shape(n, spec.num_columns), y, shape(n)),
-        shape(spec.num_units, dtype=bool),
-        {name: shape() for name in values},
+    n, of_seeds = spec.num_rows, shape(num_seeds)
+    y = shape(n, spec.num_outputs) if spec.task == "regression" else shape(n, dtype=np.int32)
+    arrays = Arrays(*[Rows(shape(n, spec.num_columns), y, shape(n))] * 3)
+    states = jax.eval_shape(
+        functools.partial(init_seeds, structure, spec),
+        shape(num_seeds, dtype=np.uint32),
+        dict.fromkeys(values, of_seeds),
+        shape(num_seeds, spec.num_units, dtype=bool),
+        arrays,
     )
-    return jax.tree.map(lambda leaf: shape(num_seeds, *leaf.shape, dtype=leaf.dtype), one)
+    finish, threshold = functools.partial(finish_seeds, structure), method.search and of_seeds
+    return jax.eval_shape(finish, states, arrays, None, threshold).states
 
 
 def _distinct(items: Sequence[Any]) -> tuple[list[Any], list[int]]:
@@ -337,6 +306,6 @@ def _listed(
     values = _value(header, name, list)
     if not all(type(value) is kind for value in values) or length not in (None, len(values)):
         count = "" if length is None else f"{length} "
-        expected = f"{count}whole numbers" if kind is int else "names"
+        expected = count + ("whole numbers" if kind is int else "names")
         raise DataError(f"the header's {name!r} is {values!r}; expected {expected}")
     return tuple(values)

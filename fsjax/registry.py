@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import importlib.metadata
 import inspect
 import sys
@@ -108,14 +107,8 @@ class Registration:
     Attributes:
       name: of the builder.
       build: the builder as it was written.
-      estimator: name of the scikit-learn class.
-      paper: where it was published.
-      optimises: one line on what it does.
-      num_epochs, batch_size, scaling: defaults of the estimator and of default configurations;
-        a batch size of ``None`` takes all training rows.
-      training: fixed arguments of :func:`fsjax.fit`.
-      small: arguments for tables of a dozen columns, with which the method is tested.
-      options: where ``**options`` come from, a dataclass or another registered builder.
+      estimator, paper, optimises, num_epochs, batch_size, scaling, training, small, options: as
+        they were given to :func:`register`.
       parameters: all arguments by name, those of ``options`` among them.
       kinds: what their annotations say.
     """

@@ -1,7 +1,5 @@
 """From logits or scores to features: unique percentage and exactly K distinct columns."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fsjax.arguments import type_text
 from fsjax.atomic import write_text
 from fsjax.estimators import ESTIMATORS, Selector
 from fsjax.methods import METHODS
+from fsjax.registry import Registration
 
 HERE = Path(__file__).parent
 
@@ -48,40 +49,36 @@ METHODS: dict[str, Callable[..., Method]]
 
 def stubs() -> dict[Path, str]:
     """The text of every stub, for the library's own methods."""
-    ours = {name: one for name, one in METHODS.items() if _is_ours(one)}
-    classes = [_class(ESTIMATORS[name]) for name in ours]
-    functions = map(_function, ours.values())
+    known = [builder.registration for builder in METHODS.values()]
+    ours = [one for one in known if one.build.__module__.startswith("fsjax.methods")]
+    classes = [_class(ESTIMATORS[one.name]) for one in ours]
+    functions = map(_function, ours)
     return {
         HERE / "estimators" / "__init__.pyi": "\n".join([_ESTIMATORS, *classes]),
         HERE / "methods" / "__init__.pyi": "\n".join([_METHODS, *functions, ""]),
     }
 
 
-def _is_ours(builder: Callable[..., Any]) -> bool:
-    return builder.registration.build.__module__.startswith("fsjax.methods")
-
-
 def _class(estimator: type[Selector]) -> str:
     parameters = inspect.signature(estimator.__init__).parameters
-    types = {name: one.annotation for name, one in parameters.items() if name != "self"}
     return "\n".join(
         [
             f"class {estimator.__name__}(Selector):",
             f'    """{_idea(estimator)}"""',
             "",
             "    def __init__(",
-            *(f"        {line}," for line in _arguments(parameters, types)),
+            *(f"        {line}," for line in _arguments(parameters)),
             "    ) -> None: ...",
             "",
         ]
     )
 
 
-def _arguments(parameters: Mapping[str, inspect.Parameter], types: Mapping[str, str]) -> list[str]:
+def _arguments(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
     """Name, type and default of each argument, but of ``self``, and a star before the keywords."""
     lines = [
-        f"{name}: {types[name]} = {_shown(parameter.default)}" if name in types else name
-        for name, parameter in parameters.items()
+        name if name == "self" else f"{name}: {one.annotation} = {_shown(one.default)}"
+        for name, one in parameters.items()
     ]
     kinds = [parameter.kind for parameter in parameters.values()]
     if inspect.Parameter.KEYWORD_ONLY in kinds:
@@ -96,10 +93,9 @@ def _idea(estimator: type[Selector]) -> str:
     return "\n    ".join(lines) + ("\n    " if len(lines) > 1 else "")
 
 
-def _function(builder: Callable[..., Any]) -> str:
-    one = builder.registration
-    types = {name: type_text(one.kinds[name]) for name in one.parameters}
-    arguments = "".join(f"    {line},\n" for line in _arguments(one.parameters, types))
+def _function(one: Registration) -> str:
+    typed = {n: p.replace(annotation=type_text(one.kinds[n])) for n, p in one.parameters.items()}
+    arguments = "".join(f"    {line},\n" for line in _arguments(typed))
     return f"def {one.name}(\n{arguments}) -> Method: ..."
 
 

@@ -1,7 +1,5 @@
 """What a network is trained for: losses, the metric to watch, and the shape of outputs."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import optax

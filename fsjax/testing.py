@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import tempfile
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-import fsjax
 from fsjax import persist
 from fsjax.data.splits import Split
+from fsjax.engine import FitResult, Plan, plan
 from fsjax.engine.checkpoint import Checkpoints
-from fsjax.engine.loop import Rows, as_batch, init_state, train_step
-from fsjax.engine.plan import plan
-from fsjax.engine.planned import Plan
-from fsjax.engine.result import FitResult
-from fsjax.method import Batch, Method, Selection, TrainState
+from fsjax.engine.loop import as_batch, init_state, train_step
+from fsjax.engine.serial import by_path
+from fsjax.method import Batch, Method, TrainState
 from fsjax.registry import is_as_built
+from fsjax.tasks import loss as task_loss
 
 #: Columns of the table, unlike any other size, so that axes over columns can be told from others;
 #: those that tell the class; and the one that is constant.
@@ -79,31 +82,20 @@ def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs:
 
 def check_types(planned: Plan) -> None:
     """A step keeps shapes and types, as loops and branches of JAX demand; nothing is computed."""
-    method, spec = planned.method, planned.spec
-    rows = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), planned.prepared.arrays.train
-    )
-
-    def first(seed: jax.Array, rows: Rows) -> TrainState:
-        data, mask = as_batch(spec.task, rows), jnp.ones((spec.num_units,), bool)
-        return init_state(method, spec, seed, data, mask)
-
-    def selected(state: TrainState, rows: Rows) -> Selection:
-        return method.select(method.finish(state, as_batch(spec.task, rows), jax.random.key(0)))
-
-    def stepped(state: TrainState, rows: Rows) -> TrainState:
-        return train_step(method, state, as_batch(spec.task, rows), jax.random.key(0))[0]
-
-    state = jax.eval_shape(first, jax.ShapeDtypeStruct((), jnp.uint32), rows)
-    scores = jax.eval_shape(selected, state, rows).scores
-    _require(scores.shape == (spec.num_units,), f"scores have shape {scores.shape}")
+    method, spec, key = planned.method, planned.spec, jax.random.key(0)
+    data = as_batch(spec.task, planned.prepared.arrays.train)
+    mask = np.ones(spec.num_units, bool)
+    state = jax.eval_shape(functools.partial(init_state, method, spec), np.uint32(0), data, mask)
+    selected = jax.eval_shape(lambda s, d: method.select(method.finish(s, d, key)), state, data)
+    shape = selected.scores.shape
+    _require(shape == (spec.num_units,), f"scores have shape {shape}")
     if method.predict is not None:
-        outputs = jax.eval_shape(method.predict, state, rows.x)
-        wanted = (len(rows.x), spec.num_outputs)
+        outputs = jax.eval_shape(method.predict, state, data.x)
+        wanted = (len(data.x), spec.num_outputs)
         _require(outputs.shape == wanted, f"outputs have shape {outputs.shape}, not {wanted}")
     if method.loss is None:
         return
-    step = jax.eval_shape(stepped, state, rows)
+    step = jax.eval_shape(lambda s, d: train_step(method, s, d, key)[0], state, data)
     before, after = jax.tree.structure(state), jax.tree.structure(step)
     _require(before == after, f"a step turns the state {before} into {after}")
     pairs = zip(jax.tree.leaves_with_path(state), jax.tree.leaves(step), strict=True)
@@ -140,28 +132,17 @@ def check_permutation(planned: Plan) -> None:
                 leaf = jnp.take(leaf, order, axis=axis)
         return leaf
 
-    def finished(state: TrainState, data: Batch) -> TrainState:
-        return method.finish(state, data, jax.random.key(1))
-
-    state = finished(state, data)
-    shuffled = state.replace(
-        **{name: jax.tree.map(permute, getattr(state, name)) for name in _CARRIED},
-        feature_mask=permute(state.feature_mask),
-    )
+    state = method.finish(state, data, jax.random.key(1))
+    carried = ("params", "masks", "extra", "log", "feature_mask")
+    shuffled = state.replace(**{n: jax.tree.map(permute, getattr(state, n)) for n in carried})
     one, two = method.select(state), method.select(shuffled)
     _close(two.scores, one.scores[order], "permuted columns change the scores")
     if one.picks is not None:
         same = np.array_equal(order[np.asarray(two.picks)], np.asarray(one.picks))
         _require(same, "permuted columns change the picks")
     if method.predict is not None:
-        before, after = (
-            method.predict(s, x) for s, x in ((state, data.x), (shuffled, permute(data.x)))
-        )
+        before, after = method.predict(state, data.x), method.predict(shuffled, permute(data.x))
         _close(after, permute(before), "permuted columns change the outputs")
-
-
-#: What of a state goes along with the columns.
-_CARRIED = ("params", "masks", "extra", "log")
 
 
 def check_training(planned: Plan) -> FitResult:
@@ -169,18 +150,14 @@ def check_training(planned: Plan) -> FitResult:
     result = _fit(planned)
     if planned.method.loss is None:
         return result
-    first = planned.train(idle=[True] * len(planned.seeds)).states
-    other = _fit(_plan(planned.method, planned.spec.task, planned.spec.num_epochs, axis="vmap"))
+    first = _untrained(planned)
+    other = _fit(dataclasses.replace(planned, axis="vmap"))
     _close(other.history["train/loss"][:, :2], result.history["train/loss"][:, :2], "vmap differs")
-    for (path, one), two in zip(
-        jax.tree.leaves_with_path(result.states.masks), jax.tree.leaves(first.masks), strict=True
-    ):
-        more = np.asarray(one).sum(axis=tuple(range(1, one.ndim))) - np.asarray(two).sum(
-            axis=tuple(range(1, two.ndim))
-        )
-        name = jax.tree_util.keystr(path)
+    params, before = by_path(result.states.params), by_path(first.masks)
+    for name, mask in by_path(result.states.masks).items():
+        more = np.sum(mask.astype(int) - before[name], axis=tuple(range(1, mask.ndim)))
         _require((more <= 0).all(), f"training adds {more.tolist()} connections to {name}")
-    _check_inactive(result)
+        _require(not params[name][~mask].any(), f"inactive weights of {name} are not 0")
     _check_learnt(planned, result, first)
     return result
 
@@ -188,28 +165,13 @@ def check_training(planned: Plan) -> FitResult:
 def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
     """The validation loss of the first seed falls; ``first`` are the states before training."""
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[0], first)
-    rows, task = planned.prepared.arrays.valid, planned.spec.task
-    targets = rows.x if task == "reconstruction" else rows.y
+    task = planned.spec.task
+    rows = as_batch(task, planned.prepared.arrays.valid)
     outputs = planned.method.predict(state, rows.x)
-    before = float(fsjax.tasks.loss(task, outputs, targets, rows.weight))
+    before = float(task_loss(task, outputs, rows.y, rows.weight))
     lowest = float(np.nanmin(result.history["valid/loss"][0]))
-    _require(
-        lowest < LEARNT * before,
-        f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best",
-    )
-
-
-def _check_inactive(result: FitResult) -> None:
-    states = result.states
-    if states.masks == ():
-        return
-    for (path, leaf), mask in zip(
-        jax.tree.leaves_with_path(states.params), jax.tree.leaves(states.masks), strict=True
-    ):
-        name = jax.tree_util.keystr(path)
-        _require(
-            not np.asarray(leaf)[~np.asarray(mask)].any(), f"inactive weights of {name} are not 0"
-        )
+    told = f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best"
+    _require(lowest < LEARNT * before, told)
 
 
 def check_selection(planned: Plan, result: FitResult) -> None:
@@ -227,32 +189,34 @@ def check_selection(planned: Plan, result: FitResult) -> None:
     picks = planned.method.select(_seed(result, 0)).picks
     if picks is not None:
         chosen = np.asarray(picks)
-        _require(bool(usable[0][chosen].all()), "a column that may not be selected is picked")
-        _require(
-            set(chosen.tolist()) <= set(result.ranking[0][: len(chosen)].tolist()),
-            "the picks are not the first of the ranking",
-        )
-        _check_felt(planned, result, np.unique(chosen))
+        _require(usable[0][chosen].all(), "a column that may not be selected is picked")
+        first = np.isin(chosen, result.ranking[0][: len(chosen)]).all()
+        _require(first, "the picks are not the first of the ranking")
+        _check_felt(planned, _seed(result, 0), chosen)
 
 
-def _check_felt(planned: Plan, result: FitResult, chosen: np.ndarray) -> None:
-    """The network of the first seed sees the chosen columns (or groups), and no others."""
-    groups = planned.spec.groups
-    unit_of = np.arange(planned.spec.num_columns) if groups is None else np.asarray(groups)
-    x = planned.prepared.arrays.valid.x
-    state = _seed(result, 0)
-    before = np.asarray(planned.method.predict(state, x))
-    for column in range(planned.spec.num_columns):
-        moved = x.copy()
-        moved[:, column] += 3.0
-        felt = not np.allclose(planned.method.predict(state, moved), before, rtol=1e-5, atol=1e-6)
-        if unit_of[column] in chosen:
-            # A unit of a ReLU network may be silent, so a single column is not demanded to count.
-            continue
-        _require(not felt, f"the network sees column {column}, which is not selected")
-    moved = x + np.isin(unit_of, chosen) * np.linspace(1.0, 3.0, len(unit_of))
-    felt = not np.allclose(planned.method.predict(state, moved.astype(x.dtype)), before, rtol=1e-5)
+def _check_felt(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
+    """The network sees the chosen columns (or groups), and no others."""
+    others = sorted(_felt(planned, state) - set(chosen.tolist()))
+    _require(not others, f"the network sees {others}, which are not selected")
+    # All at once: a unit of a ReLU network may be silent, so no single column has to count.
+    x, units = planned.prepared.arrays.valid.x, planned.spec.groups or range(NUM_COLUMNS)
+    moved = x + np.isin(units, chosen) * np.linspace(1.0, 3.0, len(units))
+    one, two = (planned.method.predict(state, rows) for rows in (x, moved.astype(x.dtype)))
+    felt = not np.allclose(two, one, rtol=1e-5)
     _require(felt or not len(chosen), "the network does not see the columns that are selected")
+
+
+def _felt(planned: Plan, state: TrainState) -> set[int]:
+    """The columns, or the groups with a column, that the network sees."""
+    x, units = planned.prepared.arrays.valid.x, planned.spec.groups or range(NUM_COLUMNS)
+    before = np.asarray(planned.method.predict(state, x))
+    moved = (x + step for step in 3.0 * np.eye(NUM_COLUMNS, dtype=x.dtype))
+    return {
+        unit
+        for unit, rows in zip(units, moved, strict=True)
+        if not np.allclose(planned.method.predict(state, rows), before, rtol=1e-5, atol=1e-6)
+    }
 
 
 def check_resume(planned: Plan) -> None:
@@ -271,26 +235,16 @@ def check_resume(planned: Plan) -> None:
 
     whole = planned.train()
     with tempfile.TemporaryDirectory() as folder:
-        again = _plan(
-            planned.method, planned.spec.task, planned.spec.num_epochs, checkpoint_dir=folder
-        )
-        Checkpoints.save = save_then_die
-        try:
+        again = dataclasses.replace(planned, checkpoint_dir=Path(folder))
+        dying = mock.patch.object(Checkpoints, "save", save_then_die)
+        with dying, contextlib.suppress(Interrupted):
             again.train()
-        except Interrupted:
-            pass
-        finally:
-            Checkpoints.save = saved
         resumed = again.train()
-    _require(
-        resumed.cost["trained_epochs"] < whole.cost["trained_epochs"] or not resumed.history,
-        "the run began anew",
-    )
-    for (path, one), two in zip(
-        jax.tree.leaves_with_path(resumed.states), jax.tree.leaves(whole.states), strict=True
-    ):
-        name = jax.tree_util.keystr(path)
-        same = np.array_equal(np.asarray(one), np.asarray(two), equal_nan=one.dtype.kind == "f")
+    fewer = resumed.cost["trained_epochs"] < whole.cost["trained_epochs"]
+    _require(fewer or not resumed.history, "the run began anew")
+    expected = by_path(whole.states)
+    for name, values in by_path(resumed.states).items():
+        same = np.array_equal(values, expected[name], equal_nan=values.dtype.kind == "f")
         _require(same, f"a resumed run has another {name}")
 
 
@@ -309,34 +263,21 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
     planned = _plan(method, task, max(num_epochs, 45), groups=GROUPS)
     result = _fit(planned)
     _require(result.scores.shape[1] == max(GROUPS) + 1, "scores are not about groups")
-    _check_learnt(planned, result, planned.train(idle=[True] * len(planned.seeds)).states)
+    _check_learnt(planned, result, _untrained(planned))
     state = _seed(result, 0)
     selection = planned.method.select(state)
     if selection.picks is not None:
-        _check_felt(planned, result, np.unique(np.asarray(selection.picks)))
+        _check_felt(planned, state, np.asarray(selection.picks))
     elif selection.gates is not None and method.search is not None:
         # Half of the groups, whatever training made of them.
         closed = method.search.close(state, jnp.median(selection.gates))
         gates = np.asarray(method.select(closed).gates)
-        _check_felt(planned, _replaced(result, closed), np.flatnonzero(gates > 0))
+        _check_felt(planned, closed, np.flatnonzero(gates > 0))
     else:
-        felt = _felt_groups(planned, state)
+        felt = _felt(planned, state)
         first = set(result.ranking[0][: len(felt)].tolist())
-        _require(
-            felt == first, f"the network sees the groups {felt}, the ranking begins with {first}"
-        )
-
-
-def _felt_groups(planned: Plan, state: TrainState) -> set[int]:
-    """The groups of which the network sees a column."""
-    x = planned.prepared.arrays.valid.x
-    before = np.asarray(planned.method.predict(state, x))
-    moved = (x + 3.0 * np.eye(NUM_COLUMNS, dtype=x.dtype)[c] for c in range(NUM_COLUMNS))
-    return {
-        GROUPS[column]
-        for column, other in enumerate(moved)
-        if not np.allclose(planned.method.predict(state, other), before, rtol=1e-5, atol=1e-6)
-    }
+        told = f"the network sees the groups {felt}, the ranking begins with {first}"
+        _require(felt == first, told)
 
 
 def check_search(method: Method, task: str) -> None:
@@ -347,10 +288,10 @@ def check_search(method: Method, task: str) -> None:
     k = result.num_features
     _require((exact == 100).all(), f"exactly {k} open gates: {exact.tolist()} (100 where found)")
     for row in range(len(result.seeds)):
-        gates = np.asarray(method.select(_seed(result, row)).gates)
-        count = int((gates > 0).sum())
-        _require(count == k, f"{count} gates are open, not {k}")
-    _check_felt(planned, result, np.flatnonzero(np.asarray(method.select(_seed(result, 0)).gates)))
+        state = _seed(result, row)
+        chosen = np.flatnonzero(method.select(state).gates)
+        _require(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
+        _check_felt(planned, state, chosen)
 
 
 def table(task: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -367,33 +308,22 @@ def table(task: str) -> tuple[np.ndarray, np.ndarray | None]:
     return x, None
 
 
-def _plan(
-    method: Method,
-    task: str,
-    num_epochs: int,
-    *,
-    axis: str = "map",
-    num_features: int | None = None,
-    groups: Sequence[int] | None = None,
-    checkpoint_dir: str | None = None,
-) -> Plan:
+def _plan(method: Method, task: str, num_epochs: int, **options: Any) -> Plan:
     rows, about = np.arange(72), method.about
-    if num_features is None and about.num_features is None and not about.gates:
-        num_features = K
+    if about.num_features is None and not about.gates:
+        options.setdefault("num_features", K)
     return plan(
         method,
         table(task),
         task=task,
-        num_features=num_features,
         seeds=(0, 1),
         num_epochs=num_epochs,
         batch_size=8,
         split=Split(rows[:45], rows[45:60], rows[60:]),
         scaling="standard",
-        seed_axis=axis,
-        groups=groups,
-        checkpoint_dir=checkpoint_dir,
+        seed_axis="map",
         checkpoint_every=max(num_epochs // 3, 1),
+        **options,
     )
 
 
@@ -404,21 +334,20 @@ def _fit(planned: Plan) -> FitResult:
         return planned.fit()[0]
 
 
+def _untrained(planned: Plan) -> TrainState:
+    """The states of all seeds before their first step."""
+    return planned.train(idle=[True] * len(planned.seeds)).states
+
+
 def _first(planned: Plan) -> tuple[TrainState, Batch]:
     """The state of a seed before its first step, and all training rows."""
-    states = planned.train(idle=[True] * len(planned.seeds)).states
     rows = jax.tree.map(jnp.asarray, planned.prepared.arrays.train)
-    state = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), states)
+    state = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), _untrained(planned))
     return state, as_batch(planned.spec.task, rows)
 
 
 def _seed(result: FitResult, row: int) -> TrainState:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf[row]), result.states)
-
-
-def _replaced(result: FitResult, state: TrainState) -> FitResult:
-    """The result with another state of its first seed."""
-    return dataclasses.replace(result, states=jax.tree.map(lambda leaf: leaf[None], state))
 
 
 def _require(holds: bool, message: str) -> None:
@@ -427,6 +356,4 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _close(one: Any, two: Any, message: str) -> None:
-    one, two = np.asarray(one), np.asarray(two)
-    if not np.allclose(one, two, rtol=RTOL, atol=ATOL, equal_nan=True):
-        raise AssertionError(f"{message}, by up to {np.nanmax(np.abs(one - two)):.3g}")
+    np.testing.assert_allclose(one, two, rtol=RTOL, atol=ATOL, err_msg=message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +17,17 @@ from fsjax.registry import METHODS
 
 # Two devices, so that the sharded seed axis is tested wherever the tests run.
 fsjax.use_cpu_devices(2)
-fsjax.use_compilation_cache(Path(__file__).parents[1] / ".pytest_cache" / "xla")
+# Processes that tests start find the programs in the same folder.
+os.environ["FSJAX_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache")
+fsjax.use_compilation_cache()
 # A key that is used twice is an error, also inside compiled code.
 jax.config.update("jax_debug_key_reuse", True)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector of garbage need not look at it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ Change = Callable[[dict, dict], Any]
         (lambda h, a: h.update(splits=[0, 7]), "'splits/7/train' is missing"),
         (lambda h, a: h.update(history=["loss", 3]), "'history' is .* expected names"),
         (lambda h, a: h["history"].append("valid/f1"), "'history/valid/f1' is missing"),
-        (lambda h, a: h.update(unit_names=["a"]), "1 unit_names; expected 8"),
+        (lambda h, a: h.update(unit_names=["a"]), "'unit_names' is .* expected 8 names"),
         (lambda h, a: h.update(runs=3), "'runs' is 3"),
         (lambda h, a: h["cost"].update(params="4"), "'params' is '4'"),
         (lambda h, a: h["method"].update(name="mine"), "'mine' is not registered here; import 'fs"),

@@ -1,29 +1,18 @@
 """Accuracy by the number of selected features (BinMask, Figure 1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.figures.marks import (
-    Look,
-    apart,
-    draw_band,
-    draw_legend_below,
-    draw_line,
-    looks,
-    panels,
-    scientific,
-    shifts,
-)
-from experiments.statistics.trials import means_by, to_table
+from experiments.figures import marks
+from experiments.statistics.trials import Rows, means_by, to_table
 from fsjax.report import style
+from fsjax.report.tables import finite
 
 #: The method whose rows are a band: it selects nothing.
 ALL_FEATURES: Final = "all features"
@@ -43,7 +32,7 @@ ALONE_HEIGHT: Final = 3.5
 LEGEND_LINE: Final = 0.17
 
 
-def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+def plot_accuracy(table: Rows) -> Figure:
     """Test accuracy against the number of selected features, one panel per data set.
 
     A line for each method: the mean over the trials and its 95 % confidence interval. A band: all
@@ -67,36 +56,33 @@ def plot_accuracy(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
         table, ("dataset", "method", "trial"), ("num_features", "accuracy"), ("strength",)
     )
     datasets = rows["dataset"].unique()
-    styles = looks(name for name in rows["method"] if name != ALL_FEATURES)
+    styles = marks.looks(name for name in rows["method"] if name != ALL_FEATURES)
     across = min(len(datasets), 2 if len(datasets) <= 4 else 3)
     columns, height = (4, ALONE_HEIGHT) if across == 1 else (2, PANEL_HEIGHT)
     height += LEGEND_LINE * math.ceil((len(styles) + 1) / columns)
-    figure = style.new_figure(math.ceil(len(datasets) / across) * height)
+    figure, panels = marks.panels(datasets, across, height)
     figure.get_layout_engine().set(h_pad=0.12)  # a legend belongs to the panel above it
-    for dataset, axes, outer in panels(figure, datasets, across):
+    for dataset, axes, outer in panels:
         _draw_panel(axes, rows[rows["dataset"] == dataset], styles)
         style.finish(axes, dataset, "selected features", "test accuracy (%)" if outer else "")
-        draw_legend_below(axes, columns)
+        marks.draw_legend_below(axes, columns)
     return figure
 
 
 def strength_labels(rows: pd.DataFrame) -> dict[float, str]:
     """Mean strength and, of several trials, its population standard deviation, of one data set.
 
-    Returns:
-      Text by number of features; empty where no row of BinMask has a strength.
+    Text by number of features; empty where no row of BinMask has a strength.
     """
-    own = rows[rows["method"].astype(str).str.lower() == STRENGTH_OF]
+    own = rows[rows["method"].astype(str).str.lower() == STRENGTH_OF].dropna(subset="strength")
     labels = {}
-    for size, group in own.groupby("num_features"):
-        values = group["strength"].dropna().to_numpy()
-        if values.size:
-            spread = f"\n({scientific(values.std())})" if values.size > 1 else ""
-            labels[float(size)] = f"{scientific(values.mean())}{spread}"
+    for size, values in own.groupby("num_features")["strength"]:
+        spread = f"\n({marks.scientific(values.std(ddof=0))})" if len(values) > 1 else ""
+        labels[float(size)] = f"{marks.scientific(values.mean())}{spread}"
     return labels
 
 
-def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> None:
+def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, marks.Look]) -> None:
     selecting = rows[rows["method"] != ALL_FEATURES]
     sizes = np.unique(selecting["num_features"].dropna())
     span = float(np.ptp(sizes)) if sizes.size > 1 else 1.0
@@ -105,12 +91,12 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
         for name in styles
     }
     lines = {name: points for name, points in every.items() if np.isfinite(points.means).any()}
-    for (name, points), shift in zip(lines.items(), shifts(len(lines)), strict=True):
+    for (name, points), shift in zip(lines.items(), marks.shifts(len(lines)), strict=True):
         label = f"{style.shorten(name, 20)} ({pd.Series(points.means).mean():.1f})"
         moved = points._replace(places=points.places + shift * span)
-        draw_line(axes, moved, styles[name], style.literal(label))
+        marks.draw_line(axes, moved, styles[name], style.literal(label))
     everything = rows.loc[rows["method"] == ALL_FEATURES, "accuracy"]
-    draw_band(axes, everything, f"{ALL_FEATURES} ({everything.mean():.1f})")
+    marks.draw_band(axes, everything, f"{ALL_FEATURES} ({everything.mean():.1f})")
     _cut_intervals(axes, [everything.mean(), *(points.means for points in lines.values())])
     style.cap_percent(axes)
 
@@ -118,15 +104,14 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Look]) -> N
         return
     margin = 0.06 * span if sizes.size > 1 else 0.5
     axes.set_xlim(sizes[0] - margin, sizes[-1] + margin)
-    ticks = apart(sizes[::-1], span, TICK_SHARE)
+    ticks = marks.apart(sizes[::-1], span, TICK_SHARE)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     _draw_strengths(axes, strength_labels(selecting), ticks)
 
 
 def _cut_intervals(axes: Axes, means: Sequence[float | np.ndarray]) -> None:
     """Cuts intervals of few trials where they would leave the means a small part of the axis."""
-    values = np.concatenate([np.atleast_1d(one) for one in means])
-    values = values[np.isfinite(values)]
+    values = finite(np.hstack(means))
     if not values.size:
         return
     room = INTERVAL_ROOM * max(float(np.ptp(values)), 2.0)

@@ -1,9 +1,7 @@
 """How the figures show methods: colours, shapes, lines of means, bands, ticks and numbers."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from itertools import cycle
 from typing import Final, NamedTuple
 
@@ -45,22 +43,25 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 def panels(
-    figure: Figure, names: Iterable[str], across: int, sharey: bool = False
-) -> Iterator[tuple[str, Axes, bool]]:
-    """A panel for each name, so many in a row, and whether it is the first of its row."""
-    names = list(names)
+    names: Collection[str], across: int, height: float, more: float = 0.0, sharey: bool = False
+) -> tuple[Figure, list[tuple[str, Axes, bool]]]:
+    """A figure with a panel for each name, so many in a row, and which are the first of their row.
+
+    Rows have a height in inches, and the figure some more.
+    """
     down = math.ceil(len(names) / across)
+    figure, found = style.new_figure(down * height + more), []
     for number, name in enumerate(names):
         first = figure.axes[0] if number and sharey else None
         axes = figure.add_subplot(down, across, number + 1, sharey=first)
-        yield name, axes, number % across == 0
+        found.append((name, axes, number % across == 0))
+    return figure, found
 
 
 def shifts(number: int) -> np.ndarray:
     """How far each of so many lines is moved sideways, because their bars would hide each other.
 
-    Returns:
-      ``(number,)``, increasing, around 0, as shares of the axis.
+    Shares of the axis, increasing, around 0.
     """
     end = max(min(SHIFT * (number - 1), MAX_SHIFT), 0.0) / 2
     return np.linspace(-end, end, number)
@@ -68,21 +69,12 @@ def shifts(number: int) -> np.ndarray:
 
 def draw_line(axes: Axes, points: Means, look: Look, label: str = "", linestyle: str = "-") -> None:
     """A line through the means, broken ones with hollow marks; bars for finite intervals."""
-    axes.errorbar(
-        points.places,
-        points.means,
-        yerr=points.halves if np.isfinite(points.halves).any() else None,
-        color=look.color,
-        marker=look.marker,
-        markersize=4,
-        markerfacecolor=look.color if linestyle == "-" else "white",
-        markeredgewidth=0.9,
-        linestyle=linestyle,
-        linewidth=1.1,
-        elinewidth=0.9,
-        capsize=2,
-        label=label,
-    )
+    face = look.color if linestyle == "-" else "white"
+    mark = {"markersize": 4, "markerfacecolor": face, "markeredgewidth": 0.9}
+    lines = {"linestyle": linestyle, "linewidth": 1.1, "elinewidth": 0.9, "capsize": 2}
+    halves = points.halves if np.isfinite(points.halves).any() else None
+    places, means = points.places, points.means
+    axes.errorbar(places, means, halves, **look._asdict(), **mark, **lines, label=label)
 
 
 def draw_band(axes: Axes, values: Iterable[float], label: str = "", linestyle: str = "-") -> None:
@@ -99,26 +91,15 @@ def draw_band(axes: Axes, values: Iterable[float], label: str = "", linestyle: s
 def draw_legend_below(axes: Axes, columns: int = 2) -> None:
     """A legend beneath the label of the horizontal axis, where it hides nothing."""
     beneath = offset_copy(axes.transAxes, axes.figure, y=-LEGEND_DISTANCE, units="points")
-    axes.legend(
-        fontsize=7,
-        frameon=False,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=beneath,
-        borderpad=0.0,
-        ncols=columns,
-        columnspacing=1.0,
-        handletextpad=0.5,
-    )
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": beneath}
+    spaces = {"borderpad": 0.0, "columnspacing": 1.0, "handletextpad": 0.5}
+    axes.legend(fontsize=7, frameon=False, ncols=columns, **place, **spaces)
 
 
 def apart(values: Iterable[float], span: float, least: float) -> list[float]:
-    """The values, of which earlier ones go first, that keep a distance, in increasing order.
+    """Places on an axis, the most important first, that keep a distance; in increasing order.
 
-    Args:
-      values: places on an axis, the most important first.
-      span: length of the axis.
-      least: smallest distance between two that are kept, as a share of the span.
+    The distance is at least so large a share of the span, the length of the axis.
     """
     kept: list[float] = []
     for value in values:

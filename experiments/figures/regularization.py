@@ -1,10 +1,8 @@
 """How regularizers change a network's AUC and weights (BinMask, Table 1)."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -12,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from experiments.figures.marks import Look, draw_band, draw_line, looks, panels, short_number
-from experiments.statistics.trials import interval_text, mean_interval, means_by, to_table
+from experiments.figures import marks
+from experiments.statistics.trials import Rows, interval_text, mean_interval, means_by, to_table
 from fsjax.report import style
 from fsjax.report.tables import aligned
 
@@ -38,7 +36,7 @@ PANEL_HEIGHT: Final = 2.7
 MAX_LABELS: Final = 12
 
 
-def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> str:
+def regularization_table(table: Rows) -> str:
     """AUCs and mean weight norms of every method at every strength.
 
     Args:
@@ -56,12 +54,12 @@ def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> s
       DataError: if there are no rows, or a column is missing.
     """
     found = settings(to_table(table, ("method", "trial"), ("strength", *AUCS, *NORMS)))
-    marks = marks_of(found)
+    signs = marks_of(found)
     lines = [(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:])]
-    for rows, mark in zip(found, marks, strict=True):
+    for rows, mark in zip(found, signs, strict=True):
         aucs = [interval_text(*mean_interval(rows[name]), digits=3) for name in AUCS]
         norms = [interval_text(mean_interval(rows[name])[0], None, digits=3) for name in NORMS]
-        strength = short_number(rows["strength"].iloc[0])
+        strength = marks.short_number(rows["strength"].iloc[0])
         lines.append(
             (str(rows["method"].iloc[0]), strength, *aucs[:2], f"{aucs[2]} {mark}", *norms)
         )
@@ -69,14 +67,14 @@ def regularization_table(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> s
     notes = []
     if "+-" in text:
         notes.append("+- 95 % confidence interval of the mean over trials")
-    if BEST in marks:
+    if BEST in signs:
         notes.append(f"{BEST} best test AUC")
-    if AS_GOOD in marks:
+    if AS_GOOD in signs:
         notes.append(f"{AS_GOOD} not significantly worse (one-sided t test, p > {NOT_WORSE})")
     return f"{text}\n{'; '.join(notes)}" if notes else text
 
 
-def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+def plot_regularization(table: Rows) -> Figure:
     """Test AUC against strength, one panel per method, with logistic regression as a band.
 
     Args:
@@ -92,14 +90,13 @@ def plot_regularization(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
       DataError: if there are no rows, or a column is missing.
     """
     rows = to_table(table, ("method", "trial"), ("strength", "test_auc"))
-    baseline = _is_baseline(rows)
-    styles = looks(rows.loc[~baseline, "method"]) or {"": Look(style.GREY, "")}
+    baseline = rows["method"].astype(str).str.lower().isin(BASELINE)
+    styles = marks.looks(rows.loc[~baseline, "method"]) or {"": marks.Look(style.GREY, "")}
     most = rows[~baseline].groupby("method")["strength"].nunique().max()
     across = min(len(styles), 2 if most > FEW else ACROSS)
-    down = math.ceil(len(styles) / across)
-    figure = style.new_figure(down * PANEL_HEIGHT + 0.3 * bool(baseline.any()))
-    for name, axes, outer in panels(figure, styles, across, sharey=True):
-        draw_band(axes, rows.loc[baseline, "test_auc"], "logistic regression")
+    figure, panels = marks.panels(styles, across, PANEL_HEIGHT, 0.3 * baseline.any(), sharey=True)
+    for name, axes, outer in panels:
+        marks.draw_band(axes, rows.loc[baseline, "test_auc"], "logistic regression")
         _draw_panel(axes, rows[~baseline & (rows["method"] == name)], styles[name])
         style.finish(axes, name, "strength", "test AUC" if outer else "")
         axes.tick_params(labelleft=outer)
@@ -163,17 +160,13 @@ def better_pvalue(best: pd.DataFrame, other: pd.DataFrame) -> float:
     return float(stats.ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
 
 
-def _is_baseline(rows: pd.DataFrame) -> pd.Series:
-    return rows["method"].astype(str).str.lower().isin(BASELINE)
-
-
-def _draw_panel(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
+def _draw_panel(axes: Axes, rows: pd.DataFrame, look: marks.Look) -> None:
     points = means_by(rows, "strength", "test_auc")
     places = np.arange(len(points.places), dtype=np.float64)
-    draw_line(axes, points._replace(places=places), look)
+    marks.draw_line(axes, points._replace(places=places), look)
     # Marks at an AUC of 1 are whole; bars still end with the axis.
     for container in axes.containers:
         container.lines[0].set_clip_on(False)
     step = max(math.ceil(len(places) / MAX_LABELS), 1)
-    axes.set_xticks(places[::step], [short_number(value) for value in points.places[::step]])
+    axes.set_xticks(places[::step], [marks.short_number(value) for value in points.places[::step]])
     axes.set_xlim(-0.5, max(len(places), 1) - 0.5)

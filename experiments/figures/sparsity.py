@@ -1,10 +1,8 @@
 """Accuracy by sparsity (BinMask, Figure 2), and where in a network the weights are left."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -13,17 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from experiments.figures.marks import (
-    BAND_COLOR,
-    Look,
-    apart,
-    draw_band,
-    draw_line,
-    looks,
-    panels,
-    shifts,
-)
-from experiments.statistics.trials import Means, mean_interval, to_table
+from experiments.figures import marks
+from experiments.statistics.trials import Means, Rows, mean_interval, to_table
 from fsjax.errors import DataError
 from fsjax.report import style
 
@@ -49,7 +38,7 @@ BAR_GAP: Final = 0.11
 BAR_FRAME: Final = 1.0
 
 
-def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+def plot_accuracy_sparsity(table: Rows) -> Figure:
     """Test accuracy against sparsity, one panel per network.
 
     A line for each method, solid before fine-tuning and broken after it: means over the trials and
@@ -74,10 +63,10 @@ def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) ->
     rows = to_table(table, ("network", "method", "trial"), ("sparsity", *STATES), ("strength",))
     dense = rows["method"].astype(str).str.lower() == DENSE
     networks = rows["network"].unique()
-    styles = looks(rows.loc[~dense, "method"])
+    styles = marks.looks(rows.loc[~dense, "method"])
     across = min(len(networks), 2)
-    figure = style.new_figure(math.ceil(len(networks) / across) * PANEL_HEIGHT + 0.5)
-    for network, axes, outer in panels(figure, networks, across):
+    figure, panels = marks.panels(networks, across, PANEL_HEIGHT, 0.5)
+    for network, axes, outer in panels:
         here = rows["network"] == network
         _draw_panel(axes, rows[here & ~dense], rows[here & dense], styles)
         style.finish(axes, network, "sparsity (%)", "test accuracy (%)" if outer else "")
@@ -88,7 +77,7 @@ def plot_accuracy_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) ->
     return figure
 
 
-def plot_layer_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Figure:
+def plot_layer_sparsity(table: Rows) -> Figure:
     """Sparsity of each layer, a bar for each method, with the number of weights that are left.
 
     Args:
@@ -102,11 +91,10 @@ def plot_layer_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
     Raises:
       DataError: if there are no rows, or a column is missing.
     """
-    rows = to_table(table, ("layer", "trial"), ("sparsity", "size"))
-    by = "method" if "method" in rows.columns else "setting"
-    rows = to_table(rows, (by,), ())
+    by = "method" if "method" in pd.DataFrame(table).columns else "setting"
+    rows = to_table(table, ("layer", by, "trial"), ("sparsity", "size"))
     layers = rows["layer"].unique()
-    styles = looks(rows[by])
+    styles = marks.looks(rows[by])
     figure = style.new_figure(len(layers) * (BAR * len(styles) + BAR_GAP) + BAR_FRAME)
     axes = figure.add_subplot()
     width = BAR / (BAR * len(styles) + BAR_GAP)
@@ -131,15 +119,10 @@ def plot_layer_sparsity(table: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Fi
 
 
 def sparsity_points(rows: pd.DataFrame, value: str) -> Means:
-    """Means of an accuracy by density.
+    """Means of an accuracy, a column, by density, of one method on one network.
 
-    Args:
-      rows: of one method on one network.
-      value: ``accuracy`` or ``finetuned_accuracy``.
-
-    Returns:
-      ``places`` are the mean densities of the trials that belong together; those without a weight
-      left have no place on a logarithmic axis and are left out.
+    The places are the mean densities of the trials that belong together; those without a weight
+    left have no place on a logarithmic axis and are left out.
 
     Raises:
       DataError: as :func:`plot_accuracy_sparsity`.
@@ -153,18 +136,14 @@ def sparsity_points(rows: pd.DataFrame, value: str) -> Means:
 
 
 def sparsity_ticks(low: float, high: float) -> list[float]:
-    """Densities with a round sparsity, far enough apart on a logarithmic axis.
+    """Densities with a round sparsity, far enough apart on a logarithmic axis, in increasing order.
 
-    Args:
-      low, high: the ends of the axis, above 0.
-
-    Returns:
-      Densities in increasing order; the ends where nothing round is between them.
+    The ends of the axis, which are above 0, where nothing round is between them.
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     candidates = [step * 10.0**power for step in STEPS for power in powers]
     shown = [math.log(density) for density in candidates if low <= density <= min(high, 1.0)]
-    kept = apart(shown, math.log(high / low), TICK_SHARE)
+    kept = marks.apart(shown, math.log(high / low), TICK_SHARE)
     return [math.exp(value) for value in kept] if len(kept) > 1 else [low, min(high, 1.0)]
 
 
@@ -174,8 +153,7 @@ def sparsity_label(density: float, digits: int = 2) -> str:
     if percent <= 0:
         return "100"
     decimals = max(0, digits - 1 - math.floor(math.log10(percent)))
-    text = f"{100.0 - percent:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return np.format_float_positional(100.0 - percent, decimals, unique=False, trim="-")
 
 
 def number_text(number: float) -> str:
@@ -200,7 +178,7 @@ def _levels(rows: pd.DataFrame) -> pd.Series:
 
 
 def _draw_panel(
-    axes: Axes, rows: pd.DataFrame, dense: pd.DataFrame, styles: Mapping[str, Look]
+    axes: Axes, rows: pd.DataFrame, dense: pd.DataFrame, styles: Mapping[str, marks.Look]
 ) -> None:
     lines = [
         (sparsity_points(rows[rows["method"] == name], value), look, linestyle)
@@ -210,11 +188,11 @@ def _draw_panel(
     lines = [line for line in lines if np.isfinite(line[0].means).any()]
     every = np.concatenate([points.places for points, _, _ in lines] or [np.ones(1)])
     ratio = float(every.max() / every.min())
-    for (points, look, linestyle), shift in zip(lines, shifts(len(lines)), strict=True):
+    for (points, look, linestyle), shift in zip(lines, marks.shifts(len(lines)), strict=True):
         moved = points._replace(places=points.places / ratio**shift)  # smaller to the right
-        draw_line(axes, moved, look, linestyle=linestyle)
+        marks.draw_line(axes, moved, look, linestyle=linestyle)
     for value, (_, linestyle) in STATES.items():
-        draw_band(axes, dense[value], linestyle=linestyle)
+        marks.draw_band(axes, dense[value], linestyle=linestyle)
     style.cap_percent(axes)
     axes.set_xscale("log")
     margin = max(ratio**0.05, 1.02)
@@ -225,20 +203,20 @@ def _draw_panel(
     axes.set_xticks(ticks, [sparsity_label(tick, 3) for tick in ticks])
 
 
-def _legend(styles: Mapping[str, Look], dense: bool, finetuned: bool) -> list[Line2D]:
+def _legend(styles: Mapping[str, marks.Look], dense: bool, finetuned: bool) -> list[Line2D]:
     handles = [
         Line2D([], [], color=look.color, marker=look.marker, markersize=4, label=_legend_name(name))
         for name, look in styles.items()
     ]
     if dense:
-        handles.append(Line2D([], [], color=BAND_COLOR, label="dense"))
+        handles.append(Line2D([], [], color=marks.BAND_COLOR, label="dense"))
     if finetuned:
         for label, linestyle in STATES.values():
             handles.append(Line2D([], [], color="black", lw=1, linestyle=linestyle, label=label))
     return handles
 
 
-def _draw_bar(axes: Axes, place: float, width: float, rows: pd.DataFrame, look: Look) -> None:
+def _draw_bar(axes: Axes, place: float, width: float, rows: pd.DataFrame, look: marks.Look) -> None:
     mean, half = mean_interval(rows["sparsity"])
     if not np.isfinite(mean):
         return

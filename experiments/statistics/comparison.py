@@ -1,7 +1,5 @@
 """Plain text: how methods that ran on the same data differ in speed and beyond their seeds."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence

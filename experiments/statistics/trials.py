@@ -1,7 +1,5 @@
 """Tables of trials, and means over trials with their confidence intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,14 +9,14 @@ from scipy import stats
 
 from fsjax.errors import ConfigError, DataError
 
+#: One for each trial of each setting.
+Rows = pd.DataFrame | Sequence[Mapping[str, Any]]
+
 
 class Means(NamedTuple):
-    """Means over trials, one for each of n places.
+    """Means over trials at increasing places, and half widths of their intervals, ``(n,)`` each.
 
-    Attributes:
-      places: ``(n,)``, increasing.
-      means: ``(n,)``.
-      halves: ``(n,)`` half widths of the intervals; NaN where there is a single trial.
+    A half width is NaN where there is a single trial.
     """
 
     places: np.ndarray
@@ -50,15 +48,12 @@ def mean_interval(values: Iterable[float], confidence: float = 0.95) -> tuple[fl
 
 
 def to_table(
-    rows: pd.DataFrame | Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    numbers: Sequence[str],
-    optional: Sequence[str] = (),
+    rows: Rows, names: Sequence[str], numbers: Sequence[str], optional: Sequence[str] = ()
 ) -> pd.DataFrame:
     """A copy of the rows with checked columns.
 
     Args:
-      rows: a DataFrame or dicts, one for each trial of each setting.
+      rows: what was found.
       names: columns that they must have, and that stay as they are.
       numbers: columns that they must have, and that become float64; ``None`` becomes NaN.
       optional: columns of numbers that become NaN where they are missing.

@@ -3,8 +3,7 @@
 from fsjax.concrete.divergence import gjsd
 from fsjax.concrete.logits import Parametrisation, parametrisation
 from fsjax.concrete.random import gumbel_row, key_words
-from fsjax.concrete.sampling import gumbel_softmax, select, select_discrete
-from fsjax.concrete.temperature import exponential_temperature
+from fsjax.concrete.sampling import exponential_temperature, gumbel_softmax, select, select_discrete
 
 __all__ = [
     "Parametrisation",

@@ -6,8 +6,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-
-Array = jax.Array
+from jax import Array
 
 
 def gjsd(logits: Array) -> Array:

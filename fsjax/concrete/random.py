@@ -11,8 +11,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-
-Array = jax.Array
+from jax import Array
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA

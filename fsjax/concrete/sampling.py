@@ -1,4 +1,4 @@
-"""The concrete selector layer: K relaxed one-hot choices among D columns (IP-CAE, eq. 1 and 2).
+"""The concrete selector layer: K relaxed one-hot choices among D columns (IP-CAE, eq. 1 to 3).
 
 The cost of a concrete selector is the noise: with one noise matrix per row, B x K x D Gumbel
 variables are drawn and exponentiated at each step. :func:`select_per_row` draws them row by row
@@ -12,16 +12,24 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.concrete.random import gumbel_row, key_words
 from fsjax.errors import ConfigError
 
-Array = jax.Array
-
-NOISE = ("row", "batch")
-
 #: Elements of B x K x D up to which the gradient keeps the samples; above, it draws them again.
 KEEP_LIMIT = 2**26
+
+
+def exponential_temperature(progress: Array, start: Array, end: Array) -> Array:
+    """``T = T_0 (T_B / T_0) ** progress``, a positive scalar (IP-CAE, eq. 3).
+
+    Args:
+      progress: share of the training done, b / B, in [0, 1]; clipped to it.
+      start: T_0, positive, unitless; 10 in the papers.
+      end: T_B, positive; 0.01 in IP-CAE.
+    """
+    return start * (end / start) ** jnp.clip(progress, 0.0, 1.0)
 
 
 def gumbel_softmax(key: Array, logits: Array, temperature: Array) -> Array:
@@ -51,7 +59,7 @@ def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) 
         return x @ gumbel_softmax(key, logits, temperature).T
     if noise == "row":
         return select_per_row(key_words(key), logits, x, temperature)
-    raise ConfigError(f"noise={noise!r}; choose one of {', '.join(NOISE)}")
+    raise ConfigError(f"noise={noise!r}; choose one of row, batch")
 
 
 def select_discrete(logits: Array, x: Array) -> Array:

@@ -45,9 +45,18 @@ class Dataset:
             raise DataError(
                 f"{self.name}: X has shape {self.X.shape}; give a table of (rows, columns)"
             )
-        columns = self.num_features
-        _check_rows(self, "official_split", self.official_split)
-        _check_rows(self, "y", self.y)
+        rows, columns = self.X.shape
+        for label, part in (("official_split", self.official_split), ("y", self.y)):
+            if part is None:
+                continue
+            # y may hold several numeric targets.
+            several = label == "y" and part.dtype.kind == "f" and part.ndim == 2 and part.shape[1]
+            shape = (rows, part.shape[1]) if several else (rows,)
+            if part.shape != shape:
+                raise DataError(
+                    f"{self.name}: {label} has shape {part.shape}, expected {shape}, "
+                    f"one value per row of X {self.X.shape}"
+                )
         if self.feature_names is not None and len(self.feature_names) != columns:
             raise DataError(
                 f"{self.name}: {len(self.feature_names)} feature names for {columns} columns; "
@@ -98,17 +107,3 @@ class Dataset:
         if self.image_shape is None:
             raise DataError(f"{self.name} is not an image data set: its columns have no grid")
         return np.asarray(values).reshape(self.image_shape, order=self.image_order)
-
-
-def _check_rows(dataset: Dataset, label: str, part: np.ndarray | None) -> None:
-    if part is None:
-        return
-    shape = (dataset.num_samples,)
-    if label == "y" and part.dtype.kind == "f" and part.ndim == 2:
-        # Several targets.
-        shape = (dataset.num_samples, max(part.shape[1], 1))
-    if part.shape != shape:
-        raise DataError(
-            f"{dataset.name}: {label} has shape {part.shape}, expected {shape}, "
-            f"one value per row of X {dataset.X.shape}"
-        )

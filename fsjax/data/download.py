@@ -16,13 +16,9 @@ _TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Remote:
-    """A file and where it is published.
+    """A file, by the name it gets on disk, and its addresses, which are tried in order.
 
-    Attributes:
-        file: the name it gets on disk.
-        urls: its addresses, tried in order.
-        sha256: its checksum in hexadecimal where that is known; otherwise the checksum of the
-            first download is recorded beside the file.
+    Its checksum is hexadecimal; where none is known, that of the first download is recorded.
     """
 
     file: str
@@ -31,15 +27,10 @@ class Remote:
 
 
 def fetch(remote: Remote, folder: Path) -> Path:
-    """Download one file into a folder; a file that is there already is kept.
+    """Download one file into a folder, with ``<file>.sha256`` beside it; returns its path.
 
-    Args:
-        remote: what to fetch.
-        folder: where to put it, with ``<file>.sha256`` beside it; created if needed.
-
-    Returns:
-        The path of the file; DataError, with each reason, if no address can be reached or what
-        comes is not the file.
+    The folder is created if needed, and a file that is there already is kept. DataError, with each
+    reason, if no address can be reached or what comes is not the file.
     """
     target = folder / remote.file
     if target.exists():
@@ -84,7 +75,13 @@ def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
             announced = answer.headers.get("Content-Length")
             with arrived.open("wb") as file:
                 shutil.copyfileobj(answer, file)
-        _check_arrived(arrived, announced, remote)
+        received = arrived.stat().st_size
+        if announced is not None and received != int(announced):
+            raise DataError(f"the download stopped after {received} of {announced} bytes")
+        with arrived.open("rb") as file:
+            kind = sniff(file.read(512))
+        if kind == "empty" or kind.startswith(("a web page", "a Git LFS")):
+            raise DataError(f"what came is {kind}, not {remote.file}")
         digest = _sha256(arrived)
         if remote.sha256 not in (None, digest):
             raise DataError(f"sha256 {digest}, expected {remote.sha256}")
@@ -92,16 +89,6 @@ def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
     record = target.with_name(target.name + ".sha256")
     record.write_text(f"{digest}  {target.name}\n", encoding="utf-8")
     return target
-
-
-def _check_arrived(arrived: Path, announced: str | None, remote: Remote) -> None:
-    received = arrived.stat().st_size
-    if announced is not None and received != int(announced):
-        raise DataError(f"the download stopped after {received} of {announced} bytes")
-    with arrived.open("rb") as file:
-        kind = sniff(file.read(512))
-    if kind == "empty" or kind.startswith(("a web page", "a Git LFS")):
-        raise DataError(f"what came is {kind}, not {remote.file}")
 
 
 def _sha256(path: Path) -> str:

@@ -5,7 +5,7 @@ import itertools
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -67,33 +67,20 @@ def places(data_dir: str | Path | None) -> dict[str, Path]:
 
 
 def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -> Found | None:
-    """The first form of a data set that is complete in one of the places.
+    """The first form of a data set, in the order given, that is complete in one of the places.
 
-    DataError if a file or archive cannot be read, or has changed since it was downloaded.
-
-    Args:
-        name: the registered name.
-        forms: in the order of preference.
-        where: the places, in order.
-        source: where the data set is published, for messages.
+    DataError if a file or archive cannot be read, or has changed since it was downloaded; it tells
+    the ``source``, where the data set is published.
     """
     for fallback, place, form in itertools.product((False, True), where, forms):
-        for container in _containers(name, form, place) if form.fallback == fallback else ():
-            if found := _gather(container, form, source):
+        if form.fallback != fallback:
+            continue
+        for base, folder in itertools.product((place, place / name), ("", *form.folders)):
+            if found := _gather(base / folder, form, source):
                 for path in found.paths:
                     check_recorded(path)
                 return found
     return None
-
-
-def describe(forms: Sequence[Form]) -> str:
-    """The file names that would do, for messages."""
-    return "; ".join(" + ".join(alternatives[0] for alternatives in form.members) for form in forms)
-
-
-def _containers(name: str, form: Form, place: Path) -> Iterator[Path]:
-    for base in (place, place / name):
-        yield from (base / folder for folder in ("", *form.folders))
 
 
 def _gather(container: Path, form: Form, source: str) -> Found | None:

@@ -83,7 +83,6 @@ def madelon_like(
         n_clusters_per_class=1,
         class_sep=class_sep,
         flip_y=0.0,
-        hypercube=True,
         shuffle=False,
         random_state=seed,
     )
@@ -232,16 +231,12 @@ def _draw_records(rng: np.random.Generator, rows: int, codes: _Codes) -> np.ndar
         row, column = np.nonzero(part > threshold)
         # Uniform in (0, 1] among the entries of a column; small for those far beyond it.
         tail = np.clip(ndtr(-part[row, column]) / codes.density[column], 1e-12, 1.0)
+        # A geometric number, at least 1, with the column's mean.
+        count = 1 + np.floor(np.log(tail) / np.log1p(-1 / codes.mean_count[column]))
+        share = np.maximum(1 - tail, 0.01)
         part[...] = 0.0
-        part[row, column] = _values(tail, codes, column)
+        part[row, column] = np.choose(codes.kind[column], (1.0, count, share))
     return X
-
-
-def _values(tail: np.ndarray, codes: _Codes, column: np.ndarray) -> np.ndarray:
-    # A geometric number, at least 1, with the column's mean.
-    count = 1 + np.floor(np.log(tail) / np.log1p(-1 / codes.mean_count[column]))
-    share = np.maximum(1 - tail, 0.01)
-    return np.choose(codes.kind[column], (1.0, count, share))
 
 
 def _draw_signal(rng: np.random.Generator, X: np.ndarray, num_interactions: int) -> np.ndarray:

@@ -45,7 +45,7 @@ def compact(X: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(X, dtype=np.float32)
 
 
-def read_npz(files: Sequence[bytes], target: str | None = None) -> Table:
+def read_npz(files: Sequence[bytes], target: str | int | None = None) -> Table:
     """A NumPy archive with ``X``, and optionally ``y`` (or the array ``target``), ``split`` and
     names.
 
@@ -59,25 +59,26 @@ def read_npz(files: Sequence[bytes], target: str | None = None) -> Table:
         if {"x_train", "x_test"} <= set(archive.files):
             return _joined(*(archive[name] for name in _KERAS))
         X = _pick(archive, ("X", "x"))
-        y = _pick(archive, (target,) if target else ("y", "Y"), needed=bool(target))
+        y = _pick(archive, ("y", "Y"), target, needed=False)
+        names = ("feature_names", "class_names")
         return Table(
             X.reshape(len(X), -1) if X.ndim > 2 else X,
             None if y is None else y.ravel(),
-            archive["split"].astype(np.uint8) if "split" in archive.files else None,
-            _names(archive, "feature_names"),
-            _names(archive, "class_names"),
+            archive["split"].astype(np.uint8) if "split" in archive else None,
+            **{key: tuple(map(str, archive[key])) for key in names if key in archive},
         )
 
 
-def read_mat(files: Sequence[bytes], target: str | None = None) -> Table:
+def read_mat(files: Sequence[bytes], target: str | int | None = None) -> Table:
     """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``."""
     content = scipy.io.loadmat(io.BytesIO(files[0]))
     arrays = {key: value for key, value in content.items() if not key.startswith("__")}
     X = _pick(arrays, ("X", "x", "fea"))
-    y = _pick(arrays, (target,) if target else ("Y", "y", "gnd"), needed=bool(target))
-    if scipy.sparse.issparse(X):
-        X = X.toarray()
-    return Table(X, None if y is None else _mat_labels(y))
+    y = _pick(arrays, ("Y", "y", "gnd"), target, needed=False)
+    X, y = (part.toarray() if scipy.sparse.issparse(part) else part for part in (X, y))
+    if y is not None and y.dtype == object:
+        y = np.array([str(np.asarray(cell).ravel()[0]) for cell in y.ravel()])
+    return Table(X, None if y is None else y.ravel())
 
 
 def read_idx(files: Sequence[bytes]) -> Table:
@@ -147,17 +148,20 @@ def plain(data: bytes) -> bytes:
     return data
 
 
-def _pick(arrays: Mapping[str, np.ndarray], wanted: Sequence[str], needed: bool = True) -> Any:
+def _pick(
+    arrays: Mapping[str, np.ndarray],
+    usual: Sequence[str],
+    target: str | int | None = None,
+    needed: bool = True,
+) -> Any:
+    """The array that is asked for, otherwise the first that goes by a usual name."""
+    wanted = usual if target in (None, "") else (str(target),)
     for key in wanted:
         if key in arrays:
             return arrays[key]
-    if not needed:
+    if wanted is usual and not needed:
         return None
     raise DataError(f"it has no array named {wanted[0]!r}; it holds {', '.join(arrays) or 'none'}")
-
-
-def _names(archive: Any, key: str) -> tuple[str, ...] | None:
-    return tuple(str(name) for name in archive[key]) if key in archive.files else None
 
 
 def _joined(
@@ -172,13 +176,6 @@ def _joined(
     y = np.concatenate([y_train.ravel(), y_test.ravel()])
     split = np.repeat(np.array([0, 1], np.uint8), [len(X_train), len(X_test)])
     return Table(X.reshape(len(X), -1), y, split, **names)
-
-
-def _mat_labels(y: np.ndarray) -> np.ndarray:
-    y = y.toarray() if scipy.sparse.issparse(y) else y
-    if y.dtype == object:
-        return np.array([str(np.asarray(cell).ravel()[0]) for cell in y.ravel()])
-    return y.ravel()
 
 
 def _idx_array(data: bytes) -> np.ndarray:
@@ -209,12 +206,9 @@ def _sparse_rows(data: bytes, columns: int) -> np.ndarray:
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
     """Number the repeats of a name (HAR has 84 of them), so that every name is one column."""
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
-    return tuple(result)
+    column = pd.Series(names)
+    number = column.groupby(column).cumcount() + 1
+    return tuple(column.where(number == 1, column + " #" + number.astype(str)))
 
 
 class _ArraysOnly(pickle.Unpickler):

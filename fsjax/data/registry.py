@@ -13,13 +13,12 @@ from fsjax.data.catalog import ENTRIES, Entry
 from fsjax.data.checks import check_features
 from fsjax.data.dataset import Dataset
 from fsjax.data.download import fetch
-from fsjax.data.files import Found, describe, find, places
+from fsjax.data.files import Found, find, places
 from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.impute import impute
 from fsjax.data.parsers import Table, compact
 from fsjax.data.sniff import first_line, sniff
-from fsjax.data.tables import KINDS, is_table, load_table
-from fsjax.data.targets import number_classes
+from fsjax.data.tables import KINDS, load_table
 from fsjax.errors import ConfigError, DataError, nearest
 
 
@@ -61,7 +60,8 @@ def load(
         ConfigError: for an option that the data set does not have.
     """
     name, target = str(name), None if target == "" else target
-    if name not in ENTRIES and not is_table(name):
+    is_table = Path(name).suffix.lower() in KINDS or Path(name).expanduser().exists()
+    if name not in ENTRIES and not is_table:
         raise DataError(
             f"unknown data set {name!r}; {nearest(name, available())}; or give the path of "
             f"your own table ({', '.join(KINDS)})"
@@ -123,7 +123,8 @@ def _load_files(
 
 def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset:
     table = _parse(name, entry, found)
-    X, y = compact(table.X), number_classes(table.y)
+    X = compact(table.X)
+    y = np.unique(table.y, return_inverse=True)[1].astype(np.int32)
     _check_expected(name, entry, found, X, y)
     if entry.impute or rule:
         X = impute(X, y, rule or entry.impute, found.where)
@@ -188,6 +189,7 @@ def _check_expected(name: str, entry: Entry, found: Found, X: np.ndarray, y: np.
 
 
 def _not_found(name: str, entry: Entry, where: dict[str, Path], reason: str) -> str:
+    files = "; ".join(" + ".join(names[0] for names in form.members) for form in entry.forms)
     looked = "; ".join(
         f"{label} {folder}" + ("" if folder.is_dir() else " (does not exist)")
         for label, folder in where.items()
@@ -195,7 +197,7 @@ def _not_found(name: str, entry: Entry, where: dict[str, Path], reason: str) -> 
     hint = f" {entry.hint}." if entry.hint else ""
     return (
         f"the data set {name!r} was not found and not downloaded.\n"
-        f"  looked for: {describe(entry.forms)}\n"
+        f"  looked for: {files}\n"
         f"  looked in: {looked} (and in a folder {name!r} inside each)\n"
         f"  source: {entry.source}\n"
         f"  reason: {reason}\n"

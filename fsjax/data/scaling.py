@@ -63,18 +63,25 @@ def fit_scaler(kind: str, X: np.ndarray) -> Scaler:
     check_choice("scaling", kind, KINDS)
     if X.shape[0] == 0:
         raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
-    if kind == "none":
-        return _scaler(0.0, 1.0)
+    shift, scale = 0.0, 1.0
     if kind == "minmax":
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-        return _scaler(low, _inverse(high - low))
-    if kind == "standard":
-        mean, std = _moments(X)
-        return _scaler(mean, np.where(constant_columns(X), 0.0, _inverse(std)))
-    if kind == "scalar":
-        mean, std = _moments(X.reshape(-1, 1))
-        return _scaler(mean[0], 0.0 if X.min() == X.max() else _inverse(std)[0])
-    return _fixed_scaler(kind, X)
+        shift = X.min(axis=0).astype(np.float64)
+        scale = _inverse(X.max(axis=0).astype(np.float64) - shift)
+    elif kind == "standard":
+        shift, std = _moments(X)
+        scale = np.where(constant_columns(X), 0.0, _inverse(std))
+    elif kind == "scalar":
+        (shift,), std = _moments(X.reshape(-1, 1))
+        scale = 0.0 if X.min() == X.max() else _inverse(std)[0]
+    elif kind in _FIXED:
+        if 0 < X.max() <= 1:
+            raise DataError(
+                f"scaling {kind!r} wants pixels from 0 to 255, but the largest value is {X.max()}; "
+                "choose scaling 'none' or 'standard' for values already in [0, 1]"
+            )
+        mean, std = _FIXED[kind]
+        shift, scale = 255.0 * mean, 1.0 / (255.0 * std)
+    return Scaler(np.asarray(shift, np.float64), np.asarray(scale, np.float64))
 
 
 def paper_scaling(name: str) -> tuple[str, str]:
@@ -85,20 +92,6 @@ def paper_scaling(name: str) -> tuple[str, str]:
     """
     entry = ENTRIES.get(name)
     return entry.scaling if entry else ("standard", "train")
-
-
-def _fixed_scaler(kind: str, X: np.ndarray) -> Scaler:
-    if 0 < X.max() <= 1:
-        raise DataError(
-            f"scaling {kind!r} wants pixels from 0 to 255, but the largest value is {X.max()}; "
-            "choose scaling 'none' or 'standard' for values already in [0, 1]"
-        )
-    mean, std = _FIXED[kind]
-    return _scaler(255.0 * mean, 1.0 / (255.0 * std))
-
-
-def _scaler(shift: np.ndarray | float, scale: np.ndarray | float) -> Scaler:
-    return Scaler(np.asarray(shift, np.float64), np.asarray(scale, np.float64))
 
 
 def _inverse(spread: np.ndarray) -> np.ndarray:

@@ -86,9 +86,13 @@ def make_split(
     if dataset.num_samples < 3:
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
     seed = DEFAULT_SEED if seed is None else int(seed)
-    request = _Request(dataset, task, seed, fractions, valid_fraction)
-    parts = PROTOCOLS[protocol](request)
-    _check_not_empty(parts, request)
+    parts = PROTOCOLS[protocol](_Request(dataset, task, seed, fractions, valid_fraction))
+    for name, part in (("training", parts.train), ("test", parts.test)):
+        if len(part) == 0:
+            raise DataError(
+                f"{dataset.name} ({dataset.num_samples} rows) leaves no {name} rows in this split; "
+                "give more rows or other fractions"
+            )
     return Split(*(np.asarray(part, dtype=np.int32) for part in parts))
 
 
@@ -98,7 +102,16 @@ def _paper(request: _Request) -> Split:
 
 
 def _stratified(request: _Request) -> Split:
-    return _by_fractions(request, _classes(request) if request.task == "classification" else None)
+    if request.task != "classification":
+        return _by_fractions(request)
+    dataset = request.dataset
+    if not dataset.num_classes:
+        raise DataError(
+            f"a stratified split needs classes, but {dataset.name} has "
+            f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
+            "or another task"
+        )
+    return _by_fractions(request, dataset.y)
 
 
 def _official(request: _Request) -> Split:
@@ -192,17 +205,6 @@ def _official_rows(request: _Request) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(mark == 0), np.flatnonzero(mark == 1)
 
 
-def _classes(request: _Request) -> np.ndarray:
-    y = request.dataset.y
-    if y is None or not np.issubdtype(y.dtype, np.integer):
-        raise DataError(
-            f"a stratified split needs classes, but {request.dataset.name} has "
-            f"{'no target' if y is None else 'a numeric target'}; choose protocol=random, or "
-            "another task"
-        )
-    return y
-
-
 def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> None:
     dataset, parts = request.dataset, len(counts) + 1
     labels, sizes = np.unique(y, return_counts=True)
@@ -231,12 +233,3 @@ def _check_fractions(fractions: tuple[float, float, float]) -> None:
             f"fractions={fractions}: those of train and test must be above 0, that of validation "
             "at least 0"
         )
-
-
-def _check_not_empty(split: Split, request: _Request) -> None:
-    for name, part in (("training", split[0]), ("test", split[2])):
-        if len(part) == 0:
-            raise DataError(
-                f"{request.dataset.name} ({request.dataset.num_samples} rows) leaves no {name} "
-                "rows in this split; give more rows or other fractions"
-            )

@@ -6,7 +6,6 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,11 +31,6 @@ class _Kind(NamedTuple):
     title: str
     read: Callable[[bytes, str | int | None], Table]
     looks: tuple[str, ...]
-
-
-def is_table(name: str) -> bool:
-    """Whether a data name is meant as a path: it has a suffix we read, or it exists."""
-    return Path(name).suffix.lower() in KINDS or Path(name).expanduser().exists()
 
 
 def load_table(
@@ -143,7 +137,9 @@ def _read_text(data: bytes, target: str | int | None, separator: str | None) -> 
     if not text.strip():
         raise DataError("it is empty: there is no line of column names")
     first = text.lstrip().splitlines()[0]
-    separator = separator or _guess_separator(first)
+    if separator is None:
+        commonest = max(",\t;", key=first.count)
+        separator = commonest if commonest in first else r"\s+"
     header = _header(first, separator)
     _check_header(header)
     try:
@@ -163,7 +159,10 @@ def _read_text(data: bytes, target: str | int | None, separator: str | None) -> 
             "name, and remove separators at line ends"
         ) from None
     frame.columns = header
-    return _from_frame(_drop_row_numbers(frame), target)
+    # A nameless first column that only counts the rows, as pandas saves it.
+    if header[0] == "" and len(frame) and np.array_equal(frame.iloc[:, 0], np.arange(len(frame))):
+        frame = frame.iloc[:, 1:]
+    return _from_frame(frame, target)
 
 
 def _read_parquet(data: bytes, target: str | int | None) -> Table:
@@ -184,12 +183,6 @@ def _read_plain_text(data: bytes, target: str | int | None) -> Table:
     return _read_text(data, target, None)
 
 
-def _read_arrays(
-    read: Callable[[Sequence[bytes], str | None], Table], data: bytes, target: str | int | None
-) -> Table:
-    return read([data], None if target is None else str(target))
-
-
 _TEXT = ("text",)
 KINDS: dict[str, _Kind] = {
     ".csv": _Kind("a CSV table", lambda *args: _read_text(*args, ","), _TEXT),
@@ -197,22 +190,19 @@ KINDS: dict[str, _Kind] = {
     ".txt": _Kind("a text table", _read_plain_text, _TEXT),
     ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",)),
     ".npz": _Kind(
-        "a NumPy archive (np.savez)", partial(_read_arrays, read_npz), ("a zip archive",)
+        "a NumPy archive (np.savez)",
+        lambda data, target: read_npz([data], target),
+        ("a zip archive",),
     ),
     ".mat": _Kind(
         "a MATLAB file of version 7 or older (save with -v7)",
-        partial(_read_arrays, read_mat),
+        lambda data, target: read_mat([data], target),
         ("a MATLAB file", "of an unknown kind"),
     ),
     ".libsvm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
     ".svm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
 }
 """What is read, by suffix."""
-
-
-def _guess_separator(first: str) -> str:
-    best = max(",\t;", key=first.count)
-    return best if best in first else r"\s+"
 
 
 def _header(first: str, separator: str) -> list[str]:
@@ -242,14 +232,6 @@ def _all_numbers(header: list[str]) -> bool:
         return bool([float(name) for name in header])
     except ValueError:
         return False
-
-
-def _drop_row_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out a nameless first column that only counts the rows, as pandas saves it."""
-    first = frame.columns[0]
-    if first == "" and len(frame) and np.array_equal(frame.iloc[:, 0], np.arange(len(frame))):
-        return frame.iloc[:, 1:]
-    return frame
 
 
 def _from_frame(frame: pd.DataFrame, target: str | int | None) -> Table:

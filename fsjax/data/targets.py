@@ -15,16 +15,12 @@ def encode_target(
 
     Text, true/false and whole numbers are class labels, numbered in sorted order. Numbers with
     fractions, and whole numbers that differ in more than half of the rows (and in more than 50),
-    stay numbers for regression. A value that is missing or infinite is a DataError, and so is one
-    value in all rows.
-
-    Args:
-        values: (N,) labels or numbers of any type.
-        where: what to call them in messages.
-        names: of the classes, in sorted order of the labels; used when there is one for each.
+    stay numbers for regression. A value that is missing or infinite is a DataError, which calls
+    the (N,) values ``where``, and so is one value in all rows.
 
     Returns:
-        (N,) int32 classes with ``names`` or the original labels, or (N,) float32 and None.
+        (N,) int32 classes, with ``names`` where there is one for each label in sorted order, else
+        with the labels; or (N,) float32 and None.
     """
     values, missing = _plain(np.asarray(values).ravel())
     if missing.any():
@@ -47,11 +43,6 @@ def encode_target(
     if names is None or len(names) != len(labels):
         names = tuple(map(str, labels))
     return classes.astype(np.int32), names
-
-
-def number_classes(values: np.ndarray) -> np.ndarray:
-    """Number the labels of a public data set from 0 in sorted order; returns (N,) int32."""
-    return np.unique(values, return_inverse=True)[1].ravel().astype(np.int32)
 
 
 def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

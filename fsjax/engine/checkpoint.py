@@ -73,16 +73,12 @@ class Checkpoints:
             found = json.loads((self.folder / _IDENTITY).read_text())
         except (OSError, ValueError):
             found = {}
-        differing = sorted(
-            k for k in {*found, *self.identity} if found.get(k) != self.identity.get(k)
-        )
+        pairs = {k: (found.get(k), self.identity.get(k)) for k in sorted({*found, *self.identity})}
+        differing = [f"{k} {a!r} there, {b!r} here" for k, (a, b) in pairs.items() if a != b]
         if differing:
-            told = ", ".join(
-                f"{k} {found.get(k)!r} there, {self.identity.get(k)!r} here" for k in differing[:4]
-            )
             raise ConfigError(
-                f"{self.folder} holds the checkpoints of another run ({told}); choose another "
-                "folder or remove it"
+                f"{self.folder} holds the checkpoints of another run ({', '.join(differing[:4])}); "
+                "choose another folder or remove it"
             )
         leaves = ocp.load(self._path(epochs[-1]))
         arrays = {name: np.asarray(leaf) for name, leaf in leaves.items()}

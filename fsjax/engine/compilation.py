@@ -6,13 +6,9 @@ import os
 from pathlib import Path
 
 import jax
+import joblib
 
 from fsjax.errors import ConfigError
-
-
-def default_cache_dir() -> Path:
-    """``$FSJAX_CACHE/xla``, or ``~/.cache/fsjax/xla``."""
-    return Path(os.environ.get("FSJAX_CACHE", Path.home() / ".cache" / "fsjax")) / "xla"
 
 
 def use_compilation_cache(folder: str | Path | None = None) -> Path:
@@ -21,12 +17,13 @@ def use_compilation_cache(folder: str | Path | None = None) -> Path:
     The thresholds of JAX would leave the cache empty for programs as small as these, hence zero.
 
     Args:
-      folder: where to keep them; ``None`` takes :func:`default_cache_dir`.
+      folder: where to keep them; ``None`` takes ``$FSJAX_CACHE/xla``, or ``~/.cache/fsjax/xla``.
 
     Returns:
       The folder.
     """
-    path = Path(folder) if folder else default_cache_dir()
+    cache = os.environ.get("FSJAX_CACHE", Path.home() / ".cache" / "fsjax")
+    path = Path(folder or Path(cache) / "xla")
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -48,7 +45,7 @@ def use_cpu_devices(num_devices: int | None = None) -> int:
     Raises:
       ConfigError: if JAX has made an array already and has another number of devices.
     """
-    count = num_devices or _usable_cores()
+    count = num_devices or joblib.cpu_count()
     try:
         jax.config.update("jax_num_cpu_devices", count)
     except RuntimeError:
@@ -58,9 +55,3 @@ def use_cpu_devices(num_devices: int | None = None) -> int:
                 "anything that makes a JAX array"
             ) from None
     return count
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec
+from collections.abc import Sequence
+from typing import Any
 
 from fsjax.engine.plan import Data, plan
-from fsjax.engine.planned import Plan
 from fsjax.engine.result import FitResult
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import ConfigError, check_names
 from fsjax.method import Method
 
-_Options = ParamSpec("_Options")
 
-
-def _as(
-    planned: Callable[_Options, Plan],
-) -> Callable[[Callable[..., FitResult]], Callable[_Options, FitResult]]:
-    """Gives a function the arguments of another, for editors and type checkers."""
-
-    def decorate(function: Callable[..., FitResult]) -> Callable[_Options, FitResult]:
-        function.__signature__ = inspect.signature(planned).replace(return_annotation="FitResult")
-        return function
-
-    return decorate
-
-
-@_as(plan)
+@functools.wraps(plan, assigned=())  # gives editors and type checkers the arguments of plan
 def fit(method: Method, data: Data, **options: Any) -> FitResult:
     """Trains a method once for each seed and evaluates it on the test rows.
 
@@ -46,6 +32,9 @@ def fit(method: Method, data: Data, **options: Any) -> FitResult:
       NonFiniteLossError: if the training loss leaves the finite numbers.
     """
     return plan(method, data, **options).fit()[0]
+
+
+fit.__signature__ = inspect.signature(plan).replace(return_annotation="FitResult")
 
 
 def fit_sizes(
@@ -70,9 +59,6 @@ def fit_sizes(
     """
     if "num_features" in options:
         raise ConfigError(f"sizes={tuple(sizes)} are the numbers of columns; give no num_features")
-    known = inspect.signature(plan).parameters
-    for name in options:
-        if name not in known:
-            raise ConfigError(f"fit_sizes has no {name!r}: {nearest(name, known)}")
+    check_names("fit_sizes has no", options, inspect.signature(plan).parameters)
     results = plan(method, data, num_features=list(sizes), **options).fit()
     return dict(zip(sizes, results, strict=True))

@@ -46,14 +46,9 @@ class Arrays(NamedTuple):
     test: Rows
 
 
-def targets(task: str, x: Array, y: Array) -> Array:
-    """What the outputs are compared with: the inputs for reconstruction, else the labels."""
-    return x if task == "reconstruction" else y
-
-
 def as_batch(task: str, rows: Rows) -> Batch:
-    """All of the rows as one batch."""
-    return Batch(rows.x, targets(task, rows.x, rows.y), rows.weight)
+    """All of the rows as one batch, whose targets are the inputs for reconstruction."""
+    return Batch(rows.x, rows.x if task == "reconstruction" else rows.y, rows.weight)
 
 
 def key_of(state: TrainState) -> Array:
@@ -73,14 +68,10 @@ def keeps_snapshot(method: Method, spec: Spec) -> bool:
 
 
 def init_state(method: Method, spec: Spec, seed: Array, data: Batch, mask: Array) -> TrainState:
-    """The state of a seed before its first step.
+    """The state of a seed, uint32, before its first step.
 
-    Args:
-      method: the method.
-      spec: static facts of the run.
-      seed: uint32.
-      data: all training rows.
-      mask: ``(D,)`` bool, the columns that may be selected, or ``(G,)`` groups.
+    ``data`` are all training rows, and ``mask`` the columns ``(D,)`` bool that may be selected, or
+    the groups ``(G,)``.
     """
     key_train, key_init = jax.random.split(jax.random.key(seed, impl="threefry2x32"))
     state = method.init(key_init, spec, data).replace(feature_mask=mask)
@@ -94,8 +85,8 @@ def init_state(method: Method, spec: Spec, seed: Array, data: Batch, mask: Array
     counts = input_connections(state)
     if counts is None:
         return state
-    others = jnp.zeros((len(CONNECTION_EPOCHS) - 1, *counts.shape))
-    return state.replace(trace=jnp.concatenate([counts[None], others]))
+    trace = jnp.zeros((len(CONNECTION_EPOCHS), *counts.shape))
+    return state.replace(trace=trace.at[0].set(counts))
 
 
 def at_kept(method: Method, state: TrainState) -> TrainState:
@@ -140,19 +131,12 @@ def predict_rows(method: Method, state: TrainState, x: Array) -> Array:
 def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
     """Weighted means of ``tasks.row_metrics`` for the discrete selection.
 
-    With ``best_by='auc'`` the area under the ROC curve of the second class is among them.
-
-    Args:
-      method: gives ``predict``.
-      state: the state of one seed.
-      rows: at least one.
-
-    Returns:
-      Scalars by name, ``loss`` among them.
+    Scalars by name, ``loss`` among them; with ``best_by='auc'`` also the area under the ROC curve
+    of the second class. There must be at least one row.
     """
     task = state.spec.task
     outputs = predict_rows(method, state, rows.x)
-    values = tasks.row_metrics(task, outputs, targets(task, rows.x, rows.y))
+    values = tasks.row_metrics(task, outputs, as_batch(task, rows).y)
     # A row that only fills up may have any value.
     real = rows.weight > 0
     metrics = {
@@ -166,14 +150,9 @@ def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
 
 
 def batch_indices(state: TrainState, key: Array, num_real: Array) -> tuple[Array, Array]:
-    """Rows of every batch of the coming epoch.
+    """Rows of every batch of the coming epoch, of which ``num_real`` do not fill up.
 
     The order does not depend on how many rows fill up, as the random bits of a row are its own.
-
-    Args:
-      state: gives the spec.
-      key: of this epoch.
-      num_real: int32, rows that do not fill up.
 
     Returns:
       ``(steps, B)`` int32 row indices and ``(steps, B)`` float32, 0 where an index only fills up
@@ -293,14 +272,9 @@ def _count_connections(state: TrainState) -> TrainState:
 def train_epochs(
     method: Method, state: TrainState, arrays: Arrays, num_epochs: Array
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Several epochs of one seed.
+    """Several epochs of one seed: ``num_epochs``, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
 
-    Args:
-      method: the method.
-      state: the seed's state.
-      arrays: its data.
-      num_epochs: scalar int32, 0 to :data:`MAX_EPOCHS_PER_CALL`; traced, so that calls of
-        different lengths share one program.
+    Their number is traced, so that calls of different lengths share one program.
 
     Returns:
       The new state and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name, of which as many entries are

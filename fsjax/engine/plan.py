@@ -15,9 +15,9 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine.consistency import check_shapes_and_scores
 from fsjax.engine.planned import Plan
-from fsjax.engine.prepare import Options, Prepared, check_seeds, filled_length, prepare
+from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
 from fsjax.engine.seeds import choose_seed_axis
-from fsjax.errors import ConfigError, check_flag, check_whole, nearest
+from fsjax.errors import ConfigError, check_choice, check_flag, check_whole
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec
 from fsjax.registry import structure_of
@@ -134,17 +134,19 @@ def plan(
     )
     prepared = prepare(dataset, task, seeds, options)
     structure, hyper = structure_of(method)
-    spec = _spec(
-        prepared,
-        dataset,
+    num_columns = prepared.arrays.train.x.shape[-1]
+    spec = Spec(
+        num_columns=num_columns,
+        num_outputs=prepared.num_outputs,
         task=task,
-        batch_size=batch_size,
         num_epochs=check_whole("num_epochs", num_epochs),
-        shuffle=shuffle,
-        drop_last=drop_last,
-        best_by=best_by,
-        min_steps=check_whole("min_steps_per_epoch", min_steps_per_epoch),
-    )._replace(groups=numbers)
+        shuffle=bool(shuffle),
+        best_by=best_by if len(prepared.splits[0].valid) else "last",
+        image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
+        image_order=dataset.image_order,
+        groups=numbers,
+        **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
+    )
     if method.search is not None and method.search.parameter not in hyper:
         raise ConfigError(
             f"{method.name} searches for {method.search.parameter!r}, which is no float argument "
@@ -202,8 +204,7 @@ def _task(method: Method, task: str | None) -> str:
     tasks = method.about.tasks
     if task is None:
         return tasks[0]
-    if task not in TASKS:
-        raise ConfigError(f"task={task!r}: {nearest(str(task), TASKS)}")
+    check_choice("task", task, TASKS)
     if task not in tasks:
         raise ConfigError(
             f"{method.name} is for the task {' or '.join(tasks)}, not for {task}; "
@@ -215,8 +216,7 @@ def _task(method: Method, task: str | None) -> str:
 def _best_by(method: Method, given: str | None, task: str, dataset: Dataset) -> str:
     if given is None:
         return "loss" if callable(method.keep) else method.keep
-    if given not in BEST_BY:
-        raise ConfigError(f"best_by={given!r}: {nearest(str(given), BEST_BY)}")
+    check_choice("best_by", given, BEST_BY)
     if callable(method.keep):
         raise ConfigError(f"{method.name} keeps an epoch of its own choice; leave best_by out")
     if given == "accuracy" and task != "classification":
@@ -250,43 +250,17 @@ def _sizes(
     return tuple(int(k) for k in sizes)
 
 
-def _spec(
-    prepared: Prepared,
-    dataset: Dataset,
-    *,
-    task: str,
-    batch_size: int | None,
-    num_epochs: int,
-    shuffle: bool,
-    drop_last: bool,
-    best_by: str,
-    min_steps: int,
-) -> Spec:
-    """The static facts of a run on prepared data; ``min_steps`` is that of an epoch."""
-    rows, num_columns = prepared.num_rows, prepared.arrays.train.x.shape[-1]
+def _batches(rows: int, batch_size: int | None, min_steps: int, drop_last: bool) -> dict[str, int]:
+    """The fields of the spec that say how an epoch visits so many rows."""
     filled = filled_length(rows)
+    min_steps = check_whole("min_steps_per_epoch", min_steps)
     batch_size = rows if batch_size is None else check_whole("batch_size", batch_size)
-    repeats = 1
-    if min_steps > 1:
-        repeats = max(1, math.ceil(min_steps * batch_size / rows))
+    repeats = max(1, math.ceil(min_steps * batch_size / rows)) if min_steps > 1 else 1
     full, rest = divmod(rows * repeats, batch_size)
     if not full:
         # One batch of all rows, those that fill up among them.
         batch_size = filled * repeats
     elif batch_size == rows and repeats == 1:
         batch_size = filled
-    whole = num_columns == dataset.num_features
-    return Spec(
-        num_columns=num_columns,
-        num_outputs=prepared.num_outputs,
-        task=task,
-        num_rows=filled,
-        batch_size=batch_size,
-        num_epochs=num_epochs,
-        steps_per_epoch=max(full if drop_last or rest == 0 else full + 1, 1),
-        shuffle=bool(shuffle),
-        best_by=best_by if len(prepared.splits[0].valid) else "last",
-        repeats=repeats,
-        image_shape=dataset.image_shape if whole else None,
-        image_order=dataset.image_order,
-    )
+    steps = max(full if drop_last or rest == 0 else full + 1, 1)
+    return dict(num_rows=filled, batch_size=batch_size, steps_per_epoch=steps, repeats=repeats)

@@ -16,14 +16,14 @@ import numpy as np
 from fsjax.data.dataset import Dataset
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.fingerprint import fingerprint
-from fsjax.engine.loop import CONNECTION_EPOCHS, keeps_snapshot
+from fsjax.engine.loop import CONNECTION_EPOCHS, Arrays, keeps_snapshot
 from fsjax.engine.prepare import Prepared, filled_rows
 from fsjax.engine.programs import run
 from fsjax.engine.result import FitResult
 from fsjax.engine.search import Found, gate_metrics, search_strengths
-from fsjax.engine.seeds import Chosen, finish_seeds, take_rows
-from fsjax.engine.train import Job, Trained, train
-from fsjax.errors import ConfigError, nearest
+from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, take_rows
+from fsjax.engine.train import Trained, train
+from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec
 from fsjax.metrics.embedded import embedded_metrics
@@ -82,40 +82,17 @@ class Plan:
           ConfigError: for an argument that is not traced, and for checkpoints of another run.
           NonFiniteLossError: if the training loss leaves the finite numbers.
         """
-        for name in hyper:
-            if name not in self.hyper:
-                raise ConfigError(
-                    f"{self.method.name} has no traced argument {name!r}: "
-                    f"{nearest(name, self.hyper)}"
-                )
-        given = {name: [float(value) for value in values] for name, values in hyper.items()}
+        check_names(f"{self.method.name} has no traced argument", hyper, self.hyper)
         rows = np.arange(len(self.seeds)) if rows is None else np.asarray(rows)
-        prepared, seeds = self.prepared, [self.seeds[row] for row in rows]
-        arrays = take_rows(prepared.arrays, rows) if prepared.own_arrays else prepared.arrays
+        idle = np.zeros(len(rows), bool) if idle is None else np.asarray(idle)
+        given = {name: [float(value) for value in values] for name, values in hyper.items()}
         values = {name: [value] * len(rows) for name, value in self.hyper.items()} | given
         checkpoints = None
         if self.checkpoint_dir is not None:
-            identity = self._identity(seeds) | {f"hyper.{k}": v for k, v in given.items()}
+            identity = self._identity(rows) | {f"hyper.{k}": v for k, v in given.items()}
             checkpoints = Checkpoints(self.checkpoint_dir / (folder or ""), identity)
-        return train(
-            Job(
-                structure=self.structure,
-                about=self.method.about,
-                trains=self.method.loss is not None,
-                spec=self.spec,
-                axis=self.axis,
-                seeds=seeds,
-                hyper={name: np.asarray(v, np.float32) for name, v in values.items()},
-                feature_mask=self.usable[rows],
-                arrays=arrays,
-                own_arrays=prepared.own_arrays,
-                num_rows=prepared.num_rows * self.spec.repeats,
-                idle=np.zeros(len(rows), bool) if idle is None else np.asarray(idle),
-                progress=self.progress,
-                checkpoints=checkpoints,
-                checkpoint_every=self.checkpoint_every,
-            )
-        )
+        arguments = {name: np.asarray(v, np.float32) for name, v in values.items()}
+        return train(self, rows, arguments, idle, checkpoints)
 
     def choose(self, trained: Trained, threshold: np.ndarray | None = None) -> Chosen:
         """What the kept epochs of all seeds select, and their outputs for the test rows.
@@ -124,20 +101,15 @@ class Plan:
           trained: with a row for each seed.
           threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
         """
-        prepared, x_test, own_test = self.prepared, None, False
+        prepared, x_test = self.prepared, None
         if self.method.predict is not None and len(prepared.x_test[0]):
-            own_test = len({id(x) for x in prepared.x_test}) > 1
-            padded = [filled_rows(x) for x in prepared.x_test[: None if own_test else 1]]
-            x_test = np.stack(padded) if own_test else padded[0]
+            if has_own_rows(prepared.arrays):
+                x_test = np.stack([filled_rows(x) for x in prepared.x_test])
+            else:
+                x_test = filled_rows(prepared.x_test[0])
         if threshold is not None:
             threshold = np.asarray(threshold, np.float32)
-        states = jax.tree.map(np.asarray, trained.states)
-        return run(
-            finish_seeds,
-            (self.structure, prepared.own_arrays, own_test),
-            (states, prepared.arrays, x_test, threshold),
-            once=True,
-        )
+        return self._finished(trained, prepared.arrays, x_test, threshold)
 
     def gates(self, trained: Trained, rows: np.ndarray) -> np.ndarray:
         """The gates ``(R, D)`` of trained rows, those of unusable columns as 0.
@@ -146,12 +118,16 @@ class Plan:
           trained: of R rows.
           rows: the place of the seed of each row.
         """
-        arrays = self.prepared.arrays
-        if self.prepared.own_arrays:
-            arrays = take_rows(arrays, rows)
+        return np.asarray(self._finished(trained, self.arrays_of(rows), None, None).gates)
+
+    def _finished(self, trained: Trained, *args: Any) -> Chosen:
         states = jax.tree.map(np.asarray, trained.states)
-        static = (self.structure, self.prepared.own_arrays, False)
-        return np.asarray(run(finish_seeds, static, (states, arrays, None, None), once=True).gates)
+        return run(finish_seeds, (self.structure,), (states, *args), once=True)
+
+    def arrays_of(self, rows: np.ndarray) -> Arrays:
+        """The scaled rows of some seeds, given by their place, or those that all share."""
+        arrays = self.prepared.arrays
+        return take_rows(arrays, rows) if has_own_rows(arrays) else arrays
 
     def test_metrics(self, chosen: Chosen) -> dict[str, np.ndarray]:
         """Embedded test metrics, ``(S,)`` by name; none without test rows or predictions."""
@@ -191,11 +167,13 @@ class Plan:
         return [self._result(trained, chosen, k, None) for k in sizes]
 
     def _searched(self, parameter: str) -> list[tuple[Trained, Found]]:
-        def trained(strengths: Sequence[float], **options: Any) -> Trained:
-            return self.train(hyper={parameter: strengths}, **options)
+        def train(
+            strengths: Sequence[float], rows: np.ndarray, **options: Any
+        ) -> tuple[Trained, np.ndarray]:
+            trained = self.train(hyper={parameter: strengths}, rows=rows, **options)
+            return trained, self.gates(trained, rows)
 
-        start = self.hyper[parameter]
-        return search_strengths(len(self.seeds), self.sizes, start, trained, self.gates)
+        return search_strengths(len(self.seeds), self.sizes, self.hyper[parameter], train)
 
     @property
     def usable(self) -> np.ndarray:
@@ -210,7 +188,7 @@ class Plan:
             checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
         return checksum
 
-    def _identity(self, seeds: Sequence[int]) -> dict[str, object]:
+    def _identity(self, rows: np.ndarray) -> dict[str, object]:
         """What makes a run the same run: a checkpoint of another one must not be continued."""
         return {
             "method": self.method.name,
@@ -218,7 +196,7 @@ class Plan:
             "code": fingerprint(self.method),
             "dataset": self.dataset.name,
             "data_crc32": self._data_crc32,
-            "seeds": list(seeds),
+            "seeds": [self.seeds[row] for row in rows],
             **self.spec._asdict(),
         }
 

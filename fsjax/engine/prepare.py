@@ -32,7 +32,6 @@ class Prepared(NamedTuple):
       feature_mask: ``(S, D)`` bool, false for columns that are constant in the training rows.
       splits: the split of each seed.
       scalers: the scaler of each seed.
-      own_arrays: whether each seed has its own rows.
       num_rows: training rows, without those that only fill up.
       num_outputs: classes, columns or targets.
     """
@@ -43,7 +42,6 @@ class Prepared(NamedTuple):
     feature_mask: np.ndarray
     splits: tuple[Split, ...]
     scalers: tuple[Scaler, ...]
-    own_arrays: bool
     num_rows: int
     num_outputs: int
 
@@ -77,13 +75,7 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     """Checks, splits and scales a data set.
 
     Scalers are fitted on the training rows; ``paper`` also on the validation rows where the
-    published protocol did so.
-
-    Args:
-      dataset: the data.
-      task: ``classification``, ``reconstruction`` or ``regression``.
-      seeds: the seeds, of which each gets its own split if ``split_per_seed``.
-      options: how.
+    published protocol did so. Each of the seeds gets its own split if ``split_per_seed``.
 
     Raises:
       DataError: for data that cannot be used.
@@ -98,6 +90,7 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     parts = _parts(dataset, task, splits, split_seeds, options)
     own = len({id(part.train.x) for part in parts}) > 1
     arrays = [_filled(part, options.record_test) for part in (parts if own else parts[:1])]
+    outputs = {"classification": dataset.num_classes, "reconstruction": dataset.num_features}
     return Prepared(
         arrays=jax.tree.map(lambda *leaves: np.stack(leaves), *arrays) if own else arrays[0],
         x_test=tuple(p.test.x for p in parts),
@@ -105,9 +98,8 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
         feature_mask=np.stack([p.feature_mask for p in parts]),
         splits=tuple(p.split for p in parts),
         scalers=tuple(p.scaler for p in parts),
-        own_arrays=own,
         num_rows=len(parts[0].train.x),
-        num_outputs=_num_outputs(dataset, task),
+        num_outputs=outputs[task] if task in outputs else parts[0].train.y.shape[1],
     )
 
 
@@ -181,7 +173,7 @@ def _parts(
     noisy = options.split_per_seed and options.noise_std
     parts: list[_Part] = []
     for row, (split, seed) in enumerate(zip(splits, seeds, strict=True)):
-        if row and not noisy and _same(splits[0], split):
+        if row and not noisy and all(map(np.array_equal, splits[0], split)):
             parts.append(parts[0])
         else:
             parts.append(_part(dataset, task, split, seed, options))
@@ -206,10 +198,6 @@ def _check_split(split: Split, dataset: Dataset) -> Split:
     if len(np.unique(rows)) < len(rows):
         raise ConfigError("a split has a row twice; each belongs to one part")
     return split
-
-
-def _same(one: Split, other: Split) -> bool:
-    return one is other or all(map(np.array_equal, one, other))
 
 
 def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
@@ -263,10 +251,9 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
 
 def _check_range(x_train: np.ndarray, dataset: Dataset, kind: str) -> None:
     """Raises DataError for scaled values that float32 does not hold."""
-    with np.errstate(invalid="ignore"):
-        if np.isfinite(x_train.sum(dtype=np.float64)):
-            return
     bad = np.flatnonzero(~np.isfinite(x_train).all(axis=0))
+    if not bad.size:
+        return
     names = dataset.feature_names
     labels = [f"column {index}" if names is None else names[index] for index in bad]
     raise DataError(
@@ -303,11 +290,3 @@ def _labels(dataset: Dataset, task: str) -> np.ndarray:
     if task == "classification":
         return np.asarray(dataset.y, np.int32)
     return np.asarray(dataset.y, np.float32).reshape(dataset.num_samples, -1)
-
-
-def _num_outputs(dataset: Dataset, task: str) -> int:
-    if task == "classification":
-        return dataset.num_classes
-    if task == "reconstruction":
-        return dataset.num_features
-    return 1 if np.ndim(dataset.y) == 1 else dataset.y.shape[1]

@@ -11,7 +11,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,19 +23,7 @@ CAPACITY = 32
 ONCE = {"xla_backend_optimization_level": 0}
 
 
-class Program(NamedTuple):
-    """A compiled function.
-
-    Attributes:
-      call: the function of the arguments that it was compiled for.
-      out: shapes and types of what it returns.
-    """
-
-    call: Callable[..., Any]
-    out: Any
-
-
-_kept: OrderedDict[Hashable, Program] = OrderedDict()
+_kept: OrderedDict[Hashable, jax.stages.Compiled] = OrderedDict()
 _lock = threading.RLock()
 
 
@@ -46,7 +34,7 @@ def program(
     *,
     donate: Sequence[int] = (),
     once: bool = False,
-) -> Program:
+) -> jax.stages.Compiled:
     """The compiled form of ``function(*static, *args)`` for arguments like these.
 
     Args:
@@ -68,10 +56,9 @@ def program(
             return function(*static, *arrays)
 
         compiled.__name__ = function.__name__
-        traced = jax.jit(compiled, donate_argnums=tuple(donate)).trace(*args)
+        lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
         options = ONCE if once and jax.default_backend() == "cpu" else None
-        found = Program(traced.lower().compile(compiler_options=options), traced.out_info)
-        _kept[key] = found
+        _kept[key] = found = lowered.compile(compiler_options=options)
         if len(_kept) > CAPACITY:
             _kept.popitem(last=False)
             # What a program holds refers to itself.
@@ -80,14 +67,10 @@ def program(
 
 
 def run(
-    function: Callable[..., Any],
-    static: Sequence[Hashable],
-    args: Sequence[Any],
-    *,
-    once: bool = False,
+    function: Callable[..., Any], static: Sequence[Hashable], args: Sequence[Any], **options: Any
 ) -> Any:
-    """Calls :func:`program` at once."""
-    return program(function, static, args, once=once).call(*args)
+    """Calls a :func:`program` at once."""
+    return program(function, static, args, **options)(*args)
 
 
 def num_programs() -> int:

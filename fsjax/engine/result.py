@@ -138,12 +138,8 @@ class FitResult:
         columns = self.states.spec.num_columns
         if x.ndim != 2 or x.shape[1] != columns:
             raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
-        return np.stack(
-            [
-                self._predict_rows(row, apply_scaler(scaler, x))
-                for row, scaler in enumerate(self.scalers)
-            ]
-        )
+        scaled = [apply_scaler(scaler, x) for scaler in self.scalers]
+        return np.stack([self._predict_rows(seed, rows) for seed, rows in enumerate(scaled)])
 
     def _predict_rows(self, seed: int, x: np.ndarray) -> np.ndarray:
         """Outputs ``(N, C)`` of seed number ``seed`` for scaled rows.

@@ -6,15 +6,17 @@ tried serves every other K of the same seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from fsjax.engine.seeds import take_rows
 from fsjax.engine.strengths import HIGHEST, LOWEST, misses, next_strengths, threshold_for
 from fsjax.engine.train import Trained
-from fsjax.method import TrainState
 
 #: Most strengths that are tried for one K and seed.
 MAX_STEPS = 12
@@ -80,109 +82,91 @@ def gate_metrics(gates: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class _Training(NamedTuple):
-    """Where one training is: a row of a round."""
+    """One training: its gates ``(D,)``, and where it is."""
 
     gates: np.ndarray
-    round: int
+    round: Trained
     row: int
+
+
+#: What to try next, given the gates by strength of what was tried, for K open ones.
+_Next = Callable[[Mapping[float, np.ndarray], int], list[float]]
 
 
 def search_strengths(
     num_seeds: int,
     sizes: Sequence[int],
     start: float,
-    train: Callable[..., Trained],
-    gates: Callable[[Trained, np.ndarray], np.ndarray],
-    width: int | None = None,
+    train: Callable[..., tuple[Trained, np.ndarray]],
 ) -> list[tuple[Trained, Found]]:
     """Trains until every seed has exactly K open gates, for each K of ``sizes``.
 
-    Args:
-      num_seeds: S.
-      sizes: numbers of columns.
-      start: the first strength.
-      train: ``(strengths, rows=, idle=, folder=) -> Trained``, see ``Plan.train``.
-      gates: the gates ``(R, D)`` of what was trained, given the seed of each row.
-      width: strengths of a seed that are trained at once; by default 1 on a CPU, where they would
-        take as long as one after another, and 4 on accelerators.
+    The first strength is ``start``; ``train(strengths, rows=, idle=, folder=)`` is ``Plan.train``,
+    and gives the gates ``(R, D)`` of its rows as well.
 
     Returns:
       For each K the trainings that were kept, and what was found. Where no strength gives exactly
       K the nearest is kept.
     """
-    width = width or (1 if jax.default_backend() == "cpu" else 4)
+    # On a CPU several strengths at once would take as long as one after another.
+    width = 1 if jax.default_backend() == "cpu" else 4
+    following = functools.partial(next_strengths, start=start, width=width)
     known: list[dict[float, _Training]] = [{} for _ in range(num_seeds)]
     rounds: list[Trained] = []
-    while any(wanted := [_wanted(of_seed, sizes, start, width) for of_seed in known]):
+    while any(wanted := [_wanted(of_seed, sizes, following)[:width] for of_seed in known]):
         slots = _slots(wanted, width)
-        rows = np.array([seed for seed, _ in slots])
-        trained = train(
+        trained, gates = train(
             [strength or start for _, strength in slots],
-            rows=rows,
+            rows=np.array([seed for seed, _ in slots]),
             idle=[strength is None for _, strength in slots],
             folder=f"round_{len(rounds):02d}",
         )
-        found = gates(trained, rows)
         for row, (seed, strength) in enumerate(slots):
             if strength is not None:
-                known[seed][strength] = _Training(found[row], len(rounds), row)
+                known[seed][strength] = _Training(gates[row], trained, row)
         rounds.append(trained)
-    return [_kept(k, known, rounds, start, width) for k in sizes]
+    return [_kept(k, known, rounds, following) for k in sizes]
 
 
 def _slots(wanted: list[list[float]], width: int) -> list[tuple[int, float | None]]:
     """Seed and strength of every row of a round; rows without a strength only fill up."""
     slots = [
-        (seed, strengths[i] if i < len(strengths) else None)
+        (seed, strength)
         for seed, strengths in enumerate(wanted)
-        for i in range(width)
+        for strength in [*strengths, *[None] * (width - len(strengths))]
     ]
-    return [slots[i] for i in _spread([strength is not None for _, strength in slots])]
+    slots.sort(key=lambda slot: slot[1] is None)
+    # Devices take contiguous parts: each gets as many rows that train.
+    devices = jax.device_count()
+    return [slot for device in range(devices) for slot in slots[device::devices]]
 
 
 def _sequence(
-    known: dict[float, _Training], k: int, start: float, width: int
+    known: dict[float, _Training], k: int, following: _Next
 ) -> tuple[dict[float, np.ndarray], list[float]]:
     """What k alone would have tried of the known trainings, and what it lacks next."""
     tried: dict[float, np.ndarray] = {}
     while len(tried) < MAX_STEPS:
-        following = next_strengths(tried, k, start, width)
-        missing = [strength for strength in following if strength not in known]
-        if missing or not following:
+        strengths = following(tried, k)
+        missing = [strength for strength in strengths if strength not in known]
+        if missing or not strengths:
             return tried, missing
-        tried |= {strength: known[strength].gates for strength in following}
+        tried |= {strength: known[strength].gates for strength in strengths}
     return tried, []
 
 
-def _wanted(
-    known: dict[float, _Training], sizes: Sequence[int], start: float, width: int
-) -> list[float]:
-    """At most ``width`` strengths that a seed should be trained with next."""
-    lacking = [_sequence(known, k, start, width)[1] for k in sizes]
-    return list(dict.fromkeys(strength for one in lacking for strength in one))[:width]
-
-
-def _spread(busy: Sequence[bool]) -> list[int]:
-    """An order of rows whose halves hold as many busy ones: devices take contiguous parts."""
-    ordered = sorted(range(len(busy)), key=lambda i: not busy[i])
-    devices = jax.device_count()
-    size = -(-len(busy) // devices)
-    parts: list[list[int]] = [[] for _ in range(devices)]
-    for i in ordered:
-        min((part for part in parts if len(part) < size), key=len).append(i)
-    return [i for part in parts for i in part]
+def _wanted(known: dict[float, _Training], sizes: Sequence[int], following: _Next) -> list[float]:
+    """The strengths that a seed should be trained with next."""
+    lacking = [_sequence(known, k, following)[1] for k in sizes]
+    return list(dict.fromkeys(itertools.chain.from_iterable(lacking)))
 
 
 def _kept(
-    k: int,
-    known: list[dict[float, _Training]],
-    rounds: list[Trained],
-    start: float,
-    width: int,
+    k: int, known: list[dict[float, _Training]], rounds: list[Trained], following: _Next
 ) -> tuple[Trained, Found]:
     found, chosen = [], []
     for of_seed in known:
-        tried, _ = _sequence(of_seed, k, start, width)
+        tried, _ = _sequence(of_seed, k, following)
         off = {s: (threshold_for(gates, k) is None, misses(gates, k)) for s, gates in tried.items()}
         strength = min(tried, key=off.__getitem__)
         threshold = threshold_for(tried[strength], k)
@@ -191,11 +175,9 @@ def _kept(
         found.append((strength, threshold, len(tried), len(of_seed)))
         chosen.append(of_seed[strength])
     result = Found(*map(np.array, zip(*found, strict=True)))
-    longest = max(rounds[one.round].history["train/loss"].shape[1] for one in chosen)
+    longest = max(one.round.history["train/loss"].shape[1] for one in chosen)
     history = {
-        name: np.stack(
-            [_padded(rounds[one.round].history[name][one.row], longest) for one in chosen]
-        )
+        name: np.stack([_padded(one.round.history[name][one.row], longest) for one in chosen])
         for name in rounds[0].history
     }
     cost = dict(rounds[0].cost)
@@ -203,17 +185,9 @@ def _kept(
         cost[name] = sum(one.cost[name] for one in rounds)
     cost["trainings"] = float(np.mean(result.trainings))
     cost["train_flops"] *= cost["trainings"]
-    return Trained(_gather(rounds, chosen), history, cost), result
+    states = [take_rows(one.round.states, np.array([one.row])) for one in chosen]
+    return Trained(jax.tree.map(lambda *rows: np.concatenate(rows), *states), history, cost), result
 
 
 def _padded(values: np.ndarray, length: int) -> np.ndarray:
     return np.pad(values, (0, length - len(values)), constant_values=np.nan)
-
-
-def _gather(rounds: list[Trained], chosen: list[_Training]) -> TrainState:
-    """The states of some trainings, stacked, on the host."""
-    rows = [
-        jax.tree.map(lambda leaf, row=one.row: np.asarray(leaf)[row], rounds[one.round].states)
-        for one in chosen
-    ]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)

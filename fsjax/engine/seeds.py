@@ -2,28 +2,23 @@
 
 The functions here are compiled for a structure (:mod:`fsjax.registry`) and not for a method: each
 seed has its own values of the float arguments, from which its method is built inside the program.
+``states`` are stacked over S seeds, ``(S, ...)``; ``arrays`` are shared by all, or stacked as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from fsjax.engine.loop import (
-    Arrays,
-    as_batch,
-    at_kept,
-    init_state,
-    key_of,
-    predict_rows,
-    train_epochs,
-)
-from fsjax.errors import ConfigError, nearest
+from fsjax.engine import loop
+from fsjax.engine.loop import Arrays
+from fsjax.errors import check_choice
 from fsjax.method import Array, PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.selection import distinct_top_k
@@ -42,8 +37,7 @@ def choose_seed_axis(requested: str, num_seeds: int) -> str:
     Raises:
       ConfigError: for an unknown name.
     """
-    if requested not in SEED_AXES:
-        raise ConfigError(f"seed_axis={requested!r}: {nearest(str(requested), SEED_AXES)}")
+    check_choice("seed_axis", requested, SEED_AXES)
     if requested != "auto":
         return requested
     if jax.default_backend() != "cpu":
@@ -78,10 +72,26 @@ def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
 
 
+def has_own_rows(arrays: Arrays) -> bool:
+    """Whether each seed has its own rows, so that ``arrays`` has a leading seed axis."""
+    return arrays.train.x.ndim == 3
+
+
+def _one_after_another(
+    function: Callable[..., Any], own: bool, data: PyTree, *of_seeds: PyTree
+) -> Any:
+    """``function(data, *row)`` for each row of ``of_seeds``, with a row of the data if ``own``.
+
+    The bits of a seed are the same whether it runs alone or with others.
+    """
+    if own:
+        return jax.lax.map(lambda row: function(*row), (data, *of_seeds))
+    return jax.lax.map(lambda row: function(data, *row), of_seeds)
+
+
 def init_seeds(
     structure: Structure | Fixed,
     spec: Spec,
-    own_arrays: bool,
     seeds: Array,
     hyper: Mapping[str, Array],
     mask: Array,
@@ -90,68 +100,43 @@ def init_seeds(
     """Stacked initial states ``(S, ...)``.
 
     Args:
-      structure: of the method.
-      spec: static facts of the run.
-      own_arrays: whether ``arrays`` has a leading seed axis.
       seeds: ``(S,)`` uint32.
       hyper: values of the traced arguments, ``(S,)`` by name.
       mask: ``(S, D)`` bool, the columns that may be selected, or ``(S, G)`` groups.
       arrays: the rows, of which those of training are looked at.
     """
 
-    def one(of_seed: tuple) -> TrainState:
-        seed, values, usable, own = of_seed
-        data = as_batch(spec.task, (own if own_arrays else arrays).train)
-        method = structure.bind(values)
-        return init_state(method, spec, seed, data, usable).replace(hyper=dict(values))
+    def one(arrays: Arrays, seed: Array, values: dict[str, Array], usable: Array) -> TrainState:
+        data = loop.as_batch(spec.task, arrays.train)
+        state = loop.init_state(structure.bind(values), spec, seed, data, usable)
+        return state.replace(hyper=values)
 
-    # One seed after another: the same bits whether a seed runs alone or with others.
-    return jax.lax.map(one, (seeds, dict(hyper), mask, arrays if own_arrays else ()))
+    return _one_after_another(one, has_own_rows(arrays), arrays, seeds, dict(hyper), mask)
 
 
 def train_seeds(
-    structure: Structure | Fixed,
-    axis: str,
-    own_arrays: bool,
-    states: TrainState,
-    arrays: Arrays,
-    num_epochs: Array,
+    structure: Structure | Fixed, axis: str, states: TrainState, arrays: Arrays, num_epochs: Array
 ) -> tuple[TrainState, dict[str, Array]]:
-    """:func:`train_epochs` for all seeds.
+    """:func:`train_epochs` for all seeds, on an axis that is ``vmap``, ``map`` or ``shard``.
 
-    Args:
-      structure: of the method.
-      axis: ``vmap``, ``map`` or ``shard``.
-      own_arrays: whether each seed has its own split, so that ``arrays`` has a leading seed axis.
-      states: stacked states, ``(S, ...)``; their memory is reused.
-      arrays: the data, shared or stacked.
-      num_epochs: ``(S,)`` int32.
+    ``num_epochs`` is ``(S,)`` int32; the memory of ``states`` is reused.
 
     Returns:
       The new states and the history, ``(S, MAX_EPOCHS_PER_CALL)`` by name.
     """
 
-    def one(state: TrainState, data: Arrays, epochs: Array):
-        return train_epochs(structure.bind(state.hyper), state, data, epochs)
+    def one(arrays: Arrays, state: TrainState, epochs: Array):
+        return loop.train_epochs(structure.bind(state.hyper), state, arrays, epochs)
 
-    def one_after_another(states: TrainState, arrays: Arrays, epochs: Array):
-        if own_arrays:
-            return jax.lax.map(lambda row: one(*row), (states, arrays, epochs))
-        return jax.lax.map(lambda row: one(row[0], arrays, row[1]), (states, epochs))
-
+    own = has_own_rows(arrays)
     if axis == "vmap":
-        in_axes = (0, 0 if own_arrays else None, 0)
-        return jax.vmap(one, in_axes=in_axes)(states, arrays, num_epochs)
-    if axis == "map":
-        return one_after_another(states, arrays, num_epochs)
-    seeds, everywhere = PartitionSpec("seeds"), PartitionSpec()
-    return jax.shard_map(
-        one_after_another,
-        mesh=_mesh(),
-        in_specs=(seeds, seeds if own_arrays else everywhere, seeds),
-        out_specs=seeds,
-        check_vma=False,
-    )(states, arrays, num_epochs)
+        return jax.vmap(one, in_axes=(0 if own else None, 0, 0))(arrays, states, num_epochs)
+    each = functools.partial(_one_after_another, one, own)
+    if axis == "shard":
+        seeds, everywhere = PartitionSpec("seeds"), PartitionSpec()
+        specs = (seeds if own else everywhere, seeds, seeds)
+        each = jax.shard_map(each, mesh=_mesh(), in_specs=specs, out_specs=seeds, check_vma=False)
+    return each(arrays, states, num_epochs)
 
 
 class Chosen(NamedTuple):
@@ -177,8 +162,6 @@ class Chosen(NamedTuple):
 
 def finish_seeds(
     structure: Structure | Fixed,
-    own_arrays: bool,
-    own_test: bool,
     states: TrainState,
     arrays: Arrays,
     x_test: Array | None,
@@ -187,21 +170,18 @@ def finish_seeds(
     """Selection and test outputs of all seeds.
 
     Args:
-      structure: of the method.
-      own_arrays, own_test: whether ``arrays`` and ``x_test`` have a leading seed axis.
-      states: stacked states after the last epoch.
-      arrays: the data, shared or stacked.
-      x_test: ``(N, D)`` or ``(S, N, D)`` scaled rows; ``None`` for no outputs.
+      x_test: ``(N, D)`` scaled rows, or ``(S, N, D)`` where ``arrays`` are stacked; ``None`` for
+        no outputs.
       threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
     """
 
-    def one(of_seed: tuple) -> Chosen:
-        state, own, x, limit = of_seed
+    def one(rows: tuple, state: TrainState, limit: Array | None) -> Chosen:
+        arrays, x = rows
         method = structure.bind(state.hyper)
-        data = as_batch(state.spec.task, (own if own_arrays else arrays).train)
+        data = loop.as_batch(state.spec.task, arrays.train)
         # Epochs and steps are numbered far below this, so no other key is like it.
-        key = jax.random.fold_in(key_of(state), jnp.uint32(2**32 - 1))
-        state = method.finish(at_kept(method, state), data, key)
+        key = jax.random.fold_in(loop.key_of(state), jnp.uint32(2**32 - 1))
+        state = method.finish(loop.at_kept(method, state), data, key)
         state = state.replace(opt_state=(), best=state.best._replace(params=(), masks=(), extra=()))
         selection = method.select(state)
         gates = closed = selection.gates
@@ -213,12 +193,10 @@ def finish_seeds(
         ranking = distinct_top_k(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
-        rows = x if own_test else x_test
-        outputs = None if rows is None else predict_rows(method, state, rows)
+        outputs = None if x is None else loop.predict_rows(method, state, x)
         return Chosen(state, selection.scores, ranking, gates, closed, outputs)
 
-    mapped = (arrays if own_arrays else (), x_test if own_test else (), threshold)
-    return jax.lax.map(one, (states, *mapped))
+    return _one_after_another(one, has_own_rows(arrays), (arrays, x_test), states, threshold)
 
 
 def predict_seed(structure: Structure | Fixed, states: TrainState, row: Array, x: Array) -> Array:

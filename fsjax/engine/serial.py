@@ -15,7 +15,10 @@ PyTree = Any
 
 def by_path(tree: PyTree, prefix: str = "") -> dict[str, np.ndarray]:
     """The leaves on the host, by their paths; PRNG keys as their words."""
-    return {name: _to_host(leaf) for name, leaf in _named(tree, prefix).items()}
+    return {
+        name: np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for name, leaf in _named(tree, prefix).items()
+    }
 
 
 def from_paths(like: PyTree, arrays: Mapping[str, np.ndarray], prefix: str = "") -> PyTree:
@@ -47,10 +50,6 @@ def _named(tree: PyTree, prefix: str) -> dict[str, Any]:
 
 def _is_key(leaf: Any) -> bool:
     return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _to_host(leaf: Any) -> np.ndarray:
-    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
 
 
 def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:

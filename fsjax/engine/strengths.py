@@ -48,18 +48,19 @@ def too_many(gates: np.ndarray, k: int) -> bool:
 
     For gates without a :func:`threshold_for` k: between equal gates the nearer side decides.
     """
-    above = int(np.sum(gates >= LOWEST))
-    if above < k:
-        return False
-    if int(np.sum(gates >= HIGHEST)) > k:
-        return True
-    return above - k >= k - int(np.sum(gates >= HIGHEST))
+    most, fewest = _open(gates)
+    return most >= k and (fewest > k or most - k >= k - fewest)
 
 
 def misses(gates: np.ndarray, k: int) -> int:
     """By how many gates the thresholds of [0.2, 0.8] miss k, at least 0."""
-    most, fewest = int(np.sum(gates >= LOWEST)), int(np.sum(gates >= HIGHEST))
+    most, fewest = _open(gates)
     return max(k - most, fewest - k, 0)
+
+
+def _open(gates: np.ndarray) -> tuple[int, int]:
+    """How many gates the thresholds of [0.2, 0.8] leave open: at most and at least."""
+    return int(np.sum(gates >= LOWEST)), int(np.sum(gates >= HIGHEST))
 
 
 def next_strengths(
@@ -90,12 +91,17 @@ def next_strengths(
 
 def _beyond(tried: Mapping[float, np.ndarray], k: int, width: int, *, rising: bool) -> list[float]:
     """Strengths on the side where none was tried yet."""
-    sides = sorted(tried, reverse=rising)
+    outermost = sorted(tried, reverse=rising)[:2]
     # The gates that must change sides for a threshold to fit, and no more: far beyond that, all
     # gates may close at once and the training not recover.
     edge = HIGHEST if rising else LOWEST
-    factor = _jump([(s, _count(tried[s], edge)) for s in sides[:2]], k)
-    return [sides[0] * factor ** (step if rising else -step) for step in range(1, width + 1)]
+    counts, power = [_count(tried[strength], edge) for strength in outermost], POWER
+    if len(outermost) == 2:
+        ratio = math.log(outermost[0] / outermost[1])
+        power = max(-math.log(counts[0] / counts[1]) / ratio, 0.1)
+    factor = max(counts[0] / k, k / counts[0]) ** (1.0 / power)
+    factor = float(np.clip(factor, FACTOR, LARGEST_FACTOR))
+    return [outermost[0] * factor ** (step if rising else -step) for step in range(1, width + 1)]
 
 
 def _between(
@@ -126,19 +132,3 @@ def _share(gates_low: np.ndarray, gates_high: np.ndarray, k: int) -> float:
 def _count(gates: np.ndarray, threshold: float = 0.5) -> float:
     """Open gates; a half where there is none, for its logarithm."""
     return max(float(np.sum(gates >= threshold)), 0.5)
-
-
-def _jump(tried: list[tuple[float, float]], k: int) -> float:
-    """The factor to the next strength.
-
-    Args:
-      tried: strengths and numbers of open gates, the outermost first; one or two.
-      k: the number that is wanted.
-    """
-    power, (strength, count) = POWER, tried[0]
-    if len(tried) == 2:
-        other, before = tried[1]
-        measured = -math.log(count / before) / math.log(strength / other)
-        power = max(measured, 0.1)
-    factor = max(count / k, k / count) ** (1.0 / power)
-    return float(np.clip(factor, FACTOR, LARGEST_FACTOR))

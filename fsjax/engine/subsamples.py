@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fsjax.arguments import Rate, check
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine.fit import fit
@@ -18,9 +19,6 @@ from fsjax.metrics.stability import complementary_pairs, shuffled_by_class
 
 #: Share of a half that validates, for methods that look at it.
 VALID_FRACTION: Final = 0.2
-
-#: What the subsamples themselves decide on.
-_OWN: Final = ("seeds", "split", "split_per_seed")
 
 
 def fit_subsamples(
@@ -65,7 +63,7 @@ def fit_subsamples(
       ConfigError: for an option that is decided here, or too few rows, and as :func:`fsjax.fit`.
       DataError, NonFiniteLossError: as :func:`fsjax.fit`.
     """
-    for name in _OWN:
+    for name in ("seeds", "split", "split_per_seed"):
         if name in options:
             raise ConfigError(f"fit_subsamples makes {name} itself; give num_pairs and seed")
     num_pairs = check_whole("num_pairs", num_pairs)
@@ -98,8 +96,7 @@ def _splits(
     num_rows: int, num_pairs: int, seed: int, valid_fraction: float, y: np.ndarray | None
 ) -> list[Split]:
     """Two splits for each pair, all of the same sizes."""
-    if not 0 <= valid_fraction < 1:
-        raise ConfigError(f"valid_fraction={valid_fraction}; choose a share from 0 to below 1")
+    check(Rate, valid_fraction=valid_fraction)
     half = num_rows // 2
     num_valid = max(1, round(valid_fraction * half)) if valid_fraction else 0
     if half - num_valid < 1:
@@ -107,9 +104,7 @@ def _splits(
             f"{num_rows} rows: a half of them with valid_fraction={valid_fraction} has no training "
             "rows; give more rows"
         )
-    classes = np.zeros(num_rows, np.int64)
-    if y is not None:
-        classes = np.unique(y, return_inverse=True)[1]
+    classes = np.unique(np.zeros(num_rows) if y is None else y, return_inverse=True)[1]
     rng = np.random.default_rng((seed, 1))  # another stream than that of the halves
     splits = []
     for one, other in complementary_pairs(num_rows, num_pairs, seed, y):

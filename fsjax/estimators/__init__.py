@@ -7,8 +7,6 @@ papers, also for epochs, rows per step and scaling.
 The classes follow from the registration of their methods (:func:`fsjax.register`).
 """
 
-from __future__ import annotations
-
 from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS, estimator_of
 from fsjax.estimators.files import load

@@ -14,8 +14,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import Tags
-from sklearn.utils._tags import ClassifierTags, RegressorTags
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -25,22 +24,9 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, fit
 from fsjax.engine.planned import MAJORITY
-from fsjax.errors import ConfigError, DataError, check_flag, check_whole, nearest
-from fsjax.estimators.inputs import (
-    check_finite,
-    check_frame,
-    number_to_select,
-    target_scale,
-    validation_split,
-)
+from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole, nearest
+from fsjax.estimators import inputs
 from fsjax.estimators.packing import pack
-from fsjax.estimators.settings import (
-    class_weights,
-    first_seed,
-    group_numbers,
-    scaling_of,
-    shape_of_images,
-)
 from fsjax.method import Method
 from fsjax.metrics.stability import consensus, selection_mask
 from fsjax.registry import METHODS, Registration, about_of
@@ -72,9 +58,19 @@ class Selector(SelectorMixin, BaseEstimator):
     Fitting is one call of :func:`fsjax.fit` on all rows, of which a share validates.
 
     Attributes:
-      registration: what is known of the method.
+      support_: ``(D,)`` bool, the selected columns.
+      n_features_: how many they are.
+      selected_: for each seed its own columns, in order of importance.
+      selection_frequency_: ``(D,)`` share of the seeds, in [0, 1], that selected each column.
+      scores_: ``(D,)`` importance of every column, the mean over the seeds.
+      ranking_: ``(D,)`` from 1, the most important; the selection comes first.
+      history_: recorded values by name, ``(n_seeds, epochs)``.
+      result_: the :class:`fsjax.FitResult`.
+      classes_: the labels, for classification.
+      n_features_in_, feature_names_in_: the columns of ``fit``.
     """
 
+    #: What is known of the method.
     registration: ClassVar[Registration]
 
     def fit(
@@ -103,23 +99,24 @@ class Selector(SelectorMixin, BaseEstimator):
             if self.task == "classification":
                 y = self._numbered(self.classes_[y], " in the rows that count")
         if self.task == "regression":
-            self._target = target_scale(y, scaling_of(self.standardize) != "none")
+            self._target = inputs.target_scale(y, inputs.scaling_of(self.standardize) != "none")
             y = self._scaled(y)
-        seeds = self._seeds()
-        dataset, split, weight = self._data(X, y, weight, seeds[0])
+        # Drawn where random_state is no number; the other seeds are the next numbers.
+        count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
+        dataset, split, weight = self._data(X, y, weight, first)
         grouped = getattr(self, "groups", None)
-        groups = group_numbers(grouped, self.n_features_in_)
+        groups = inputs.group_numbers(grouped, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
         method = self._method(wanted)
         result = fit(
             method,
             dataset,
-            seeds=seeds,
+            seeds=range(first, first + count),
             task=self.task,
             num_features=wanted if method.about.num_features is None else None,
             batch_size=self.batch_size,
             split=split,
-            scaling=scaling_of(self.standardize),
+            scaling=inputs.scaling_of(self.standardize),
             sample_weight=weight,
             groups=None if grouped is None else groups,
             progress=check_flag("verbose", self.verbose),
@@ -160,8 +157,7 @@ class Selector(SelectorMixin, BaseEstimator):
         check_is_fitted(self, "support_")
         names = ("selection", "stability", "curves", "path")
         kinds = {name: getattr(report, f"plot_{name}") for name in names}
-        if kind not in kinds:
-            raise ConfigError(f"kind={kind!r}: {nearest(str(kind), kinds)}")
+        check_choice("kind", kind, kinds)
         known = list(inspect.signature(kinds[kind]).parameters)[1:]
         for name in options:
             if name not in known:
@@ -227,7 +223,7 @@ class Selector(SelectorMixin, BaseEstimator):
         outputs = self._outputs(X)
         mean, deviation = self._target
         outputs = outputs.mean(axis=0) * deviation + mean
-        return outputs[:, 0] if self._one_target else outputs
+        return outputs if np.ndim(mean) else outputs[:, 0]
 
     @available_if(_classifies)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -242,8 +238,6 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = False
-        tags.input_tags.sparse = False
         tags.target_tags.required = self.task != "reconstruction"
         task = self.task if self._predicts() else None
         if task == "classification":
@@ -258,15 +252,21 @@ class Selector(SelectorMixin, BaseEstimator):
         tasks, name = about_of(self.registration).tasks, type(self).__name__
         if self.task not in tasks:
             raise ConfigError(f"task={self.task!r} for {name}: {nearest(str(self.task), tasks)}")
-        check_frame(X)
+        inputs.check_frame(X)
         checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
         if self.task == "reconstruction":
             X, y = validate_data(self, X, **checks), None
         else:
             X, y = validate_data(self, X, y, multi_output=self.task == "regression", **checks)
-        check_finite(X, self)
+        inputs.check_finite(X, self)
         if self.task == "classification":
-            self._check_classes(y)
+            if y.dtype == object and pd.isna(y).any():
+                raise DataError("y has missing labels; leave these rows out")
+            try:
+                check_classification_targets(y)
+            except ValueError as error:
+                advice = "For numbers choose task='regression' in an estimator that has it."
+                raise DataError(f"{error} {advice}") from None
             y = self._numbered(y)
             few, most = max(MANY_CLASSES, len(y) * MANY_SHARE), len(y) / 2
             # Above half of the rows scikit-learn warns.
@@ -286,7 +286,6 @@ class Selector(SelectorMixin, BaseEstimator):
                 ) from None
             if not np.isfinite(y).all():
                 raise DataError("y has NaN or infinite values; leave these rows out")
-            self._one_target = y.ndim == 1
         return X, y
 
     def _numbered(self, y: np.ndarray, where: str = "") -> np.ndarray:
@@ -301,16 +300,6 @@ class Selector(SelectorMixin, BaseEstimator):
         mean, deviation = self._target
         return ((y - mean) / deviation).astype(np.float32)
 
-    def _check_classes(self, y: np.ndarray) -> None:
-        if y.dtype == object and pd.isna(y).any():
-            raise DataError("y has missing labels; leave these rows out")
-        try:
-            check_classification_targets(y)
-        except ValueError as error:
-            raise DataError(
-                f"{error} For numbers choose task='regression' in an estimator that has it."
-            ) from None
-
     def _weights(
         self, X: np.ndarray, y: np.ndarray | None, sample_weight: ArrayLike | None
     ) -> np.ndarray | None:
@@ -324,13 +313,8 @@ class Selector(SelectorMixin, BaseEstimator):
             return weight
         if self.task != "classification":
             raise ConfigError(f"class_weight={self.class_weight!r} needs task='classification'")
-        by_class = class_weights(self.class_weight, self.classes_, y)
+        by_class = inputs.class_weights(self.class_weight, self.classes_, y)
         return by_class if weight is None else weight * by_class
-
-    def _seeds(self) -> tuple[int, ...]:
-        """``random_state``, the next number and so on; drawn where it is no number."""
-        count, first = check_whole("n_seeds", self.n_seeds), first_seed(self.random_state)
-        return tuple(range(first, first + count))
 
     def _data(
         self, X: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, seed: int
@@ -339,14 +323,14 @@ class Selector(SelectorMixin, BaseEstimator):
         rows = len(X)
         if self.validation_data is None:
             classes = y if self.task == "classification" else None
-            train, valid = validation_split(rows, self.validation_fraction, seed, classes)
+            train, valid = inputs.validation_split(rows, self.validation_fraction, seed, classes)
         else:
             X, y, weight = self._with_validation_data(X, y, weight)
             train, valid = np.arange(rows), np.arange(rows, len(X))
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(map(str, names))
-        image_shape = shape_of_images(getattr(self, "image_shape", None), self.n_features_in_)
-        dataset = Dataset("table", X, y, feature_names=names, image_shape=image_shape)
+        shape = inputs.shape_of_images(getattr(self, "image_shape", None), self.n_features_in_)
+        dataset = Dataset("table", X, y, feature_names=names, image_shape=shape)
         return dataset, Split(train, valid, np.zeros(0, np.int32)), weight
 
     def _with_validation_data(
@@ -359,7 +343,7 @@ class Selector(SelectorMixin, BaseEstimator):
             X_valid = validate_data(self, given[0], reset=False, ensure_all_finite=False)
         except ValueError as error:
             raise DataError(f"validation_data: {error}") from None
-        check_finite(X_valid, self, validates=True)
+        inputs.check_finite(X_valid, self, "validation_data")
         if self.task != "reconstruction":
             y_valid = np.asarray(given[1])
             if y_valid.shape[:1] != X_valid.shape[:1]:
@@ -383,7 +367,7 @@ class Selector(SelectorMixin, BaseEstimator):
         if self.n_features_to_select is None and self._method(1).about.gates:
             return None
         what = "columns" if getattr(self, "groups", None) is None else "groups"
-        return number_to_select(self.n_features_to_select, choices, what)
+        return inputs.number_to_select(self.n_features_to_select, choices, what)
 
     def _method(self, num_features: int | None) -> Method:
         """The method for a number of columns; ``None`` leaves it to the method."""
@@ -401,5 +385,5 @@ class Selector(SelectorMixin, BaseEstimator):
     def _outputs(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self, "support_")
         X = validate_data(self, X, reset=False, ensure_all_finite=False)
-        check_finite(X, self)
+        inputs.check_finite(X, self)
         return self.result_.predict(X)

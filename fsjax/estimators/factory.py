@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from itertools import chain
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from fsjax.arguments import type_text
 from fsjax.errors import nearest
@@ -16,87 +19,67 @@ from fsjax.registry import Registration, about_of
 ESTIMATORS: dict[str, type[Selector]] = {}
 
 
-class Argument(NamedTuple):
-    """Default, type and meaning of an argument."""
-
-    default: Any
-    annotation: str
-    meaning: str = ""
-
-
 #: What the arguments are called elsewhere.
 _ALIASES = {
-    "seed": "random_state",
-    "seeds": "n_seeds",
-    "lr": "learning_rate",
-    "learning_rate_init": "learning_rate",
-    "epochs": "num_epochs",
-    "n_epochs": "num_epochs",
-    "max_iter": "num_epochs",
-    "k": "n_features_to_select",
-    "num_features": "n_features_to_select",
-    "n_features": "n_features_to_select",
-    "n_features_to_keep": "n_features_to_select",
-    "hidden_layer_sizes": "hidden",
-    "scaling": "standardize",
-    "valid_fraction": "validation_fraction",
-    "progress": "verbose",
+    "n_features_to_select": ("k", "num_features", "n_features", "n_features_to_keep"),
+    "random_state": ("seed",),
+    "n_seeds": ("seeds",),
+    "learning_rate": ("lr", "learning_rate_init"),
+    "num_epochs": ("epochs", "n_epochs", "max_iter"),
+    "hidden": ("hidden_layer_sizes",),
+    "standardize": ("scaling",),
+    "validation_fraction": ("valid_fraction",),
+    "verbose": ("progress",),
 }
 
-#: Arguments that all estimators have.
-COMMON: dict[str, Argument] = {
-    "n_seeds": Argument(
-        1, "int", "runs from different initial values; the selection is their consensus."
-    ),
-    "random_state": Argument(
-        0,
-        "int | np.random.RandomState | np.random.Generator | None",
-        "the first seed, a whole number; the others are the next numbers, as in "
-        "``fsjax.fit(seeds=...)``. ``None`` or a NumPy generator draws it.",
-    ),
-    "validation_fraction": Argument(
-        0.1, "float", "share of the rows, in [0, 1), that tells the best epoch."
-    ),
-    "validation_data": Argument(
-        None,
-        "tuple[ArrayLike, ArrayLike | None] | None",
-        "``(X, y)`` to validate on in place of a share of the rows.",
-    ),
-    "standardize": Argument(
-        True,
-        "bool | str",
-        "scale columns to mean 0 and standard deviation 1; ``False`` takes them as they are. Or a "
-        "kind of ``fsjax.data.fit_scaler``: ``'standard'``, ``'minmax'``, ``'none'``, or "
-        "``'scalar'``, one mean and deviation for the whole table. Unless they stay as they are, "
-        "targets of a regression are standardised too, and predictions scaled back.",
-    ),
-    "class_weight": Argument(
-        None,
-        "Mapping[Any, float] | str | None",
-        "``'balanced'``, or a weight by class; for classification.",
-    ),
-    "groups": Argument(
-        None,
-        "ArrayLike | None",
-        "``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole and K "
-        "counts them.",
-    ),
-    "verbose": Argument(False, "bool", "show a progress bar."),
-}
 
-_LEARNT = """
-Attributes:
-  support_: ``(D,)`` bool, the selected columns.
-  n_features_: how many they are.
-  selected_: for each seed its own columns, in order of importance.
-  selection_frequency_: ``(D,)`` share of the seeds, in [0, 1], that selected each column.
-  scores_: ``(D,)`` importance of every column, the mean over the seeds.
-  ranking_: ``(D,)`` from 1, the most important; the selection comes first.
-  history_: recorded values by name, ``(n_seeds, epochs)``.
-  result_: the :class:`fsjax.FitResult`.
-  classes_: the labels, for classification.
-  n_features_in_, feature_names_in_: the columns of ``fit``.
-"""
+def _common(
+    self,
+    n_features_to_select: int | float | None = None,
+    *,
+    task: str,
+    image_shape: Sequence[int] | None = None,
+    num_epochs: int,
+    batch_size: int | None,
+    n_seeds: int = 1,
+    random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+    validation_fraction: float = 0.1,
+    validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+    standardize: bool | str,
+    class_weight: Mapping[Any, float] | str | None = None,
+    groups: ArrayLike | None = None,
+    verbose: bool = False,
+) -> None:
+    """What all estimators take; the method's own arguments come after the task.
+
+    Args:
+      n_features_to_select: K, a whole number, or a share in (0, 1] of the columns. ``None``
+        {none}.
+      task: {tasks}.
+      image_shape: ``(H, W)`` or ``(H, W, channels)``, for networks of images.
+      num_epochs: epochs to train ({num_epochs}).
+      batch_size: rows per step; ``None`` takes all training rows.
+      n_seeds: runs from different initial values; the selection is their consensus.
+      random_state: the first seed, a whole number; the others are the next numbers, as in
+        ``fsjax.fit(seeds=...)``. ``None`` or a NumPy generator draws it.
+      validation_fraction: share of the rows, in [0, 1), that tells the best epoch.
+      validation_data: ``(X, y)`` to validate on in place of a share of the rows.
+      standardize: scale columns to mean 0 and standard deviation 1; ``False`` takes them as they
+        are. Or a kind of ``fsjax.data.fit_scaler``: ``'standard'``, ``'minmax'``, ``'none'``, or
+        ``'scalar'``, one mean and deviation for the whole table. Unless they stay as they are,
+        targets of a regression are standardised too, and predictions scaled back.
+      class_weight: ``'balanced'``, or a weight by class; for classification.
+      groups: ``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole
+        and K counts them.
+      verbose: show a progress bar.
+    """
+
+
+#: These come before a method's own arguments, the others after them.
+_FIRST = ("self", "n_features_to_select", "task")
+
+#: What scalings are called as arguments.
+_STANDARDIZE = {"standard": True, "none": False}
 
 
 def estimator_of(registration: Registration) -> type[Selector]:
@@ -108,8 +91,8 @@ def estimator_of(registration: Registration) -> type[Selector]:
 
 
 def _made(registration: Registration) -> type[Selector]:
-    arguments = _arguments(registration)
-    signature = _signature(arguments)
+    signature = _signature(registration)
+    _, *arguments = signature.parameters
     class_name, module = registration.estimator, registration.build.__module__
     # Ours are found in the package of the estimators, others where they were registered.
     module = "fsjax.estimators" if module.startswith("fsjax.methods") else module
@@ -117,7 +100,8 @@ def _made(registration: Registration) -> type[Selector]:
     def __init__(self: Selector, *args: Any, **kwargs: Any) -> None:
         for name in kwargs:
             if name not in arguments:
-                known = nearest(_ALIASES.get(name.lower(), name), arguments)
+                ours = (one for one, others in _ALIASES.items() if name.lower() in others)
+                known = nearest(next(ours, name), arguments)
                 raise TypeError(f"{class_name} has no argument {name!r}: {known}")
         if len(args) > 1:
             raise TypeError(
@@ -142,68 +126,53 @@ def _made(registration: Registration) -> type[Selector]:
     return type(class_name, (Selector,), contents)
 
 
-def _arguments(registration: Registration) -> dict[str, Argument]:
-    """The method's own arguments, without their meaning, then what all estimators have."""
-    about, own = about_of(registration), registration.defaults()
-    none = "keeps the columns whose gate opens" if about.gates else "takes half of them"
-    number = f"K, a whole number, or a share in (0, 1] of the columns. ``None`` {none}."
-    tasks = " or ".join(f"``{task!r}``" for task in about.tasks) + "."
-    epochs, scaling = registration.num_epochs, registration.scaling
-    rows = "rows per step; ``None`` takes all training rows."
-    standardize = {"standard": True, "none": False}.get(scaling, scaling)
-    further = {
-        "num_epochs": Argument(epochs, "int", f"epochs to train ({epochs})."),
-        "batch_size": Argument(registration.batch_size, "int | None", rows),
-        **COMMON,
-        "standardize": COMMON["standardize"]._replace(default=standardize),
-    }
-    if not about.takes_groups:
-        del further["groups"]
-    if "network" in own:
-        shape = "``(H, W)`` or ``(H, W, channels)``, for networks of images."
-        further = {"image_shape": Argument(None, "Sequence[int] | None", shape), **further}
-    return {
-        "n_features_to_select": Argument(None, "int | float | None", number),
-        "task": Argument(about.tasks[0], "str", tasks),
-        **{name: Argument(one, type_text(registration.kinds[name])) for name, one in own.items()},
-        **further,
-    }
-
-
-def _signature(arguments: dict[str, Argument]) -> inspect.Signature:
-    kinds = {"n_features_to_select": inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    parameters = [
-        inspect.Parameter(
-            name,
-            kinds.get(name, inspect.Parameter.KEYWORD_ONLY),
-            default=one.default,
-            annotation=one.annotation,
+def _signature(registration: Registration) -> inspect.Signature:
+    about = about_of(registration)
+    own = {
+        name: registration.parameters[name].replace(
+            kind=inspect.Parameter.KEYWORD_ONLY, annotation=type_text(registration.kinds[name])
         )
-        for name, one in arguments.items()
-    ]
-    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return inspect.Signature([itself, *parameters])
+        for name in registration.defaults()
+    }
+    common = dict(inspect.signature(_common).parameters)
+    defaults = {
+        "task": about.tasks[0],
+        "num_epochs": registration.num_epochs,
+        "batch_size": registration.batch_size,
+        "standardize": _STANDARDIZE.get(registration.scaling, registration.scaling),
+    }
+    for name, default in defaults.items():
+        common[name] = common[name].replace(default=default)
+    if not about.takes_groups:
+        del common["groups"]
+    if "network" not in own:
+        del common["image_shape"]
+    ordered = {**{name: common[name] for name in _FIRST}, **own, **common}
+    return inspect.Signature(list(ordered.values()))
 
 
-def _documentation(registration: Registration, arguments: dict[str, Argument]) -> str:
-    text = inspect.getdoc(registration.build) or ""
-    idea = text.partition("\nArgs:\n")[0].strip()
-    meant = [
-        textwrap.wrap(f"{name}: {one.meaning}", 96, subsequent_indent="  ")
-        for name, one in arguments.items()
-        if one.meaning
-    ]
-    own: list[list[str]] = []
+def _documentation(registration: Registration, arguments: Collection[str]) -> str:
+    about = about_of(registration)
+    idea = (inspect.getdoc(registration.build) or "").partition("\nArgs:\n")[0].strip()
+    text = (inspect.getdoc(_common) or "").format(
+        none="keeps the columns whose gate opens" if about.gates else "takes half of them",
+        tasks=" or ".join(f"``{task!r}``" for task in about.tasks),
+        num_epochs=registration.num_epochs,
+    )
+    first: list[str] = []
+    last: list[str] = []
+    for names, entry in _entries(text):
+        if names.intersection(arguments):
+            (first if names.intersection(_FIRST) else last).extend(entry)
     told = {"num_features", "**options"}
     for source in _sources(registration):
         for names, entry in _entries(inspect.getdoc(source) or ""):
-            if names & arguments.keys() and not told.issuperset(names):
-                own.append(entry)
+            if names.intersection(arguments) and not told.issuperset(names):
+                first += entry
             told |= names
-    # The number and the task come first, then the method's own.
-    lines = chain.from_iterable([*meant[:2], *own, *meant[2:]])
-    body = textwrap.indent("\n".join(lines), "  ")
-    return f"{idea}\n\nArgs:\n{body}\n{_LEARNT}"
+    body = textwrap.indent("\n".join(first + last), "  ")
+    learnt = (inspect.getdoc(Selector) or "").partition("\nAttributes:\n")[2]
+    return f"{idea}\n\nArgs:\n{body}\n\nAttributes:\n{learnt}\n"
 
 
 def _sources(registration: Registration) -> list[Any]:

@@ -1,7 +1,5 @@
 """Reads a fitted estimator from one file without pickle."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +8,8 @@ from fsjax import container, persist
 from fsjax.errors import DataError
 from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS
+from fsjax.estimators.inputs import group_numbers
 from fsjax.estimators.packing import ARRAYS, KIND, from_json
-from fsjax.estimators.settings import group_numbers
 
 
 def load(path: str | Path) -> Selector:
@@ -38,8 +36,6 @@ def load(path: str | Path) -> Selector:
         estimator = classes[header["class"]](**parameters)
         estimator.n_features_in_ = int(header["n_features_in"])
         own_number, result = bool(header["own_number"]), header["result"]
-        if header["one_target"] is not None:
-            estimator._one_target = bool(header["one_target"])
         if header["target"]:
             mean, deviation = header["target"]
             estimator._target = np.asarray(mean, float), np.asarray(deviation, float)

@@ -1,16 +1,21 @@
 """What users hand to estimators, checked; messages name the parameters of the estimators."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
+from sklearn.utils.class_weight import compute_sample_weight
 
-from fsjax.data.checks import name_some
-from fsjax.errors import ConfigError, DataError, is_number
+from fsjax.data.checks import check_features, name_some, numeric_columns
+from fsjax.data.scaling import KINDS
+from fsjax.errors import ConfigError, DataError, check_whole, is_number, nearest
+
+#: Larger seeds do not fit into PRNG keys.
+SEED_LIMIT = 2**31
 
 
 def number_to_select(given: float | None, num_columns: int, what: str = "columns") -> int:
@@ -22,11 +27,9 @@ def number_to_select(given: float | None, num_columns: int, what: str = "columns
     advice = f"choose a whole number from 1 to {num_columns}, or a share above 0, at most 1.0"
     if given is None:
         return max(num_columns // 2, 1)
-    if not is_number(given):
-        raise ConfigError(f"n_features_to_select={given!r}; {advice}")
     whole = isinstance(given, Integral)
-    if not given > 0 or (given > 1 and not whole):
-        raise ConfigError(f"n_features_to_select={given}; {advice}")
+    if not is_number(given) or not given > 0 or (given > 1 and not whole):
+        raise ConfigError(f"n_features_to_select={given!r}; {advice}")
     if not whole:
         return max(round(given * num_columns), 1)
     if given > num_columns:
@@ -38,22 +41,13 @@ def number_to_select(given: float | None, num_columns: int, what: str = "columns
 
 
 def check_frame(X: Any) -> None:
-    """Refuses pandas frames with columns that are no numbers, or of one name.
-
-    Raises:
-      DataError: naming the columns.
-    """
+    """DataError, with names, for columns of a pandas frame that share one or hold no numbers."""
     if not isinstance(X, pd.DataFrame):
         return
     twice = X.columns[X.columns.duplicated()].unique()
     if len(twice):
         raise DataError(f"X has several columns called {name_some(twice)}; rename them")
-    bad = [name for name, column in X.items() if not _holds_numbers(column)]
-    if bad:
-        raise DataError(
-            f"X has {len(bad)} columns that hold no numbers ({name_some(bad)}); encode them, for "
-            "example with pandas.get_dummies, or drop them"
-        )
+    numeric_columns(X, "X", _holds_numbers)
 
 
 def _holds_numbers(column: pd.Series) -> bool:
@@ -73,46 +67,28 @@ def target_scale(y: np.ndarray, standardize: bool) -> tuple[np.ndarray, np.ndarr
     return mean, np.where(deviation > 0, deviation, 1.0)
 
 
-def check_finite(X: np.ndarray, estimator: Any, validates: bool = False) -> None:
+def check_finite(X: np.ndarray, estimator: BaseEstimator, where: str = "X") -> None:
     """Refuses missing and infinite values in ``(N, D)``, of an estimator or of validation data.
 
     DataError tells the columns at fault by name, and what to put before the estimator.
     """
-    if X.dtype.kind != "f" or np.isfinite(X.sum(dtype=np.float64)) or np.isfinite(X).all():
-        return
-    missing, infinite = np.isnan(X).any(axis=0), np.isinf(X).any(axis=0)
-    bad = np.flatnonzero(missing | infinite)
-    names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
-    told = " and ".join(
-        name for name, found in (("NaN", missing), ("infinity", infinite)) if found.any()
-    )
     advice = (
         "put an imputer before it: make_pipeline(sklearn.impute.SimpleImputer(), "
-        f"{type(estimator).__name__}(...)), or drop these columns or rows"
+        f"{type(estimator).__name__}(...))"
     )
-    if validates:
+    if where == "validation_data":
         advice = "impute them as in the rows of fit"
-    if infinite.any():
-        advice = "replace infinite values by numbers or NaN; for NaN, " + advice
-    where = "validation_data" if validates else "X"
-    columns = f"{len(bad)} of {X.shape[1]} columns: {name_some([names[index] for index in bad])}"
-    raise DataError(f"{where} contains {told} in {columns}; {advice}")
+    check_features(X, getattr(estimator, "feature_names_in_", None), where, advice)
 
 
 def validation_split(
     rows: int, fraction: float, seed: int, classes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the rows that train and of those that validate; none where that is below one row.
+    """Numbers of the rows that train, and of the share that validates: none if below one row.
 
-    Args:
-      rows: how many there are.
-      fraction: share of them that validates, in [0, 1).
-      seed: of the draw.
-      classes: ``(rows,)``, kept in proportion where each has two rows and both parts are as large
-        as the number of classes; every class keeps rows that train.
-
-    Raises:
-      ConfigError: if the share is outside [0, 1).
+    Classes ``(rows,)`` are kept in proportion where each has two rows and both parts are as large
+    as the number of classes; every class keeps rows that train. ConfigError for a share outside
+    [0, 1).
     """
     if not is_number(fraction) or not 0 <= fraction < 1:
         raise ConfigError(
@@ -132,3 +108,98 @@ def validation_split(
     others = np.random.default_rng(seed).permutation(np.setdiff1d(everything, kept))
     valid = np.sort(others[:count])
     return np.setdiff1d(everything, valid), valid
+
+
+def first_seed(random_state: Any) -> int:
+    """The seed that ``random_state`` is, or one drawn from it.
+
+    ConfigError for anything but a whole number that fits, a NumPy generator, or ``None``.
+    """
+    if random_state is None:
+        random_state = np.random.default_rng()
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(SEED_LIMIT))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(SEED_LIMIT))
+    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if not whole or not 0 <= random_state <= SEED_LIMIT:
+        raise ConfigError(
+            f"random_state={random_state!r}; choose a seed from 0 to {SEED_LIMIT}, a NumPy "
+            "generator, or None"
+        )
+    return int(random_state)
+
+
+def scaling_of(standardize: bool | str) -> str:
+    """The kind of :func:`fsjax.data.fit_scaler` that is meant; ConfigError for an unknown one."""
+    if isinstance(standardize, bool | np.bool_):
+        return "standard" if standardize else "none"
+    if standardize not in KINDS:
+        raise ConfigError(
+            f"standardize={standardize!r}; choose True, False, or a scaling by name: "
+            f"{nearest(str(standardize), KINDS)}"
+        )
+    return standardize
+
+
+def class_weights(given: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Weights ``(N,)`` of rows by the numbers of their classes ``(N,)``, which have labels.
+
+    Given is ``'balanced'``, or at least 0 by class, where classes that are left out weigh 1;
+    ConfigError for anything else.
+    """
+    if isinstance(given, str) and given == "balanced":
+        return compute_sample_weight("balanced", y)
+    if not isinstance(given, dict):
+        raise ConfigError(
+            f"class_weight={given!r}; choose 'balanced', a dictionary of a weight by class, or None"
+        )
+    known = classes.tolist()
+    for label, weight in given.items():
+        if label not in known:
+            raise ConfigError(f"class_weight has the class {label!r}; y has {known[:10]}")
+        if not is_number(weight) or not 0 <= weight < float("inf"):
+            raise ConfigError(
+                f"class_weight has {weight!r} for the class {label!r}; choose a number from 0"
+            )
+    weights = np.array([given.get(label, 1.0) for label in known], float)
+    if np.count_nonzero(weights) < 2:
+        raise ConfigError(f"class_weight={given!r} leaves fewer than two classes with a weight")
+    return weights[y]
+
+
+def group_numbers(groups: Any, num_columns: int) -> np.ndarray:
+    """``(D,)`` the number of each column's group; without groups, of the column.
+
+    ConfigError if there is not one label for each column.
+    """
+    if groups is None:
+        return np.arange(num_columns)
+    labels = np.asarray(groups)
+    if labels.shape != (num_columns,):
+        raise ConfigError(
+            f"groups has shape {labels.shape}; give a label for each of the {num_columns} columns"
+        )
+    if pd.isna(labels).any():
+        raise ConfigError(
+            "groups has missing labels; a column of no group needs a label of its own"
+        )
+    try:
+        return np.unique(labels, return_inverse=True)[1]
+    except TypeError:
+        raise ConfigError("groups has labels of several types; give numbers, or text") from None
+
+
+def shape_of_images(image_shape: Any, num_columns: int) -> tuple[int, ...] | None:
+    """``(H, W)`` or ``(H, W, channels)`` as a tuple; ConfigError for all else, or other columns."""
+    if image_shape is None:
+        return None
+    shape = ()
+    if isinstance(image_shape, Sequence | np.ndarray) and not isinstance(image_shape, str):
+        shape = tuple(check_whole("a size of image_shape", size) for size in image_shape)
+    if len(shape) not in (2, 3) or int(np.prod(shape)) != num_columns:
+        raise ConfigError(
+            f"image_shape={image_shape!r}; choose (height, width) or (height, width, channels) of "
+            f"the {num_columns} columns"
+        )
+    return shape

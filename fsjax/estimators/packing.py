@@ -1,7 +1,5 @@
 """What a fitted estimator is made of, as a header of what JSON knows, and arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -32,7 +30,6 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "origin": estimator.registration.origin,
         "parameters": parameters,
         "n_features_in": estimator.n_features_in_,
-        "one_target": getattr(estimator, "_one_target", None),
         "target": [part.tolist() for part in getattr(estimator, "_target", ())],
         "own_number": estimator.own_number_,
         "result": result,

@@ -8,11 +8,13 @@ from typing import Any, Final
 import numpy as np
 from joblib import Parallel, delayed
 
+from fsjax.arguments import NonNegative, check
 from fsjax.data.dataset import Dataset
+from fsjax.data.splits import Split
 from fsjax.engine.result import FitResult
-from fsjax.errors import ConfigError, DataError, check_whole, nearest
+from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
-from fsjax.evaluation.svm import NEEDS_CLASSES, check_noise_std, svm_accuracy
+from fsjax.evaluation.svm import NEEDS_CLASSES, svm_accuracy
 
 #: The names that ``evaluation.protocols`` may hold.
 PROTOCOLS: Final = ("embedded", "svm", "retrain")
@@ -62,20 +64,18 @@ def evaluate(
     )
     if result.states.spec.groups is not None and set(protocols) != {"embedded"}:
         raise ConfigError("for groups of columns there is only the protocol 'embedded'")
-    metrics: dict[str, np.ndarray] = {}
-    if "embedded" in protocols:
-        metrics.update(result.metrics)
+    metrics = dict(result.metrics) if "embedded" in protocols else {}
     further = {f"_k{k}": k for k in map(int, num_features) if k != result.num_features}
     selections = {"": result.selected, **{end: result.select(k) for end, k in further.items()}}
     if "svm" in protocols:
         named = {f"svm_accuracy{end}": columns for end, columns in selections.items()}
-        metrics.update(_svm(result, dataset, named, noise_std))
+        metrics |= _svm(result, dataset, named, noise_std)
     if "retrain" in protocols:
         task = "regression" if result.task == "regression" else "classification"
         given = {"task": task, "scaling": scaling, "options": retrain}
         for end, columns in selections.items():
             found = retrain_metrics(dataset, result.splits, columns, result.seeds, **given)
-            metrics.update({f"{name}{end}": values for name, values in found.items()})
+            metrics |= {f"{name}{end}": values for name, values in found.items()}
     return metrics
 
 
@@ -108,9 +108,7 @@ def check_protocols(
         raise ConfigError(
             f"evaluation.protocols={protocols!r}; give a tuple of names: ({protocols!r},)"
         )
-    for name in protocols:
-        if name not in PROTOCOLS:
-            raise ConfigError(f"evaluation.protocols has {name!r}: {nearest(name, PROTOCOLS)}")
+    check_names("evaluation.protocols has", protocols, PROTOCOLS)
     if "embedded" in protocols and not predicts:
         raise ConfigError(
             "evaluation.protocols has 'embedded', but the method predicts nothing; choose 'retrain'"
@@ -121,7 +119,7 @@ def check_protocols(
                 f"evaluation.num_features has {k} but X has {num_columns} columns; choose at most "
                 f"{num_columns}"
             )
-    check_noise_std(noise_std)
+    check(NonNegative, noise_std=noise_std)
     if "svm" in protocols and num_classes == 0:
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
     if "retrain" in protocols:
@@ -137,20 +135,16 @@ def _svm(
     result: FitResult, dataset: Dataset, selections: dict[str, np.ndarray], noise_std: float
 ) -> dict[str, np.ndarray]:
     """``svm_accuracy`` of each seed's columns ``(S, K)``, by name."""
+
+    def key(split: Split, columns: np.ndarray) -> tuple[int, ...]:
+        return id(split), *sorted(columns.tolist())
+
+    pairs = {name: list(zip(result.splits, one, strict=True)) for name, one in selections.items()}
     # Seeds often agree: each set of columns on each split is computed once.
-    keys = {
-        name: [
-            (id(split), tuple(sorted(map(int, columns))))
-            for split, columns in zip(result.splits, selected, strict=True)
-        ]
-        for name, selected in selections.items()
-    }
-    splits = {id(split): split for split in result.splits}
-    wanted = list(dict.fromkeys(key for row in keys.values() for key in row))
+    wanted = {key(*pair): pair for row in pairs.values() for pair in row}
     # Threads suffice: libsvm runs without the interpreter lock.
     accuracies = Parallel(n_jobs=-1, prefer="threads")(
-        delayed(svm_accuracy)(dataset, splits[split], np.array(columns), noise_std=noise_std)
-        for split, columns in wanted
+        delayed(svm_accuracy)(dataset, *pair, noise_std=noise_std) for pair in wanted.values()
     )
     found = dict(zip(wanted, accuracies, strict=True))
-    return {name: np.array([found[key] for key in row]) for name, row in keys.items()}
+    return {name: np.array([found[key(*pair)] for pair in row]) for name, row in pairs.items()}

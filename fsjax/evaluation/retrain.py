@@ -14,7 +14,7 @@ import numpy as np
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine.plan import plan
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
@@ -38,9 +38,7 @@ def neural_network_of(options: Mapping[str, Any]) -> tuple[Method, dict[str, Any
       ConfigError: for an unknown name or a value outside its range.
     """
     known = (*NetworkOptions.__dataclass_fields__, *_FIT_NAMES)
-    for name in options:
-        if name not in known:
-            raise ConfigError(f"evaluation.retrain has {name!r}: {nearest(name, known)}")
+    check_names("evaluation.retrain has", options, known)
     training = {name: value for name, value in options.items() if name in _FIT_NAMES}
     network = {name: value for name, value in options.items() if name not in training}
     return neural_network(**network), {**TRAINING, **training}

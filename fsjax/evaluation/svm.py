@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from fsjax.arguments import NonNegative, check
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
-from fsjax.errors import ConfigError, DataError, is_number
+from fsjax.errors import ConfigError, DataError
 
 #: What to tell a user whose data set the protocol cannot judge.
 NEEDS_CLASSES: Final = (
@@ -52,7 +53,7 @@ def svm_accuracy(
       DataError: if the data set has no classes, or a single one in the training rows.
       ConfigError: for columns that do not exist, none, or a negative ``noise_std``.
     """
-    check_noise_std(noise_std)
+    check(NonNegative, noise_std=noise_std)
     if not dataset.num_classes:
         kind = "no target" if dataset.y is None else "a numeric target"
         raise DataError(f"{dataset.name} has {kind}; {NEEDS_CLASSES}")
@@ -71,12 +72,6 @@ def svm_accuracy(
     model = SVC(cache_size=CACHE_SIZE).fit(x, y)
     x_test = scaler.transform(_rows(dataset, split.test, columns))
     return 100.0 * float(np.mean(model.predict(x_test) == dataset.y[split.test]))
-
-
-def check_noise_std(noise_std: float) -> None:
-    """Raises ConfigError unless ``noise_std`` is a finite number from 0."""
-    if not is_number(noise_std) or not 0 <= noise_std < float("inf"):
-        raise ConfigError(f"noise_std={noise_std!r}; choose a number from 0 (no noise)")
 
 
 def _checked(columns: np.ndarray, num_columns: int) -> np.ndarray:

@@ -1,5 +1,8 @@
 """The methods, each a function of its hyperparameters that returns a ``fsjax.Method``.
 
+Equal arguments give the same object, so that nothing is compiled twice. A value outside its range
+is a ConfigError, an unknown argument a TypeError.
+
 Every file of this folder is a method or a family of them; what several share is in ``shared/``.
 """
 

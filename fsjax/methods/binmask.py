@@ -10,40 +10,21 @@ from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 import optax
+from jax import Array
 
+from fsjax import sparsity
 from fsjax.arguments import STATIC, Count, NonNegative, Positive, Rate, known
 from fsjax.errors import ConfigError
 from fsjax.groups import expand
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Search,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
-from fsjax.methods.shared.network import TRAINING, NetworkOptions
+from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared.network import TRAINING, NetworkOptions, close, keep_stats
 from fsjax.registry import register
-from fsjax.sparsity.binmask import (
-    Masked,
-    binmask_optimizer,
-    init_binmask,
-    mask_penalty,
-    mask_sparsity,
-    masked_weights,
-)
-from fsjax.sparsity.ste import quantize
 
 #: alpha_0 by what is masked (Algorithm 1, and section 4.1 for the inputs).
 INITIAL = {"inputs": 0.02, "weights": 0.3}
 
 #: How much the latent value counts beside the smoothed mask, to tell columns of equal ones apart.
 TIE_BREAK = 1e-4
-
 
 #: The threshold of masks that no search has closed.
 HALF = 0.5
@@ -93,9 +74,6 @@ def binmask(
       The method. With masked inputs the score of a column is its smoothed mask, and the network
       predicts with the columns whose smoothed mask reaches the threshold; with masked weights it
       is the sum of the absolute weights of its input neuron.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
     """
     on_inputs = masked == "inputs"
     search = search and on_inputs
@@ -108,7 +86,7 @@ def binmask(
 
     def optimizer(spec: Spec) -> optax.GradientTransformation:
         epochs = body.mask_epochs(spec)
-        return binmask_optimizer(
+        return sparsity.binmask_optimizer(
             body.tx(spec),
             num_epochs=epochs,
             steps_per_epoch=spec.steps_per_epoch,
@@ -120,10 +98,9 @@ def binmask(
         )
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        del data
         weights, stats = body.init(key, spec)
         if not on_inputs:
-            params = init_binmask(weights, initial=initial)
+            params = sparsity.init_binmask(weights, initial=initial)
             return create_state(spec, params, extra={"stats": stats})
         latents = jnp.full((spec.num_units,), initial, jnp.float32)
         extra = {
@@ -131,56 +108,48 @@ def binmask(
             "smoothed": jnp.zeros((spec.num_units,)),
             "threshold": jnp.asarray(-1.0),
         }
-        return create_state(spec, Masked(weights, {"inputs": latents}), extra=extra)
+        return create_state(spec, sparsity.Masked(weights, {"inputs": latents}), extra=extra)
 
     def loss(
-        params: Masked, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Any]]:
-        aux: dict[str, Any] = {}
-        if on_inputs:
-            aux["mask"] = quantize(params.latents["inputs"])
-            mask = expand(aux["mask"], state.spec.groups)
-            weights, x = body.gate(params.weights, batch.x, mask)
-            batch = batch._replace(x=x)
+        params: sparsity.Masked, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict]:
+        if not on_inputs:
+            value, aux = body.train(sparsity.masked_weights(params), state, batch, key)
         else:
-            weights = masked_weights(params)
-        value, _, aux["stats"] = body.train(weights, state.extra["stats"], state.spec, batch, key)
-        return value + strength * mask_penalty(params.latents), aux
+            mask = sparsity.quantize(params.latents["inputs"])
+            weights, x = body.gate(params.weights, batch.x, expand(mask, state.spec.groups))
+            value, aux = body.train(weights, state, batch._replace(x=x), key)
+            aux = {**aux, "mask": mask}
+        return value + strength * sparsity.mask_penalty(params.latents), aux
 
-    def after_step(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
-        del grads
-        extra = {**state.extra, "stats": aux["stats"]}
-        if on_inputs:
-            # b^ <- gamma b^ + (1 - gamma) b (eq. 6).
-            extra["smoothed"] = smoothing * extra["smoothed"] + (1.0 - smoothing) * aux["mask"]
-        return state.replace(extra=extra)
+    def after_step(state: TrainState, grads: Any, aux: dict[str, Any], *_: Any) -> TrainState:
+        state = keep_stats(state, grads, aux)
+        if not on_inputs:
+            return state
+        # b^ <- gamma b^ + (1 - gamma) b (eq. 6).
+        smoothed = smoothing * state.extra["smoothed"] + (1.0 - smoothing) * aux["mask"]
+        return state.replace(extra={**state.extra, "smoothed": smoothed})
 
     def predict(state: TrainState, x: Array) -> Array:
-        weights = state.params.weights
-        if on_inputs:
-            threshold = state.extra["threshold"]
-            kept = state.extra["smoothed"] >= jnp.where(threshold < 0, HALF, threshold)
-            kept = expand(kept.astype(x.dtype), state.spec.groups)
-            weights, x = body.gate(weights, x, kept)
-        else:
-            weights = masked_weights(state.params)
-        return body.predict(weights, state.extra["stats"], state.spec, x)
+        if not on_inputs:
+            return body.predict(sparsity.masked_weights(state.params), state, x)
+        threshold = state.extra["threshold"]
+        kept = state.extra["smoothed"] >= jnp.where(threshold < 0, HALF, threshold)
+        kept = expand(kept.astype(x.dtype), state.spec.groups)
+        weights, x = body.gate(state.params.weights, x, kept)
+        return body.predict(weights, state, x)
 
     def select(state: TrainState) -> Selection:
         if not on_inputs:
-            kept = masked_weights(state.params)
-            return Selection(body.strength(kept, state.spec.num_columns))
+            return Selection(body.strength(sparsity.masked_weights(state.params), state.spec))
         smoothed = state.extra["smoothed"]
         scores = smoothed + TIE_BREAK * state.params.latents["inputs"]
         gates = jnp.where(smoothed >= state.extra["threshold"], smoothed, 0.0)
         return Selection(scores, gates=gates)
 
-    def close(state: TrainState, threshold: Array) -> TrainState:
-        return state.replace(extra={**state.extra, "threshold": threshold})
-
     def monitor(state: TrainState) -> dict[str, Array]:
         if not on_inputs:
-            return {"sparsity": mask_sparsity(state.params.latents)}
+            return {"sparsity": sparsity.mask_sparsity(state.params.latents)}
         kept = state.extra["smoothed"] >= HALF
         return {"num_selected": jnp.sum(kept.astype(jnp.float32))}
 

@@ -35,12 +35,6 @@ def cae(
       num_features: K, columns to select.
       logits_init: ``near_zero``, ``glorot_normal`` or ``glorot_uniform``.
       **options: those of :class:`fsjax.methods.shared.concrete.ConcreteOptions`.
-
-    Returns:
-      The method; equal arguments return the same object, so nothing is compiled twice.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     return concrete_selector(
         parametrisation("direct", logits_init=logits_init), num_features, **options

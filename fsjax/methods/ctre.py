@@ -1,49 +1,29 @@
 """CTRE: sparse networks that grow connections between similar neurons (Atashgahi et al. 2022).
 
-Both raise ConfigError for a value outside its range; the score of a column is the sum of the
-absolute weights of its connections.
+The score of a column is the sum of the absolute weights of its connections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+from jax import Array
+
 from fsjax.arguments import STATIC, Count, Fraction, Share
-from fsjax.method import Array, Method, TrainState
-from fsjax.methods.shared.sparse_network import GrowInit, SparseOptions, sparse_network
+from fsjax.method import Method, TrainState
+from fsjax.methods.shared.sparse_network import SPARSE, GrowInit, sparse_network
 from fsjax.registry import register
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 
-#: Drop rules by name; the paper compares them in section 5.2.
-DROPS = {
-    "magnitude": drop_rules.magnitude,
-    "lowest_similarity": drop_rules.lowest_similarity,
-    "random": drop_rules.random,
-}
-
-#: Grow rules by name: the method, and the ablations "w/o random" and "LTH" of section 5.1.
-GROWS = {
-    "similar_or_random": grow_rules.similar_or_random,
-    "similar": grow_rules.similar,
-    "dissimilar_or_random": grow_rules.dissimilar_or_random,
-}
-
 Similarity = Literal["cosine", "hebb", "euclidean"]
-
-#: For tables of a dozen columns.
-SMALL = {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03}
 
 
 @register(
     estimator="CTRESim",
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the loss of a sparse network that grows between similar neurons",
-    num_epochs=500,
-    batch_size=100,
-    small=SMALL,
-    options=SparseOptions,
+    **SPARSE,
 )
 def ctre_sim(
     *,
@@ -70,8 +50,8 @@ def ctre_sim(
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     return sparse_network(
-        drop=DROPS[drop],
-        grow=GROWS[grow],
+        drop=getattr(drop_rules, drop),
+        grow=getattr(grow_rules, grow),
         drop_fraction=drop_fraction,
         grow_init=grow_init,
         similarity=similarity,
@@ -84,10 +64,7 @@ def ctre_sim(
     estimator="CTRESeq",
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the same; grows at random once validation stalls",
-    num_epochs=500,
-    batch_size=100,
-    small={**SMALL, "patience": 1},
-    options=SparseOptions,
+    **{**SPARSE, "small": {**SPARSE["small"], "patience": 1}},
 )
 def ctre_seq(
     *,
@@ -115,6 +92,12 @@ def ctre_seq(
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     rules = (grow_rules.similar, grow_rules.random)
+
+    def search(state: TrainState) -> Array:
+        if order == "half":
+            return 2 * state.epoch >= state.spec.num_epochs
+        return (state.best.epoch > 0) & (state.epoch - state.best.epoch >= patience)
+
     return sparse_network(
         drop=drop_rules.magnitude,
         grow=grow_rules.switched(*(rules if order == "similar_first" else rules[::-1])),
@@ -122,18 +105,6 @@ def ctre_seq(
         grow_init=grow_init,
         similarity=similarity,
         similarity_fraction=similarity_fraction,
-        search=_half_way if order == "half" else _stalled(patience),
+        search=search,
         **options,
     )
-
-
-def _half_way(state: TrainState) -> Array:
-    return 2 * state.epoch >= state.spec.num_epochs
-
-
-def _stalled(patience: int) -> Callable[[TrainState], Array]:
-    def stalled(state: TrainState) -> Array:
-        best = state.best.epoch
-        return (best > 0) & (state.epoch - best >= patience)
-
-    return stalled

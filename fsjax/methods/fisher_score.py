@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.arguments import Count, Positive, Widths
 from fsjax.errors import ConfigError
-from fsjax.method import Array, Batch, Method, Spec
+from fsjax.method import Batch, Method, Spec
 from fsjax.methods.shared.fixed_columns import filter_method, network_on_columns
 from fsjax.registry import register
 
@@ -84,13 +85,9 @@ def fisher_score(
 
     Returns:
       The method, for classification; its scores are those of all training rows.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
 
     def scores(key: Array, spec: Spec, data: Batch) -> Array:
-        del key
         return fisher_scores(data.x, data.y, spec.num_outputs, data.weight)
 
     only = ("classification",)

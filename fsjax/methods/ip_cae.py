@@ -39,12 +39,6 @@ def ip_cae(
         published tables, at several times the cost.
       **options: those of :class:`fsjax.methods.shared.concrete.ConcreteOptions`; the paper finds
         that the GJSD term adds nothing here.
-
-    Returns:
-      The method; equal arguments return the same object, so nothing is compiled twice.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     return concrete_selector(
         parametrisation(weights, embedding_dim=embedding_dim, bias=bias),

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax import tasks
 from fsjax.arguments import Count, Fraction, Layers, NonNegative, Positive, Rate, Whole, Within
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
-from fsjax.methods.shared.lassonet_path import (
-    Pace,
-    by_column,
-    by_group,
-    count_selected,
-    first_lambda,
-    first_path,
-    judge,
-    next_lambda,
-    record,
-    skip_norms,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared import lassonet_path as paths
 from fsjax.methods.shared.phase_optimizer import adam_then_sgd, to_sgd
 from fsjax.nets import SkipNetwork
 from fsjax.registry import register
@@ -109,22 +89,17 @@ def lassonet(
     Returns:
       The method. Its score orders the features by when they left the network, and those still in
       it by the norm of their skip weights; :func:`importances` gives the lambdas.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     until = num_features if until is None else until
     if until > num_features:
         raise ConfigError(
             f"until={until} is above num_features={num_features}; the path ends at K or below"
         )
-    pace = Pace((dense_patience, path_patience), (dense_epochs, path_epochs), tolerance)
 
     def apply(params: PyTree, state: TrainState, x: Array) -> Array:
         return SkipNetwork(state.spec.num_outputs, hidden).apply({"params": params}, x)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        del data
         if spec.best_by not in ("loss", "last"):
             raise ConfigError(
                 f"lassonet stops by the validation loss; use best_by='last' in place of "
@@ -132,54 +107,54 @@ def lassonet(
             )
         inputs = jnp.zeros((1, spec.num_columns))
         params = SkipNetwork(spec.num_outputs, hidden).init(key, inputs)["params"]
-        return create_state(spec, params, log=first_path(spec))
+        return create_state(spec, params, log=paths.first_path(spec))
 
-    def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Array]]:
-        del key
+    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         outputs = apply(params, state, batch.x)
         return tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {}
 
-    def after_step(
-        state: TrainState, grads: PyTree, aux: dict[str, Array], batch: Batch, key: Array
-    ) -> TrainState:
-        del grads, aux, batch, key
+    def after_step(state: TrainState, *_: Any) -> TrainState:
         rate = jnp.where(state.log.started, path_learning_rate, learning_rate)
-        groups, skip, kernel = state.spec.groups, state.params["skip"], state.params["kernel"]
-        new_skip, new_kernel = hier_prox(
-            _allowed_skip(state), by_group(kernel, groups), state.log.penalty * rate, hierarchy
-        )
-        skip = by_column(new_skip, groups, skip.shape[1])
-        kernel = by_column(new_kernel, groups, kernel.shape[1])
+        groups, kernel = state.spec.groups, state.params["kernel"]
+        skip = paths.by_group(state.params["skip"], groups)
+        # Columns that are ruled out have no skip weights; the proximal step clears the others.
+        skip = jnp.where(state.feature_mask[:, None], skip, 0.0)
+        strength = state.log.penalty * rate
+        skip, new = hier_prox(skip, paths.by_group(kernel, groups), strength, hierarchy)
+        skip = paths.by_column(skip, groups, state.spec.num_outputs)
+        kernel = paths.by_column(new, groups, kernel.shape[1])
         return state.replace(params={**state.params, "skip": skip, "kernel": kernel})
+
+    def judge(state: TrainState) -> tuple[paths.Path, Array]:
+        patience = jnp.where(state.log.started, path_patience, dense_patience)
+        limit = jnp.where(state.log.started, path_epochs, dense_epochs)
+        return paths.judge(state, patience, limit, tolerance)
 
     def keep_first(state: TrainState) -> Array:
         """The end of the first lambda with at most K features; before it, the newest epoch."""
-        path, over = judge(record(state), state, pace)
-        found = over & path.started & (count_selected(state) <= num_features)
+        path, over = judge(state)
+        found = over & path.started & (paths.count_selected(state) <= num_features)
         return jnp.where(found, state.epoch - _FAR, -state.epoch.astype(jnp.float32))
 
     def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
-        del data, key
-        path, over = judge(record(state), state, pace)
+        path, over = judge(state)
         entering = over & ~path.started
         first = path_start
         if first is None:
-            first = first_lambda(state, entering, hierarchy, path_learning_rate)
-        path, finished = next_lambda(path, state, over, first, until, path_multiplier)
+            first = paths.first_lambda(state, entering, hierarchy, path_learning_rate)
+        path, finished = paths.next_lambda(path, state, over, first, until, path_multiplier)
         opt_state = to_sgd(state.opt_state, entering)
         return state.replace(log=path, opt_state=opt_state, done=finished)
 
     def select(state: TrainState) -> Selection:
-        norms = skip_norms(state.params, state.spec.groups)
+        norms = paths.skip_norms(state.params, state.spec.groups)
         largest = jnp.max(norms)
         share = norms / jnp.where(largest > 0, largest, 1.0)
         inside = (state.epoch + 1) * (1.0 + share)
         return Selection(jnp.where(jnp.isinf(state.log.vanished), inside, state.log.last_seen))
 
     def monitor(state: TrainState) -> dict[str, Array]:
-        path, count = state.log, count_selected(state)
+        path, count = state.log, paths.count_selected(state)
         done = path.started & (count <= until)
         numbers = {"lambda": path.penalty, "num_selected": count, "path_finished": done}
         return {name: value.astype(jnp.float32) for name, value in numbers.items()}
@@ -216,9 +191,3 @@ def importances(state: TrainState) -> Array:
       columns.
     """
     return state.log.vanished
-
-
-def _allowed_skip(state: TrainState) -> Array:
-    """Skip weights, 0 in columns that are ruled out; the proximal step then clears the others."""
-    skip = by_group(state.params["skip"], state.spec.groups)
-    return jnp.where(state.feature_mask[:, None], skip, 0.0)

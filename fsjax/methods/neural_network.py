@@ -5,18 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
-from fsjax.methods.shared.network import TRAINING, NetworkOptions
+from jax import Array
+
+from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
 from fsjax.registry import register
 
 
@@ -38,39 +30,19 @@ def neural_network(**options: Any) -> Method:
     Returns:
       The method, for classification and regression. The score of a column is the sum of the
       absolute weights of its input neuron; convolutional networks score nothing (zeros).
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
     """
     body = NetworkOptions(**options)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        del data
         weights, stats = body.init(key, spec)
         return create_state(spec, weights, extra={"stats": stats})
-
-    def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Any]]:
-        value, _, stats = body.train(params, state.extra["stats"], state.spec, batch, key)
-        return value, {"stats": stats}
-
-    def after_step(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
-        del grads
-        return state.replace(extra={"stats": aux["stats"]})
-
-    def predict(state: TrainState, x: Array) -> Array:
-        return body.predict(state.params, state.extra["stats"], state.spec, x)
-
-    def select(state: TrainState) -> Selection:
-        return Selection(body.strength(state.params, state.spec.num_columns))
 
     return Method(
         About(tasks=("classification", "regression")),
         init=init,
-        loss=loss,
+        loss=body.train,
         optimizer=body.tx,
-        predict=predict,
-        select=select,
-        after_step=after_step,
+        predict=lambda state, x: body.predict(state.params, state, x),
+        select=lambda state: Selection(body.strength(state.params, state.spec)),
+        after_step=keep_stats,
     )

@@ -8,36 +8,14 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax.arguments import STATIC, Count, Fraction, Positive, Rate, Share
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
-from fsjax.methods.shared.network import TRAINING, NetworkOptions
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
 from fsjax.registry import register
-from fsjax.sparsity.probmask import (
-    Probable,
-    density_at,
-    draw_thresholds,
-    init_probmask,
-    likely_masks,
-    mask_sparsity,
-    masks_below,
-    num_probabilities,
-    probmask_optimizer,
-    project,
-    relaxed_masks,
-    times_masks,
-)
+from fsjax.sparsity import probmask as prob
 
 #: Samples up to which a step has a copy of the network for each, which is faster than a loop.
 UNROLLED = 4
@@ -91,9 +69,6 @@ def probmask(
     Returns:
       The method; the score of a column is the sum of the absolute masked weights of its input
       neuron. Batch statistics are averaged over the samples.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
     """
     if sparsify_start > sparsify_end:
         raise ConfigError(
@@ -104,7 +79,7 @@ def probmask(
 
     def optimizer(spec: Spec) -> optax.GradientTransformation:
         epochs = body.mask_epochs(spec)
-        return probmask_optimizer(
+        return prob.probmask_optimizer(
             body.tx(spec),
             num_epochs=epochs,
             steps_per_epoch=spec.steps_per_epoch,
@@ -114,84 +89,78 @@ def probmask(
         )
 
     def draw(key: Array, probabilities: PyTree) -> PyTree:
-        return draw_thresholds(key, probabilities) if evaluation == "sample" else {}
+        return prob.draw_thresholds(key, probabilities) if evaluation == "sample" else {}
 
     def open_masks(probabilities: PyTree, thresholds: PyTree) -> PyTree:
         if evaluation == "sample":
-            return masks_below(thresholds, probabilities)
-        return likely_masks(probabilities)
+            return prob.masks_below(thresholds, probabilities)
+        return prob.likely_masks(probabilities)
 
     def open_weights(state: TrainState) -> PyTree:
         masks = open_masks(state.params.probabilities, state.extra["thresholds"])
-        return times_masks(state.params.weights, masks)
+        return prob.times_masks(state.params.weights, masks)
 
     def budget(state: TrainState) -> Array:
         epochs = body.mask_epochs(state.spec)
         # Whole epochs, so that even one epoch reaches the density.
         start, end = int(sparsify_start * epochs), int(sparsify_end * epochs)
-        share = density_at(state.epoch, density, start, end)
-        return share * num_probabilities(state.params.probabilities)
+        share = prob.density_at(state.epoch, density, start, end)
+        return share * prob.num_probabilities(state.params.probabilities)
 
     def temperature(state: TrainState) -> Array:
         way = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)
         return temperature_start + (temperature_end - temperature_start) * way
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        del data
         key_network, key_masks = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
-        params = init_probmask(weights)
+        params = prob.init_probmask(weights)
         extra = {"stats": stats, "thresholds": draw(key_masks, params.probabilities)}
         return create_state(spec, params, extra=extra)
 
     def loss(
-        params: Probable, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, PyTree]]:
-        def sampled(_: None, number: Array) -> tuple[None, tuple[Array, PyTree]]:
+        params: prob.Probable, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict]:
+        def sampled(_: None, number: Array) -> tuple[None, tuple[Array, dict[str, PyTree]]]:
             key_masks, key_network = jax.random.split(jax.random.fold_in(key, number))
-            masks = relaxed_masks(key_masks, params.probabilities, temperature(state))
-            weights = times_masks(params.weights, masks)
-            value, _, stats = body.train(
-                weights, state.extra["stats"], state.spec, batch, key_network
-            )
-            return None, (value, stats)
+            masks = prob.relaxed_masks(key_masks, params.probabilities, temperature(state))
+            weights = prob.times_masks(params.weights, masks)
+            return None, body.train(weights, state, batch, key_network)
 
         # One after the other: convolutions are slow with a kernel for each sample.
-        _, (values, stats) = jax.lax.scan(
+        _, (values, aux) = jax.lax.scan(
             sampled, None, jnp.arange(samples), unroll=samples <= UNROLLED
         )
-        return jnp.mean(values), {"stats": jax.tree.map(lambda s: jnp.mean(s, axis=0), stats)}
+        return jnp.mean(values), jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), aux)
 
     def after_step(state: TrainState, grads: PyTree, aux: dict[str, PyTree], *_: Any) -> TrainState:
-        del grads
-        found = project(state.params.probabilities, budget(state))
+        found = prob.project(state.params.probabilities, budget(state))
         if body.finetune_epochs:
             # A drawn mask may have more weights than the budget.
             rests = state.epoch >= body.mask_epochs(state.spec)
-            found = _where(rests, state.params.probabilities, found)
-        return state.replace(
-            params=state.params._replace(probabilities=found),
-            extra={**state.extra, "stats": aux["stats"]},
-        )
+            found = optax.tree.where(rests, state.params.probabilities, found)
+        state = state.replace(params=state.params._replace(probabilities=found))
+        return keep_stats(state, grads, aux)
 
     def after_epoch(state: TrainState, batch: Batch, key: Array) -> TrainState:
-        del batch
         params = state.params
         thresholds = draw(key, params.probabilities)
         if body.finetune_epochs:
             begins = state.epoch == body.mask_epochs(state.spec)
             fixed = open_masks(params.probabilities, thresholds)
-            params = params._replace(probabilities=_where(begins, fixed, params.probabilities))
+            params = params._replace(
+                probabilities=optax.tree.where(begins, fixed, params.probabilities)
+            )
         return state.replace(params=params, extra={**state.extra, "thresholds": thresholds})
 
     def predict(state: TrainState, x: Array) -> Array:
-        return body.predict(open_weights(state), state.extra["stats"], state.spec, x)
+        return body.predict(open_weights(state), state, x)
 
     def select(state: TrainState) -> Selection:
-        return Selection(body.strength(open_weights(state), state.spec.num_columns))
+        return Selection(body.strength(open_weights(state), state.spec))
 
     def monitor(state: TrainState) -> dict[str, Array]:
-        return {"sparsity": mask_sparsity(state.params.probabilities)}
+        return {"sparsity": prob.mask_sparsity(state.params.probabilities)}
 
     return Method(
         About(tasks=("classification", "regression"), weights=lambda params: params.weights),
@@ -205,7 +174,3 @@ def probmask(
         keep="last",
         monitor=monitor,
     )
-
-
-def _where(condition: Array, one: PyTree, other: PyTree) -> PyTree:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)

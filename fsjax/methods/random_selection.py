@@ -33,9 +33,6 @@ def random_selection(
 
     Returns:
       The method; its scores are the random numbers that were drawn.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     return network_on_columns(
         lambda key, spec, data: jax.random.uniform(key, (spec.num_columns,)),

@@ -2,7 +2,7 @@
 
 Each is a drop rule and a grow rule of :mod:`fsjax.sparsity` over one body,
 ``shared/sparse_network.py``, whose options they share. The score of a column is the sum of the
-absolute weights of its connections. All raise ConfigError for a value outside its range.
+absolute weights of its connections.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, Share
 from fsjax.method import Method
 from fsjax.methods.shared.sparse_network import (
+    SPARSE,
     DenseOptions,
     GrowInit,
     SparseOptions,
@@ -21,17 +22,8 @@ from fsjax.registry import register
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 
-#: Drop rules by name: ``magnitude`` ranks all weights, ``per_sign`` each sign by itself.
-DROPS = {"magnitude": drop_rules.magnitude, "per_sign": drop_rules.per_sign}
+#: Drop rules: ``magnitude`` ranks all weights, ``per_sign`` each sign by itself.
 Drop = Literal["magnitude", "per_sign"]
-
-#: What the registrations of the sparse classifiers share.
-SPARSE = {
-    "num_epochs": 500,
-    "batch_size": 100,
-    "small": {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},
-    "options": SparseOptions,
-}
 
 
 @register(
@@ -57,7 +49,7 @@ def set(  # noqa: A001
       grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
-    rules = {"drop": DROPS[drop], "grow": grow_rules.random, "grow_init": grow_init}
+    rules = {"drop": getattr(drop_rules, drop), "grow": grow_rules.random, "grow_init": grow_init}
     return sparse_network(**rules, drop_fraction=drop_fraction, **options)
 
 
@@ -174,7 +166,7 @@ def quick_selection(
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     return sparse_network(
-        drop=DROPS[drop],
+        drop=getattr(drop_rules, drop),
         grow=grow_rules.random,
         drop_fraction=drop_fraction,
         grow_init=grow_init,

@@ -6,23 +6,13 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 from jax.scipy.stats import norm
 
 from fsjax.arguments import Count, NonNegative, Positive, Widths
 from fsjax.groups import expand
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Search,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
-from fsjax.methods.shared.network import NetworkOptions
+from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared.network import NetworkOptions, close, keep_stats
 from fsjax.registry import register
 
 
@@ -74,9 +64,6 @@ def stg(
 
     Returns:
       The method; its score of a column is mu.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
     """
     body = NetworkOptions(
         hidden=hidden,
@@ -89,43 +76,31 @@ def stg(
     )
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        del data
         key_network, key_gates = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         mu = 0.01 * jax.random.normal(key_gates, (spec.num_units,))
         extra = {"stats": stats, "threshold": jnp.asarray(-1.0)}
         return create_state(spec, {"weights": weights, "mu": mu}, extra=extra)
 
-    def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Any]]:
+    def loss(params: dict, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         key_noise, key_network = jax.random.split(key)
         mu = params["mu"]
         noise = sigma * jax.random.normal(key_noise, mu.shape)
         share = expand(open_share(mu + noise), state.spec.groups)
         weights, x = body.gate(params["weights"], batch.x, share)
-        value, _, stats = body.train(
-            weights, state.extra["stats"], state.spec, batch._replace(x=x), key_network
-        )
+        value, aux = body.train(weights, state, batch._replace(x=x), key_network)
         probability = norm.cdf((mu + 0.5) / sigma)
         total = jnp.mean(probability) if penalty == "mean" else jnp.sum(probability)
-        return value + strength * total, {"stats": stats}
-
-    def after_step(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
-        del grads
-        return state.replace(extra={**state.extra, "stats": aux["stats"]})
+        return value + strength * total, aux
 
     def gates(state: TrainState) -> Array:
         share = open_share(state.params["mu"])
         return jnp.where(share >= state.extra["threshold"], share, 0.0)
 
-    def close(state: TrainState, threshold: Array) -> TrainState:
-        return state.replace(extra={**state.extra, "threshold": threshold})
-
     def predict(state: TrainState, x: Array) -> Array:
         share = expand(gates(state), state.spec.groups)
         weights, x = body.gate(state.params["weights"], x, share)
-        return body.predict(weights, state.extra["stats"], state.spec, x)
+        return body.predict(weights, state, x)
 
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"num_selected": jnp.sum((gates(state) >= 0.5).astype(jnp.float32))}
@@ -142,7 +117,7 @@ def stg(
         optimizer=body.tx,
         predict=predict,
         select=lambda state: Selection(state.params["mu"], gates=gates(state)),
-        after_step=after_step,
+        after_step=keep_stats,
         keep="last",
         monitor=monitor,
         search=Search("strength", close) if search else None,

@@ -7,27 +7,18 @@ from typing import Annotated, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax import tasks
 from fsjax.arguments import STATIC, Fraction, Layers, NonNegative, Positive, Rate, Share
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import Feedforward
 from fsjax.registry import register
-from fsjax.sparsity import Layer, apply_masks, init_masks, needs, uniform_counts
+from fsjax.sparsity import Layer, Recipe, apply_masks, init_masks, needs
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
-from fsjax.sparsity.topology import change, layers_of
+from fsjax.sparsity.topology import layers_of
 
 #: Drop rules by name; ``magnitude`` is the ablation "w/o I_i" of Table 4.
 DROPS = {
@@ -99,31 +90,30 @@ def wast(
 
     Returns:
       The method; its score of a column is the importance of its input neuron. It needs no labels.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     if len(hidden) != 1:
         raise ConfigError(f"hidden={hidden}; wast has one hidden layer, such as (200,)")
+
+    recipe = Recipe(
+        density=density,
+        distribution="uniform",
+        drop=DROPS[drop],
+        grow=important_neurons,
+        fraction=drop_fraction,
+    )
 
     def network(spec: Spec) -> Feedforward:
         return Feedforward(spec.num_outputs, hidden, "sigmoid", "fan_in")
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        del data
         key_network, key_masks = jax.random.split(key)
         params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
-        masks = init_masks(key_masks, params, lambda shapes: uniform_counts(shapes, density))
+        masks = init_masks(key_masks, params, recipe.counts)
         nothing = jnp.zeros(spec.num_columns)
         importance = {"input_importance": nothing, "output_importance": nothing}
         return create_state(spec, apply_masks(params, masks), masks=masks, extra=importance)
 
-    def predict(state: TrainState, x: Array) -> Array:
-        return network(state.spec).apply({"params": state.params}, x)
-
-    def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Array]]:
+    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         # Inactive weights are 0, so the gradient is that of the dense network, as momentum needs.
         noise = input_noise * jax.random.normal(key, batch.x.shape)
         outputs = network(state.spec).apply({"params": params}, batch.x + noise)
@@ -134,7 +124,6 @@ def wast(
     def after_step(
         state: TrainState, grads: PyTree, aux: dict[str, Array], batch: Batch, key: Array
     ) -> TrainState:
-        del grads, batch
         state = attend(state.replace(params=apply_masks(state.params, state.masks)), aux)
         return rewired(state, key) if update == "step" else state
 
@@ -157,16 +146,8 @@ def wast(
             "layer_0": {"kernel": state.extra["input_importance"][:, None]},
             "layer_1": {"kernel": state.extra["output_importance"][None]},
         }
-        changed = change(
-            state.params,
-            state.masks,
-            layers_of(state.params, state.masks, importance=importance),
-            DROPS[drop],
-            important_neurons,
-            drop_fraction,
-            jax.nn.initializers.zeros,
-            key,
-        )
+        layers = layers_of(state.params, state.masks, importance=importance)
+        changed = recipe.change(state.params, state.masks, layers, key)
         return state.replace(params=changed.params, masks=changed.masks)
 
     method = Method(
@@ -174,7 +155,7 @@ def wast(
         init=init,
         loss=loss,
         optimizer=optax.sgd(learning_rate, momentum, nesterov=True),
-        predict=predict,
+        predict=lambda state, x: network(state.spec).apply({"params": state.params}, x),
         select=lambda state: Selection(state.extra["input_importance"]),
         after_step=after_step,
     )

@@ -1,7 +1,5 @@
 """Memory and computation of a network as the papers count them: connections and FLOPs."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 

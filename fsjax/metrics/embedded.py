@@ -1,7 +1,5 @@
 """The embedded protocol: the jointly trained network itself, on the test rows, not retrained."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.metrics import r2_score, roc_auc_score
 

@@ -1,7 +1,5 @@
 """How far selections agree: by seed, or by subsample of the rows (complementary pairs)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Final, NamedTuple, Protocol
 

@@ -8,6 +8,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax import Array
 
 from fsjax.nets.mlp import fan_in_uniform
 
@@ -16,7 +17,7 @@ from fsjax.nets.mlp import fan_in_uniform
 HE_NORMAL = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
 
 
-def convolve(x: jax.Array, kernel: jax.Array, stride: int = 1, padding: int = 0) -> jax.Array:
+def convolve(x: Array, kernel: Array, stride: int = 1, padding: int = 0) -> Array:
     """Two-dimensional convolution, also fast on a CPU.
 
     Args:
@@ -29,13 +30,13 @@ def convolve(x: jax.Array, kernel: jax.Array, stride: int = 1, padding: int = 0)
     return (convolve_for_cpu if on_cpu else convolve_plainly)(x, kernel, stride, padding)
 
 
-def convolve_plainly(x: jax.Array, kernel: jax.Array, stride: int, padding: int) -> jax.Array:
+def convolve_plainly(x: Array, kernel: Array, stride: int, padding: int) -> Array:
     """:func:`convolve` with the gradients of JAX."""
     return _convolve(x, kernel, [(padding, padding)] * 2, stride=stride)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def convolve_for_cpu(x: jax.Array, kernel: jax.Array, stride: int, padding: int) -> jax.Array:
+def convolve_for_cpu(x: Array, kernel: Array, stride: int, padding: int) -> Array:
     """:func:`convolve` with the same gradients by other means.
 
     XLA's fast convolutions on a CPU want one order of the axes. It reorders those of the gradients
@@ -46,14 +47,14 @@ def convolve_for_cpu(x: jax.Array, kernel: jax.Array, stride: int, padding: int)
 
 
 def _forward(
-    x: jax.Array, kernel: jax.Array, stride: int, padding: int
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    x: Array, kernel: Array, stride: int, padding: int
+) -> tuple[Array, tuple[Array, Array]]:
     return convolve_plainly(x, kernel, stride, padding), (x, kernel)
 
 
 def _backward(
-    stride: int, padding: int, saved: tuple[jax.Array, jax.Array], dy: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+    stride: int, padding: int, saved: tuple[Array, Array], dy: Array
+) -> tuple[Array, Array]:
     x, kernel = saved
     size = kernel.shape[0]
     before = size - 1 - padding
@@ -75,13 +76,13 @@ convolve_for_cpu.defvjp(_forward, _backward)
 
 
 def _convolve(
-    x: jax.Array,
-    kernel: jax.Array,
+    x: Array,
+    kernel: Array,
     padding: list[tuple[int, int]],
     stride: int = 1,
     x_apart: int = 1,
     kernel_apart: int = 1,
-) -> jax.Array:
+) -> Array:
     return jax.lax.conv_general_dilated(
         x,
         kernel,
@@ -111,7 +112,7 @@ class Conv(nn.Module):
     use_bias: bool = True
 
     @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def __call__(self, x: Array) -> Array:
         """``(B, H, W, I) -> (B, H', W', features)``."""
         shape = (self.size, self.size, x.shape[-1], self.features)
         fan_in = fan_in_uniform(math.prod(shape[:3]))
@@ -122,7 +123,7 @@ class Conv(nn.Module):
         return y
 
 
-def conv3x3(x: jax.Array, features: int, stride: int = 1) -> jax.Array:
+def conv3x3(x: Array, features: int, stride: int = 1) -> Array:
     """A convolution without bias, as a layer of the module that calls it.
 
     ``(B, H, W, C) -> (B, ceil(H / stride), ceil(W / stride), features)``.
@@ -130,7 +131,7 @@ def conv3x3(x: jax.Array, features: int, stride: int = 1) -> jax.Array:
     return Conv(features, 3, stride, padding=1, kernel_init=HE_NORMAL, use_bias=False)(x)
 
 
-def max_pool_2x2(x: jax.Array) -> jax.Array:
+def max_pool_2x2(x: Array) -> Array:
     """``(B, H, W, C) -> (B, H // 2, W // 2, C)``, the largest of each 2x2 pixels."""
     # A maximum over axes: its gradient is faster on a CPU than that of a pooling window.
     b, h, w, c = x.shape[0], x.shape[1] // 2, x.shape[2] // 2, x.shape[3]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import jax
 from flax import linen as nn
+from jax import Array
 
-from fsjax.nets.activations import ACTIVATIONS
-from fsjax.nets.mlp import fan_in_uniform
+from fsjax.nets.mlp import ACTIVATIONS, fan_in_uniform
 from fsjax.sparsity.coordinates import sparse_dot
 
 #: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.
@@ -31,7 +30,7 @@ class Feedforward(nn.Module):
     initialisation: str = "glorot"
 
     @nn.compact
-    def activations(self, x: jax.Array) -> list[jax.Array]:
+    def activations(self, x: Array) -> list[Array]:
         """The values of every layer of neurons: the inputs x ``(B, D)``, each hidden layer after
         its activation, and the outputs.
         """
@@ -43,22 +42,21 @@ class Feedforward(nn.Module):
             layer = nn.Dense(
                 width, kernel_init=kernel_init, bias_init=bias_init, name=f"layer_{number}"
             )
-
             y = layer(values[-1])
             values.append(y if number == len(self.hidden) else ACTIVATIONS[self.activation](y))
         return values
 
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def __call__(self, x: Array) -> Array:
         """``(B, D) -> (B, num_outputs)``."""
         return self.activations(x)[-1]
 
 
 def sparse_activations(
-    params: Mapping[str, Mapping[str, jax.Array]],
-    positions: Mapping[str, jax.Array],
-    x: jax.Array,
+    params: Mapping[str, Mapping[str, Array]],
+    positions: Mapping[str, Array],
+    x: Array,
     activation: str,
-) -> list[jax.Array]:
+) -> list[Array]:
     """:meth:`Feedforward.activations` for layers that are given by their coordinates.
 
     The same list for ``(B, D)``, up to floating-point reassociation.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Literal
 
-import jax
 from flax import linen as nn
+from jax import Array
 
 from fsjax.arguments import check
 from fsjax.errors import ConfigError
 
 
-def to_images(x: jax.Array, image_shape: tuple[int, ...], image_order: str = "C") -> jax.Array:
+def to_images(x: Array, image_shape: tuple[int, ...], image_order: str = "C") -> Array:
     """Rows ``(B, D)`` as images ``(B, H, W, C)``, with C = 1 where the image has no channels.
 
     Args:
@@ -66,9 +66,7 @@ class ImageNetwork(nn.Module):
         """The fewest pixels that H and W may have."""
         return 1
 
-    def __call__(
-        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
-    ) -> jax.Array:
+    def __call__(self, x: Array, *, train: bool = False, weight: Array | None = None) -> Array:
         """The outputs ``(B, num_outputs)`` for a batch.
 
         Args:
@@ -79,6 +77,6 @@ class ImageNetwork(nn.Module):
         x = to_images(x, self.image_shape, self.image_order)
         return self.of_images(x, train=train, weight=weight)
 
-    def of_images(self, x: jax.Array, *, train: bool, weight: jax.Array | None) -> jax.Array:
+    def of_images(self, x: Array, *, train: bool, weight: Array | None) -> Array:
         """:meth:`__call__` of images ``(B, H, W, C)``."""
         raise NotImplementedError

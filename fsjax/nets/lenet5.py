@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 from flax import linen as nn
+from jax import Array
 
 from fsjax.nets.convolution import Conv, max_pool_2x2
 from fsjax.nets.images import ImageNetwork
@@ -26,7 +26,7 @@ class LeNet5(ImageNetwork):
         return 4
 
     @nn.compact
-    def of_images(self, x: jax.Array, *, train: bool, weight: jax.Array | None) -> jax.Array:
+    def of_images(self, x: Array, *, train: bool, weight: Array | None) -> Array:
         for features in (6, 16):
             # As in 1998 the second convolution has no padding, unless too little would be left
             # of small images to pool.

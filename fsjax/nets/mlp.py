@@ -10,9 +10,12 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax import Array
 
 from fsjax.arguments import check
-from fsjax.nets.activations import ACTIVATIONS
+
+#: Of hidden layers, by name.
+ACTIVATIONS = {"relu": nn.relu, "sigmoid": nn.sigmoid, "tanh": nn.tanh}
 
 #: Names that :class:`MLP` knows; the slope of ``leaky_relu`` is its own attribute.
 MLP_ACTIVATIONS = ("leaky_relu", *ACTIVATIONS)
@@ -38,13 +41,13 @@ class FanInDense(nn.Module):
     features: int
 
     @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def __call__(self, x: Array) -> Array:
         """``(B, I) -> (B, features)``."""
         init = fan_in_uniform(x.shape[-1])
         return nn.Dense(self.features, kernel_init=init, bias_init=init)(x)
 
 
-def batch_norm(x: jax.Array, *, train: bool, weight: jax.Array | None = None) -> jax.Array:
+def batch_norm(x: Array, *, train: bool, weight: Array | None = None) -> Array:
     """Batch normalisation of the last axis, as a layer of the module that calls it.
 
     With PyTorch's momentum and epsilon (Ioffe & Szegedy, 2015). The running variance divides by
@@ -97,9 +100,7 @@ class MLP(nn.Module):
         super().__post_init__()
 
     @nn.compact
-    def __call__(
-        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
-    ) -> jax.Array:
+    def __call__(self, x: Array, *, train: bool = False, weight: Array | None = None) -> Array:
         """The outputs ``(B, num_outputs)`` for a batch.
 
         Args:

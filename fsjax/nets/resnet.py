@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax import Array
 
 from fsjax.nets.convolution import conv3x3
 from fsjax.nets.images import ImageNetwork
@@ -22,9 +22,7 @@ class ResidualBlock(nn.Module):
     stride: int = 1
 
     @nn.compact
-    def __call__(
-        self, x: jax.Array, *, train: bool = False, weight: jax.Array | None = None
-    ) -> jax.Array:
+    def __call__(self, x: Array, *, train: bool = False, weight: Array | None = None) -> Array:
         """``(B, H, W, C) -> (B, ceil(H / stride), ceil(W / stride), features)``."""
         y = conv3x3(x, self.features, self.stride)
         y = nn.relu(batch_norm(y, train=train, weight=weight))
@@ -54,7 +52,7 @@ class ResNet(ImageNetwork):
     label = "resnet"
 
     @nn.compact
-    def of_images(self, x: jax.Array, *, train: bool, weight: jax.Array | None) -> jax.Array:
+    def of_images(self, x: Array, *, train: bool, weight: Array | None) -> Array:
         x = conv3x3(x, self.width)
         x = nn.relu(batch_norm(x, train=train, weight=weight))
         for stage in range(3):

@@ -7,25 +7,22 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax import Array
 
 from fsjax.nets.mlp import MLP, fan_in_uniform
 
 
 @jax.custom_vjp
-def _input_product(x: jax.Array, weights: jax.Array) -> jax.Array:
+def _input_product(x: Array, weights: Array) -> Array:
     """``x @ weights`` with a gradient that is cheaper on a CPU where x is a large table."""
     return x @ weights
 
 
-def _input_product_forward(
-    x: jax.Array, weights: jax.Array
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+def _input_product_forward(x: Array, weights: Array) -> tuple[Array, tuple[Array, Array]]:
     return x @ weights, (x, weights)
 
 
-def _input_product_backward(
-    kept: tuple[jax.Array, jax.Array], slope: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _input_product_backward(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
     x, weights = kept
     # XLA would transpose x, the large one, inside a product of half the speed.
     fixed = jax.lax.optimization_barrier
@@ -47,7 +44,7 @@ class SkipNetwork(nn.Module):
     hidden: Sequence[int]
 
     @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def __call__(self, x: Array) -> Array:
         """``(B, D) -> (B, C)``."""
         columns, width = x.shape[-1], self.hidden[0]
         init = fan_in_uniform(columns)

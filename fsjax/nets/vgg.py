@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 from flax import linen as nn
+from jax import Array
 
 from fsjax.nets.convolution import conv3x3, max_pool_2x2
 from fsjax.nets.images import ImageNetwork
@@ -33,7 +33,7 @@ class VGG(ImageNetwork):
         return 2 ** len(self.stages)
 
     @nn.compact
-    def of_images(self, x: jax.Array, *, train: bool, weight: jax.Array | None) -> jax.Array:
+    def of_images(self, x: Array, *, train: bool, weight: Array | None) -> Array:
         for stage in self.stages:
             for features in stage:
                 x = nn.relu(batch_norm(conv3x3(x, features), train=train, weight=weight))

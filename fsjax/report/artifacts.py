@@ -1,7 +1,5 @@
 """The files that a run leaves in its folder: metrics, result, scores and configuration."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -69,7 +67,7 @@ def result_dict(result: FitResult) -> dict[str, Any]:
 
 def write_result_json(result: FitResult, path: str | Path) -> None:
     """Writes :func:`result_dict`, as a rule to ``result.json``; OSError where that cannot be."""
-    _write_json(result_dict(result), path)
+    write_json(result_dict(result), path)
 
 
 def write_scores(result: FitResult, path: str | Path) -> None:
@@ -94,7 +92,13 @@ def write_config_json(config: Mapping[str, Any], path: str | Path) -> None:
         "device": environment.device(),
         "git_revision": environment.git_revision(),
     }
-    _write_json(plain({**config, **facts}), path)
+    write_json({**config, **facts}, path)
+
+
+def write_json(value: Any, path: str | Path) -> None:
+    """Writes what :func:`plain` makes of a value; OSError where that cannot be."""
+    text = json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+    write_text(path, f"{text}\n")
 
 
 def plain(value: Any) -> Any:
@@ -109,12 +113,6 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if hasattr(value, "tolist"):  # NumPy and JAX arrays and scalars
         return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return str(value)
-
-
-def _write_json(value: dict[str, Any], path: str | Path) -> None:
-    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,7 +1,5 @@
 """Where the connections of a rewiring network go: WAST's Figure 6, and a profile for other data."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np
@@ -12,7 +10,6 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from fsjax.engine.result import FitResult
 from fsjax.report import style
-from fsjax.report.grid import aspect_of, to_grid
 
 #: At most this many epochs are shown: the first, the last and some between.
 MAX_EPOCHS: Final = 5
@@ -53,11 +50,8 @@ def draw_connections(
     (WAST, Figure 6). Otherwise one line for each epoch: the numbers of every seed in decreasing
     order, then the mean over the seeds.
 
-    Args:
-      figure: a figure or subfigure with nothing in it.
-      result: what ``fsjax.fit`` returned, with ``input_connections`` ``(S, T, D)``.
-      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries, where a row is an image.
-      image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
+    The figure or subfigure has nothing in it, and the result ``input_connections`` ``(S, T, D)``;
+    shape and order of images are those of :func:`fsjax.report.plot_selection`.
     """
     shown = shown_epochs(result.connection_epochs)
     epochs = [result.connection_epochs[index] for index in shown]
@@ -68,9 +62,8 @@ def draw_connections(
         profiles = np.sort(counts, axis=2)[:, :, ::-1].mean(axis=0)
         _draw_profiles(figure, profiles, titles, f"connections{over}")
     else:
-        grids = [
-            to_grid(mean, image_shape, image_order).sum(axis=-1) for mean in counts.mean(axis=0)
-        ]
+        means = counts.mean(axis=0)
+        grids = [style.to_grid(mean, image_shape, image_order).sum(axis=-1) for mean in means]
         channels = image_shape[2] if len(image_shape) == 3 else 1
         what = "input neuron" if channels == 1 else f"pixel, summed over {channels} channels"
         _draw_maps(figure, grids, titles, f"connections of each {what}{over}")
@@ -86,7 +79,7 @@ def map_size(number: int, image_shape: tuple[int, ...]) -> tuple[float, float]:
     """Inches of each map, height and width, where so many share the width of a figure."""
     ratio = image_shape[0] / image_shape[1]
     width = (style.WIDTH - MAPS_SIDES) / number
-    if aspect_of(*image_shape[:2]) == "auto":
+    if style.aspect_of(*image_shape[:2]) == "auto":
         return min(1.5, width), width
     height = min(width * ratio, MAX_MAP_HEIGHT)
     return height, min(max(height / ratio, MIN_MAP_WIDTH), width)
@@ -98,7 +91,7 @@ def _draw_maps(figure: FigureBase, grids: list[np.ndarray], titles: list[str], l
     norm = Normalize(0.0, max(1.0, max(float(grid.max()) for grid in grids)))
     for axes, grid, title in zip(panels, grids, titles, strict=True):
         look = {"cmap": style.COLORS, "norm": norm, "interpolation": "nearest"}
-        shown = axes.imshow(grid, aspect=aspect_of(*grid.shape), **look)
+        shown = axes.imshow(grid, aspect=style.aspect_of(*grid.shape), **look)
         axes.set_title(title, fontsize=9)
         axes.xaxis.set_major_locator(NullLocator())
         axes.yaxis.set_major_locator(NullLocator())

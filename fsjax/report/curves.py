@@ -1,7 +1,5 @@
 """Training curves: loss, the task's metric, and distinct picks or the topology, by epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -136,7 +134,12 @@ def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
     num_epochs = panel.curves[-1].values.shape[1]
     # The best epochs are on the line of the validation rows, where they are in the panel.
     lines = {curve.label: curve for curve in panel.curves}
-    _mark_best(axes, lines.get(SPLITS["valid"][0], panel.curves[-1]).values, best_epoch)
+    values = lines.get(SPLITS["valid"][0], panel.curves[-1]).values
+    seeds = np.flatnonzero((best_epoch >= 1) & (best_epoch <= num_epochs))
+    if seeds.size:
+        best = best_epoch[seeds]
+        label = "best epoch" if len(values) == 1 else "kept epoch of a seed"
+        style.circle(axes, best, values[seeds, best - 1], 18, 0.8, label)
 
     beside = max(0.03 * (num_epochs - 1), 0.3)
     axes.set_xlim(1 - beside, num_epochs + beside)
@@ -169,19 +172,16 @@ def mean_and_std(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _last_panels(history: Mapping[str, np.ndarray]) -> list[Panel]:
     """Distinct picks, or else the topology."""
+    names = ("unique_percentage",)
+    if "train/unique_percentage" not in history:
+        names = ("topology_change", "sparsity")
     recorded = {
-        name: np.asarray(history[f"train/{name}"])
-        for name in ("unique_percentage", "topology_change", "sparsity")
-        if f"train/{name}" in history
+        name: np.asarray(history[f"train/{name}"]) for name in names if f"train/{name}" in history
     }
-    if "unique_percentage" in recorded:
-        recorded = {"unique_percentage": recorded["unique_percentage"]}
     labels = dict(LABELS)
-    if {"topology_change", "sparsity"} <= recorded.keys():
-        constant = sparsity_text(recorded["sparsity"])
-        if constant is not None:
-            labels["topology_change"] += f"\nat sparsity {constant}"
-            del recorded["sparsity"]
+    if len(recorded) == 2 and (constant := sparsity_text(recorded["sparsity"])) is not None:
+        labels["topology_change"] += f"\nat sparsity {constant}"
+        del recorded["sparsity"]
     return [
         Panel(labels[name], (Curve(values, "", style.GREEN),), False, BOUNDS[name])
         for name, values in recorded.items()
@@ -197,12 +197,3 @@ def _draw_curve(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
     if len(values) > 1:
         low, high = np.clip([mean - std, mean + std], *limits)
         axes.fill_between(epochs, low, high, color=curve.color, alpha=0.2, linewidth=0)
-
-
-def _mark_best(axes: Axes, values: np.ndarray, best_epoch: np.ndarray) -> None:
-    """A circle for each seed at its best epoch and its own value there."""
-    seeds = np.flatnonzero((best_epoch >= 1) & (best_epoch <= values.shape[1]))
-    if seeds.size:
-        best = best_epoch[seeds]
-        label = "best epoch" if len(values) == 1 else "kept epoch of a seed"
-        style.circle(axes, best, values[seeds, best - 1], 18, 0.8, label)

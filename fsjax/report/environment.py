@@ -1,7 +1,5 @@
 """Where a run happened: versions, device and the revision of the source."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from importlib import metadata
@@ -26,9 +24,8 @@ def versions() -> dict[str, str | None]:
 
 def device() -> dict[str, Any]:
     """The devices that JAX uses: ``platform``, ``kind`` of the first, and ``count``."""
-    devices = jax.devices()
-    first = devices[0]
-    return {"platform": first.platform, "kind": first.device_kind, "count": len(devices)}
+    first, *others = jax.devices()
+    return {"platform": first.platform, "kind": first.device_kind, "count": 1 + len(others)}
 
 
 def git_revision(folder: Path = PACKAGE_FOLDER) -> str | None:
@@ -40,11 +37,7 @@ def git_revision(folder: Path = PACKAGE_FOLDER) -> str | None:
     # A package installed inside somebody else's checkout must not report that one's revision.
     if not _git(folder, "ls-files", "--", "*.py"):
         return None
-    revision = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
-    if not revision:
-        return None
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return f"{revision}-dirty" if changes else revision
+    return _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
 def _version(package: str) -> str | None:

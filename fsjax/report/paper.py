@@ -9,18 +9,17 @@ methods that are not here or were trained otherwise, and an error on another sca
 options.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import io
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 from fsjax.errors import ConfigError
+
+FOLDER = files("fsjax.report") / "paper_results"
 
 #: The metric that a run has for further K beside its own, as ``svm_accuracy_k25``.
 METRIC_OF_OTHER_K = "svm_accuracy"
@@ -56,31 +55,19 @@ MAIN_RESULTS: dict[str, dict[str, Any]] = {
 
 
 class Row(NamedTuple):
-    """One published number.
+    """One published number, with our names and units."""
 
-    Attributes:
-      source: paper and table.
-      method, dataset, task: our names; the task is empty where the number belongs to no run.
-      num_features: K; ``None`` where the number holds for every K.
-      num_epochs: of the runs; ``None`` is the paper's usual number, which stands for any other one.
-      options: values that options of the method must have, by our names.
-      metric: our name.
-      mean: in our unit; accuracies in percent.
-      std: standard deviation over the repeats, where it is printed.
-      n_repeats: runs behind the mean, where it is told.
-    """
-
-    source: str
+    source: str  # paper and table
     method: str
     dataset: str
-    task: str
-    num_features: int | None
-    num_epochs: int | None
-    options: Mapping[str, Any]
+    task: str  # empty where the number belongs to no run
+    num_features: int | None  # K; None where the number holds for every K
+    num_epochs: int | None  # None: the paper's usual number, which stands for any other one
+    options: Mapping[str, Any]  # values that options of the method must have
     metric: str
-    mean: float
-    std: float | None
-    n_repeats: int | None
+    mean: float  # accuracies in percent
+    std: float | None  # over the repeats, where it is printed
+    n_repeats: int | None  # runs behind the mean, where it is told
 
 
 def published(
@@ -166,7 +153,7 @@ def published_value(table: str, dataset: str, method: str, metric: str, **settin
 
 def published_rows(*experiment: str) -> list[Row]:
     """The rows of all papers that begin with these: method, data set, task; in file order."""
-    tables = sorted(file.name.removesuffix(".csv") for file in _folder().iterdir())
+    tables = sorted(file.name.removesuffix(".csv") for file in FOLDER.iterdir())
     rows = (row for table in tables for row in read_table(table) if row.task)
     return [row for row in rows if row[1 : 1 + len(experiment)] == experiment]
 
@@ -177,14 +164,10 @@ def agrees(wanted: Any, given: Any) -> bool:
     return given not in wanted.values if isinstance(wanted, Besides) else given == wanted
 
 
-def _folder() -> Traversable:
-    return files("fsjax.report") / "paper_results"
-
-
 @cache
 def read_table(table: str) -> tuple[Row, ...]:
     """The rows of one file of ``paper_results``, or none where there is no such file."""
-    file = _folder() / f"{table}.csv"
+    file = FOLDER / f"{table}.csv"
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     return tuple(parse_row(record) for record in csv.DictReader(io.StringIO(text)))
 

@@ -1,7 +1,5 @@
 """A path of networks from dense to sparse (LassoNet): accuracy and size by strength."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
@@ -111,14 +109,11 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
 
 def _checked(path: Mapping[str, Any], metric: str) -> dict[str, np.ndarray]:
     names = ("lambda", "num_selected", f"valid_{metric}")
-    missing = [name for name in names if path.get(name) is None]
+    given = {name: path[name] for name in (*names, f"test_{metric}") if path.get(name) is not None}
+    missing = [name for name in names if name not in given]
     if missing:
         raise DataError(f"the path has no {missing[0]!r}; give {', '.join(names)}")
-    arrays = {
-        name: np.asarray(path[name], np.float64)
-        for name in (*names, f"test_{metric}")
-        if path.get(name) is not None
-    }
+    arrays = {name: np.asarray(values, np.float64) for name, values in given.items()}
     length = arrays["lambda"].size
     for name, values in arrays.items():
         if values.shape != (length,):

@@ -3,8 +3,6 @@
 Networks with masks have a second picture beneath: where the connections of their inputs went.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,7 +16,6 @@ from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
 from fsjax.report import style
 from fsjax.report.connections import connections_height, draw_connections
-from fsjax.report.grid import aspect_of, to_grid
 
 #: Bars in one figure.
 MAX_BARS = 40
@@ -118,9 +115,9 @@ def _draw_image(
     image_order: str,
     background: np.ndarray | None,
 ) -> None:
-    share = to_grid(result.selection_frequency, image_shape, image_order).sum(axis=-1)
+    share = style.to_grid(result.selection_frequency, image_shape, image_order).sum(axis=-1)
     height, width = share.shape
-    aspect = aspect_of(height, width)
+    aspect = style.aspect_of(height, width)
     if isinstance(figure, SubFigure):
         room = style.WIDTH - MAP_SIDES
         inches = (figure.bbox.height / style.DPI - MAP_LABELS) * width / height
@@ -129,7 +126,7 @@ def _draw_image(
         axes = figure.add_subplot()
     more = ""
     if background is not None:
-        grey = to_grid(background, image_shape, image_order).mean(axis=-1)
+        grey = style.to_grid(background, image_shape, image_order).mean(axis=-1)
         low, high = float(np.nanmin(grey)), float(np.nanmax(grey))
         spread = high - low or 1.0
         # Light greys only, so that the selected pixels stand out.

@@ -1,7 +1,5 @@
 """How far the seeds agree: the columns that they selected most often."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,11 +1,9 @@
-"""What the figures share: colours, sizes, the wording of titles, and how they are saved."""
-
-from __future__ import annotations
+"""What the figures share: colours, sizes, grids of pixels, wording, and how they are saved."""
 
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -33,6 +31,9 @@ WIDTH: Final = 8.0
 
 #: Bars have at least the room of so many.
 MIN_BARS: Final = 6
+
+#: A grid more elongated than this fills its place with pixels that are not square.
+MAX_ELONGATION: Final = 4
 
 #: Longest name that is shown in full.
 NAME_LENGTH: Final = 32
@@ -112,6 +113,22 @@ def circle(axes: Axes, x: Any, y: Any, size: float, width: float, label: str | N
     """Black circles around points, above all else."""
     look = {"facecolors": "none", "edgecolors": "black", "zorder": 3}
     axes.scatter(x, y, s=size, linewidths=width, label=label, **look)
+
+
+def to_grid(values: np.ndarray, image_shape: tuple[int, ...], image_order: str = "C") -> np.ndarray:
+    """Puts values ``(D,)`` on the pixel grid ``(H, W, C)``, with C = 1 where there are no channels.
+
+    The shape is ``(H, W)`` or ``(H, W, C)``, of D entries; the order is ``'C'`` or ``'F'``, as in
+    ``numpy.reshape``.
+    """
+    grid = np.asarray(values).reshape(image_shape, order=image_order)
+    return grid.reshape(*image_shape[:2], -1)
+
+
+def aspect_of(height: int, width: int) -> Literal["equal", "auto"]:
+    """Matplotlib's aspect for a grid of so many pixels: square ones unless it is too elongated."""
+    square = max(height, width) <= MAX_ELONGATION * min(height, width)
+    return "equal" if square else "auto"
 
 
 def colorbar(figure: FigureBase, shown: Any, axes: Any, label: str, **options: Any) -> Colorbar:

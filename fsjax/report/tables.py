@@ -1,7 +1,5 @@
 """Plain text: results next to the papers' numbers, and the selected columns in a line."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -22,18 +20,8 @@ FIRST_METRICS = (
     "unique_percentage",
 )
 
-HEADER = (
-    "method",
-    "dataset",
-    "K",
-    "task",
-    "metric",
-    "ours",
-    "seeds",
-    "paper",
-    "difference",
-    "source",
-)
+ABOUT = ("method", "dataset", "K", "task", "metric")
+HEADER = (*ABOUT, "ours", "seeds", "paper", "difference", "source")
 
 #: Places of the columns of words, set flush left.
 WORDS = frozenset({0, 1, 3, 4, 9})

@@ -9,6 +9,7 @@ from fsjax.sparsity.binmask import (
     mask_penalty,
     mask_sparsity,
     masked_weights,
+    quantize,
 )
 from fsjax.sparsity.hier_prox import hier_prox
 from fsjax.sparsity.kth import kth_smallest, largest, random_subset, smallest
@@ -20,19 +21,12 @@ from fsjax.sparsity.masks import (
     init_masks,
     is_kernel,
     random_mask,
+    snip_masks,
     sparsity,
     uniform_counts,
 )
-from fsjax.sparsity.optimizer import (
-    SparseState,
-    mask_params,
-    masks_of,
-    sparse,
-    with_masks,
-)
+from fsjax.sparsity.optimizer import SparseState, mask_params, masks_of, sparse, with_masks
 from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
-from fsjax.sparsity.snip import snip_masks
-from fsjax.sparsity.ste import quantize
 from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, needs, rewire
 
 __all__ = [

@@ -15,21 +15,40 @@ before they go in::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 
 from fsjax.arguments import NonNegative, Positive, Rate, check
+from fsjax.method import PyTree
 from fsjax.optimizers import active_between, clip_params, cosine_by_epoch
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
 from fsjax.sparsity.probmask import times_masks
-from fsjax.sparsity.ste import quantize
 
-Array = jax.Array
-PyTree = Any
+
+@jax.custom_vjp
+def quantize(latents: Array) -> Array:
+    """1 where a latent value is at least 0, else 0, in the same type (equations 2 to 5).
+
+    Its gradient is that of the identity: what arrives at the mask goes on to the latent values as
+    it is. Any shape.
+    """
+    return (latents >= 0).astype(latents.dtype)
+
+
+def _quantize_forward(latents: Array) -> tuple[Array, None]:
+    return quantize(latents), None
+
+
+def _quantize_backward(residuals: None, cotangent: Array) -> tuple[Array]:
+    return (cotangent,)
+
+
+quantize.defvjp(_quantize_forward, _quantize_backward)
 
 
 class Masked(NamedTuple):

@@ -6,13 +6,9 @@ not change, a layer with few connections is trained as a vector of weights with 
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-
-Array = jax.Array
-PyTree = Any
+from jax import Array
 
 #: Entries of a mask that are counted together.
 _BLOCK = 32

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.sparsity.kth import random_subset, smallest
 from fsjax.sparsity.topology import Layer, needs, number_to_drop
-
-Array = jax.Array
 
 
 def _lowest(scores: Array, layer: Layer, fraction: Array) -> Array:
@@ -17,14 +15,12 @@ def _lowest(scores: Array, layer: Layer, fraction: Array) -> Array:
 
 def magnitude(layer: Layer, fraction: Array, key: Array) -> Array:
     """The smallest absolute weights (CTRE, algorithm 1, line 6)."""
-    del key
     return _lowest(jnp.abs(layer.weight), layer, fraction)
 
 
 @needs("importance")
 def magnitude_times_importance(layer: Layer, fraction: Array, key: Array) -> Array:
     """The smallest absolute weight times importance of its neuron (WAST, eq. 4)."""
-    del key
     return _lowest(jnp.abs(layer.weight) * layer.importance, layer, fraction)
 
 
@@ -34,7 +30,6 @@ def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
     Active weights of exactly 0 go too. With ``importance`` in the layer, weights count times
     the importance of their neuron, as in the authors' code of WAST.
     """
-    del key
     scores = jnp.abs(layer.weight)
     if layer.importance is not None:
         scores = scores * layer.importance
@@ -49,7 +44,6 @@ def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
 @needs("similarity")
 def lowest_similarity(layer: Layer, fraction: Array, key: Array) -> Array:
     """The connections whose neurons are least similar (CTRE, section 5.2)."""
-    del key
     return _lowest(layer.similarity, layer, fraction)
 
 

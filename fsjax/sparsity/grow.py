@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.sparsity.kth import largest, random_subset
-from fsjax.sparsity.topology import GrowRule, Layer, needs, needs_of
-
-Array = jax.Array
+from fsjax.sparsity.topology import GrowRule, Layer, cond_with_key, needs, needs_of
 
 
 def _free(layer: Layer, dropped: Array) -> Array:
@@ -32,14 +31,12 @@ def random(layer: Layer, dropped: Array, key: Array) -> Array:
 @needs("gradient")
 def gradient(layer: Layer, dropped: Array, key: Array) -> Array:
     """The largest absolute gradients of the loss (RigL)."""
-    del key
     return largest(jnp.abs(layer.gradient), _count(dropped), _free(layer, dropped))
 
 
 @needs("similarity")
 def similar(layer: Layer, dropped: Array, key: Array) -> Array:
     """The most similar neurons (CTRE, algorithm 1, line 11)."""
-    del key
     return largest(layer.similarity, _count(dropped), _free(layer, dropped))
 
 
@@ -64,12 +61,11 @@ def switched(first: GrowRule, then: GrowRule) -> GrowRule:
 
     @needs(*needs_of(first, then))
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:
-        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
-        words, impl = jax.random.key_data(key), jax.random.key_impl(key)
-        return jax.lax.cond(
+        return cond_with_key(
             layer.search,
-            lambda: then(layer, dropped, jax.random.wrap_key_data(words, impl=impl)),
-            lambda: first(layer, dropped, jax.random.wrap_key_data(words, impl=impl)),
+            lambda key: then(layer, dropped, key),
+            lambda key: first(layer, dropped, key),
+            key,
         )
 
     return rule
@@ -83,14 +79,12 @@ def important_inputs(layer: Layer, dropped: Array, key: Array) -> Array:
     the last neuron that gets some, the lowest positions are filled. The layer is ``(I, O)`` and
     its importance ``(I, 1)``.
     """
-    del key
     return _by_neuron(_free(layer, dropped), layer.importance[:, 0], _count(dropped), axis=0)
 
 
 @needs("importance")
 def important_outputs(layer: Layer, dropped: Array, key: Array) -> Array:
     """As :func:`important_inputs`, for the importance ``(1, O)`` of the output neurons."""
-    del key
     return _by_neuron(_free(layer, dropped), layer.importance[0], _count(dropped), axis=1)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-
-Array = jax.Array
+from jax import Array
 
 #: Rows of the skip layer below this norm count as 0: their squares lose digits in float32.
 SMALLEST_NORM = 1e-15

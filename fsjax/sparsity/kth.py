@@ -13,8 +13,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-Array = jax.Array
+from jax import Array
 
 _LAST = np.int32(np.iinfo(np.int32).max)
 _FIRST = np.int32(np.iinfo(np.int32).min)

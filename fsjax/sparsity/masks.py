@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
-from fsjax.sparsity.kth import random_subset
-
-Array = jax.Array
-PyTree = Any
+from fsjax.method import PyTree
+from fsjax.sparsity.kth import largest, random_subset
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``.
 Where = Callable[[tuple[str, ...], Array], bool]
 
+#: From the shapes of the chosen leaves to their active connections.
+Counts = Callable[[list[tuple[int, ...]]], list[int]]
+
 
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
     """The usual choice of what is masked: arrays of two or more dimensions."""
-    del path
     return jnp.ndim(leaf) >= 2
 
 
@@ -94,7 +94,7 @@ def random_mask(key: Array, shape: Sequence[int], count: int) -> Array:
 def init_masks(
     key: Array,
     params: PyTree,
-    counts: Callable[[list[tuple[int, ...]]], list[int]],
+    counts: Counts,
     where: Where = is_kernel,
 ) -> PyTree:
     """Random masks, bool in the structure of ``params``: all true for leaves that are not chosen.
@@ -103,7 +103,7 @@ def init_masks(
       key: PRNG key.
       params: parameters.
       counts: from the shapes of the chosen leaves to their active connections, for example
-        ``lambda shapes: uniform_counts(shapes, 0.2)``.
+        ``lambda shapes: uniform_counts(shapes, 0.2)`` or ``recipe.counts``.
       where: which leaves are masked; ConfigError if none is.
     """
     chosen = masked_leaves(params, where)
@@ -112,6 +112,33 @@ def init_masks(
     numbers = counts([tuple(leaves[i].shape) for i in chosen])
     for key_leaf, i, count in zip(jax.random.split(key, len(chosen)), chosen, numbers, strict=True):
         masks[i] = random_mask(key_leaf, leaves[i].shape, count)
+    return jax.tree.unflatten(structure, masks)
+
+
+def snip_masks(
+    params: PyTree,
+    gradients: PyTree,
+    counts: Counts,
+    where: Where = is_kernel,
+) -> PyTree:
+    """Keeps the largest ``|gradient x weight|`` of every layer (SNIP, Lee et al. 2019).
+
+    The layers are ranked one by one, as in the code of CTRE; the paper of SNIP ranks all
+    together. With the parameters themselves as ``gradients`` this is magnitude pruning. The masks
+    are as those of :func:`fsjax.sparsity.init_masks`, for :func:`fsjax.sparsity.with_masks`.
+
+    Args:
+      params: dense parameters.
+      gradients: of the loss on one batch or more, in their structure.
+      counts, where: as in :func:`fsjax.sparsity.init_masks`.
+    """
+    chosen = masked_leaves(params, where)
+    weights, structure = jax.tree.flatten(params)
+    slopes = structure.flatten_up_to(gradients)
+    masks = [jnp.ones(jnp.shape(weight), bool) for weight in weights]
+    numbers = counts([tuple(weights[i].shape) for i in chosen])
+    for i, count in zip(chosen, numbers, strict=True):
+        masks[i] = largest(jnp.abs(slopes[i] * weights[i]), count)
     return jax.tree.unflatten(structure, masks)
 
 
@@ -137,8 +164,7 @@ def count_active(masks: PyTree) -> list[Array]:
 
 def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
     """Share of the connections of the masked leaves that are inactive, in [0, 1)."""
-    leaves = jax.tree.leaves(masks)
-    chosen = [leaves[i] for i in masked_leaves(masks, where)]
+    chosen = named_leaves(masks, where).values()
     active = sum(jnp.sum(mask, dtype=jnp.float32) for mask in chosen)
     return 1.0 - active / sum(mask.size for mask in chosen)
 

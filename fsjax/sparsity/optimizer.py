@@ -16,15 +16,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax.errors import ConfigError
+from fsjax.method import PyTree
 from fsjax.sparsity import grow
 from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, name_of
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Layer, change, keep_moments, layers_of, needs_of
-
-Array = jax.Array
-PyTree = Any
+from fsjax.sparsity.topology import Layer, cond_with_key, keep_moments, layers_of, needs_of
 
 
 class SparseState(NamedTuple):
@@ -114,62 +113,44 @@ def sparse(
             return moves, SparseState(step, state.key, state.masks, after)
 
         given = {"gradient": gradients, "similarity": similarity, "importance": importance}
-        layers = layers_of(params, state.masks, where, **given)
-        for name, layer in layers.items():
+        for name, layer in layers_of(params, state.masks, where, **given).items():
             _check_layer(recipe, layer, name)
 
-        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
-        words = jax.random.key_data(jax.random.fold_in(state.key, step))
-        impl = jax.random.key_impl(state.key)
-
-        def rewired(moves: PyTree, after: optax.OptState) -> tuple[PyTree, optax.OptState, PyTree]:
-            weights = apply_masks(optax.apply_updates(params, moves), state.masks)
-            moved = layers_of(weights, state.masks, where)
-            changed = change(
-                weights,
-                state.masks,
-                {
-                    name: layer._replace(weight=moved[name].weight, search=search)
-                    for name, layer in layers.items()
-                },
-                recipe.drop,
-                recipe.grow,
-                recipe.fraction_at(step),
-                recipe.grow_init,
-                jax.random.wrap_key_data(words, impl=impl),
+        if recipe.replaces_step:
+            # A step may change types, for example with gradients more precise than parameters.
+            moved, stepped = jax.eval_shape(train)
+            moves = jax.tree.map(jnp.zeros_like, moved)
+            after = jax.tree.map(
+                lambda leaf, like: leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype),
+                state.inner,
+                stepped,
             )
+        else:
+            moves, after = train()
+
+        def unchanged(_: Array) -> tuple[PyTree, optax.OptState, PyTree]:
+            return *(train() if recipe.replaces_step else (moves, after)), state.masks
+
+        def rewired(key: Array) -> tuple[PyTree, optax.OptState, PyTree]:
+            weights = apply_masks(optax.apply_updates(params, moves), state.masks)
+            layers = layers_of(weights, state.masks, where, search=search, **given)
+            changed = recipe.change(weights, state.masks, layers, key, step)
             # p + (q - p) is exactly q where p or q is 0.
-            moves = jax.tree.map(
+            to_changed = jax.tree.map(
                 lambda kept, u, q, p: jnp.where(kept, u, q - p).astype(u.dtype),
                 changed.kept,
                 moves,
                 changed.params,
                 params,
             )
-            after = keep_moments(inner, after, inner.init(changed.params), changed.kept)
-            return moves, after, changed.masks
+            return to_changed, keep_moments(inner, after, changed), changed.masks
 
         due = step % recipe.every == 0
         if recipe.end_step is not None:
             due &= step < recipe.end_step
-        if recipe.replaces_step:
-            # A step may change types, for example with gradients more precise than parameters.
-            moved, stepped = jax.eval_shape(train)
-            still = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), moved)
-            before = jax.tree.map(
-                lambda leaf, like: leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype),
-                state.inner,
-                stepped,
-            )
-            moves, after, masks = jax.lax.cond(
-                due, lambda: rewired(still, before), lambda: (*train(), state.masks)
-            )
-        else:
-            moves, after = train()
-            moves, after, masks = jax.lax.cond(
-                due, lambda: rewired(moves, after), lambda: (moves, after, state.masks)
-            )
-        return moves, SparseState(step, state.key, masks, after)
+        key = jax.random.fold_in(state.key, step)
+        moves_now, inner_now, masks = cond_with_key(due, rewired, unchanged, key)
+        return moves_now, SparseState(step, state.key, masks, inner_now)
 
     return optax.GradientTransformationExtraArgs(init, update)
 

@@ -26,14 +26,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from fsjax.arguments import Fraction, Positive, check
+from fsjax.method import PyTree
 from fsjax.optimizers import active_between, cosine_by_epoch
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel, name_of
-
-Array = jax.Array
-PyTree = Any
 
 #: Values by the path of the parameter that they belong to, such as ``Dense_0/kernel``, in its
 #: shape.
@@ -90,7 +90,7 @@ def relaxed_masks(
       temperature: T, above 0. Towards 0 the samples become 0 or 1.
     """
     # All arrays as one: a network of many layers compiles and runs faster.
-    s = _flat(probabilities)
+    s, unravel = ravel_pytree(probabilities)
     between = (s > _ZERO) & (s < 1.0)
     # Else the gradient of the logarithm is not finite, and NaN once multiplied by 0.
     safe = jnp.where(between, s, 0.5)
@@ -98,13 +98,13 @@ def relaxed_masks(
     logits = jnp.log(safe) - jnp.log1p(-safe) + jax.random.logistic(key, s.shape)
     rest = (s >= 1.0).astype(s.dtype)
     samples = jnp.where(between, jax.nn.sigmoid(logits / temperature), rest)
-    return _unflat(samples, probabilities)
+    return unravel(samples)
 
 
 def draw_thresholds(key: Array, probabilities: ByPath) -> dict[str, Array]:
     """Uniform numbers in [0, 1) for :func:`masks_below`."""
-    uniform = jax.random.uniform(key, (num_probabilities(probabilities),))
-    return _unflat(uniform, probabilities)
+    flat, unravel = ravel_pytree(probabilities)
+    return unravel(jax.random.uniform(key, flat.shape))
 
 
 def masks_below(thresholds: ByPath, probabilities: ByPath) -> dict[str, Array]:
@@ -117,9 +117,9 @@ def likely_masks(probabilities: ByPath) -> dict[str, Array]:
 
     Ties go to the first path and position.
     """
-    flat = _flat(probabilities)
+    flat, unravel = ravel_pytree(probabilities)
     kept = jnp.round(jnp.sum(flat)).astype(jnp.int32)
-    return _unflat(largest(flat, kept).astype(flat.dtype), probabilities)
+    return unravel(largest(flat, kept).astype(flat.dtype))
 
 
 def times_masks(weights: PyTree, masks: ByPath) -> PyTree:
@@ -139,7 +139,7 @@ def project(probabilities: ByPath, budget: Array | float) -> dict[str, Array]:
     be traced), found by bisection; a feasible point is returned as it is. The probabilities may be
     any real numbers, and the sum goes over all arrays.
     """
-    flat = _flat(probabilities)
+    flat, _ = ravel_pytree(probabilities)
 
     def above(shift: Array) -> Array:
         return jnp.sum(jnp.clip(flat - shift, 0.0, 1.0)) > budget
@@ -216,16 +216,3 @@ def mask_sparsity(probabilities: ByPath) -> Array:
     """``1 - sum(s) / n``, a scalar in [0, 1]: the expected share of closed weights."""
     closed = sum(jnp.sum(1.0 - s) for s in probabilities.values())
     return closed / num_probabilities(probabilities)
-
-
-def _flat(values: ByPath) -> Array:
-    return jnp.concatenate([jnp.ravel(leaf) for leaf in values.values()])
-
-
-def _unflat(flat: Array, like: ByPath) -> dict[str, Array]:
-    ends = np.cumsum([leaf.size for leaf in like.values()])[:-1]
-    parts = jnp.split(flat, ends)
-    return {
-        path: part.reshape(leaf.shape)
-        for part, (path, leaf) in zip(parts, like.items(), strict=True)
-    }

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import optax
+from jax import Array
 
-from fsjax.errors import ConfigError, check_whole, nearest
+from fsjax.arguments import Count, Share, check
+from fsjax.errors import ConfigError
+from fsjax.method import PyTree
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
-from fsjax.sparsity.masks import erdos_renyi_counts, erdos_renyi_density_counts, uniform_counts
-from fsjax.sparsity.topology import DropRule, GrowRule
-
-Array = jax.Array
+from fsjax.sparsity.masks import (
+    erdos_renyi_counts,
+    erdos_renyi_density_counts,
+    name_of,
+    uniform_counts,
+)
+from fsjax.sparsity.topology import Changed, DropRule, GrowRule, Layer, rewire
 
 #: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``.
 Initializer = Callable[..., Array]
@@ -67,16 +74,13 @@ class Recipe:
             raise ConfigError(
                 f"density={self.density} and epsilon={self.epsilon}; give one of the two"
             )
-        if self.distribution not in _DISTRIBUTIONS:
-            help_ = nearest(self.distribution, _DISTRIBUTIONS)
-            raise ConfigError(f"distribution={self.distribution!r}; {help_}")
+        check(Literal[tuple(_DISTRIBUTIONS)], distribution=self.distribution)
         if self.drop is None and self.grow is not None:
             raise ConfigError("a grow rule needs a drop rule, which tells how many to grow")
-        if isinstance(self.fraction, numbers.Real) and not 0 <= self.fraction <= 1:
-            raise ConfigError(f"fraction={self.fraction}; choose a value from 0 to 1")
-        check_whole("every", self.every)
-        if self.end_step is not None:
-            check_whole("end_step", self.end_step)
+        if isinstance(self.fraction, numbers.Real):
+            check(Share, fraction=self.fraction)
+        check(Count, every=self.every)
+        check(Count | None, end_step=self.end_step)
         self.counts([(1, 1)])  # The range of the density or epsilon.
 
     def counts(self, shapes: Sequence[Sequence[int]]) -> list[int]:
@@ -85,9 +89,42 @@ class Recipe:
             return erdos_renyi_counts(shapes, self.epsilon)
         return _DISTRIBUTIONS[self.distribution](shapes, self.density)
 
-    def fraction_at(self, step: Array) -> Array | float:
+    def fraction_at(self, step: Array | int) -> Array | float:
         """The share that is replaced at a step."""
         return self.fraction(step) if callable(self.fraction) else self.fraction
+
+    def change(
+        self,
+        params: PyTree,
+        masks: PyTree,
+        layers: Mapping[str, Layer],
+        key: Array,
+        step: Array | int = 0,
+    ) -> Changed:
+        """Changes the connections of some layers; every method that rewires does it by this.
+
+        Args:
+          params, masks: trees of the same structure, of which the layers are a part.
+          layers: by path, from the input on; their weights are what is kept.
+          key: PRNG key; each layer folds in its number.
+          step: for a schedule of ``fraction``.
+        """
+        fraction = self.fraction_at(step)
+
+        def one(path: tuple, weight: Array, mask: Array) -> tuple[Array, Array, Array]:
+            layer = layers.get(name_of(path))
+            if layer is None:
+                return weight, mask, jnp.ones(weight.shape, bool)
+            key_rewire, key_init = jax.random.split(jax.random.fold_in(key, layer.number))
+            rewired = rewire(layer, self.drop, self.grow, fraction, key_rewire)
+            kept = rewired.mask & ~rewired.new
+            initial = self.grow_init(key_init, weight.shape, weight.dtype)
+            fresh = jnp.where(rewired.new, initial, jnp.where(kept, layer.weight, 0))
+            return fresh, rewired.mask, kept
+
+        triples = jax.tree_util.tree_map_with_path(one, params, masks)
+        outer = jax.tree.structure(params)
+        return Changed(*jax.tree.transpose(outer, jax.tree.structure((0, 0, 0)), triples))
 
 
 def static(density: float | None = None, **options: Any) -> Recipe:

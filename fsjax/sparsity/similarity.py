@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-
-Array = jax.Array
+from jax import Array
 
 #: Lengths below this count as this, so that a silent neuron is similar to none.
 _SMALL = 1e-6

@@ -8,17 +8,16 @@ optimiser (:func:`fsjax.sparsity.sparse`). Without a grow rule the connections b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
+from fsjax.method import PyTree
 from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
-
-Array = jax.Array
-PyTree = Any
 
 
 class Layer(NamedTuple):
@@ -101,7 +100,7 @@ def rewire(
 
 
 class Changed(NamedTuple):
-    """Outcome of :func:`change`, trees in the structure of the parameters.
+    """Outcome of :meth:`fsjax.sparsity.Recipe.change`, trees in the structure of the parameters.
 
     Attributes:
       params: 0 at inactive connections, the initial value at new ones.
@@ -115,14 +114,21 @@ class Changed(NamedTuple):
 
 
 def layers_of(
-    params: PyTree, masks: PyTree, where: Where = is_kernel, **given: PyTree | None
+    params: PyTree,
+    masks: PyTree,
+    where: Where = is_kernel,
+    *,
+    search: Array | None = None,
+    state: Any = None,
+    **given: PyTree | None,
 ) -> dict[str, Layer]:
     """What the rules see of every masked leaf, by its path, from the input on.
 
     Args:
       params, masks: trees of the same structure.
       where: which leaves are masked.
-      **given: optional fields of :class:`Layer`, each a tree with an array at the path of the
+      search, state: of every :class:`Layer`.
+      **given: further fields of :class:`Layer`, each a tree with an array at the path of the
         masked leaves; other leaves are ignored and may be missing. Or ``None``.
     """
     weights, flat = named_leaves(params, where), _by_name(masks)
@@ -132,64 +138,25 @@ def layers_of(
             weights[name],
             flat[name],
             number,
+            search=search,
+            state=state,
             **{field: of.get(name) for field, of in found.items()},
         )
         for number, name in enumerate(sorted(weights, key=_natural))
     }
 
 
-def change(
-    params: PyTree,
-    masks: PyTree,
-    layers: Mapping[str, Layer],
-    drop: DropRule,
-    grow: GrowRule | None,
-    fraction: Array,
-    grow_init: Callable[..., Array],
-    key: Array,
-) -> Changed:
-    """Changes the connections of some layers; the driver of every method that rewires.
-
-    Args:
-      params, masks: trees of the same structure, of which the layers are a part.
-      layers: by path, see :func:`layers_of`.
-      drop, grow, fraction: see :func:`rewire`.
-      grow_init: ``(key, shape, dtype) -> array``, initial values of new connections.
-      key: PRNG key; each layer folds in its number.
-    """
-
-    def one(path: tuple, weight: Array, mask: Array) -> tuple[Array, Array, Array]:
-        layer = layers.get(name_of(path))
-        if layer is None:
-            return weight, mask, jnp.ones(weight.shape, bool)
-        key_rewire, key_init = jax.random.split(jax.random.fold_in(key, layer.number))
-        rewired = rewire(layer, drop, grow, fraction, key_rewire)
-        kept = rewired.mask & ~rewired.new
-        initial = grow_init(key_init, weight.shape, weight.dtype)
-        fresh = jnp.where(rewired.new, initial, jnp.where(kept, layer.weight, 0))
-        return fresh, rewired.mask, kept
-
-    triples = jax.tree_util.tree_map_with_path(one, params, masks)
-    outer = jax.tree.structure(params)
-    return Changed(*jax.tree.transpose(outer, jax.tree.structure((0, 0, 0)), triples))
-
-
 def keep_moments(
-    optimizer: optax.GradientTransformation, state: PyTree, fresh: PyTree, kept: PyTree
+    optimizer: optax.GradientTransformation, state: PyTree, changed: Changed
 ) -> PyTree:
-    """The state of an optimiser where connections were kept, its initial value elsewhere.
-
-    Args:
-      optimizer: any Optax optimiser.
-      state, fresh: its state, and its initial one of the same structure.
-      kept: bool arrays in the structure of the parameters.
-    """
+    """The state of an optimiser where connections were kept, its initial value elsewhere."""
+    fresh = optimizer.init(changed.params)
     # kept in place of every copy of the parameters, and True in place of everything else
     selected = optax.tree.map_params(
         optimizer,
         lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
         state,
-        kept,
+        changed.kept,
         transform_non_params=lambda _: True,
         is_leaf=_is_masked_out,
     )
@@ -201,6 +168,19 @@ def keep_moments(
         return jnp.where(keep, old, initial)
 
     return jax.tree.map(choose, selected, state, fresh)
+
+
+def cond_with_key(
+    condition: Array, then: Callable[[Array], Any], otherwise: Callable[[Array], Any], key: Array
+) -> Any:
+    """``lax.cond`` between two functions of a PRNG key."""
+    # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
+    words, impl = jax.random.key_data(key), jax.random.key_impl(key)
+
+    def branch(function: Callable[[Array], Any]) -> Callable[[], Any]:
+        return lambda: function(jax.random.wrap_key_data(words, impl=impl))
+
+    return jax.lax.cond(condition, branch(then), branch(otherwise))
 
 
 def number_to_drop(mask: Array, fraction: Array) -> Array:

@@ -46,7 +46,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"groups": np.array([0, "a", 1, "c"], object)}, "groups has labels of several types"),
         ({"validation_data": (X, None)}, r"validation_data has 60 rows in X and a y of shape \(\)"),
         ({"validation_data": (X[:, :3], Y)}, "validation_data: X has 3 features"),
-        ({"validation_data": (X * np.nan, Y)}, "validation_data contains NaN.*impute them as"),
+        ({"validation_data": (X * np.nan, Y)}, r"validation_data has .*\(NaN\).*impute them as"),
         ({"validation_data": 3}, r"validation_data is a pair \(X, y\)"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -67,9 +67,9 @@ def test_shapes_of_images(shape: Any) -> None:
 @pytest.mark.usefixtures("untrained")
 def test_tables_that_are_none() -> None:
     frame = pd.DataFrame(X, columns=list("abcd"))
-    with pytest.raises(DataError, match=r"1 columns that hold no numbers \('c'\)"):
+    with pytest.raises(DataError, match="1 of 4 columns that are not numbers: 'c' .such as 'text'"):
         IPCAE(2).fit(frame.assign(c="text"), Y)
-    with pytest.raises(DataError, match=r"no numbers \('d'\)"):
+    with pytest.raises(DataError, match="not numbers: 'd'"):
         IPCAE(2).fit(frame.assign(d=pd.date_range("2020", periods=ROWS)), Y)
     with pytest.raises(DataError, match="several columns called 'a'"):
         IPCAE(2).fit(frame.set_axis(list("abca"), axis=1), Y)

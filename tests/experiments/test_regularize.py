@@ -13,6 +13,7 @@ import pytest
 import fsjax
 from configs import regularize as configs
 from experiments import regularize
+from experiments.launch import read_table
 from fsjax.data import load, make_split
 from fsjax.errors import ConfigError, DataError
 
@@ -43,7 +44,7 @@ def finished(tmp_path_factory) -> Path:
 
 
 def test_artifacts(finished: Path) -> None:
-    table = regularize.read_table(finished / "regularization.csv")
+    table = read_table(finished / "regularization.csv")
     assert tuple(table.columns) == regularize.COLUMNS
     assert table["method"].tolist() == [label for label in TRAINED for _ in range(2)]
     assert table["trial"].tolist() == [0, 1] * 3
@@ -85,7 +86,7 @@ def test_rows_are_those_of_a_fit(finished: Path) -> None:
         best_by="auc",
         seed_axis="map",
     )
-    table = regularize.read_table(finished / "regularization.csv")
+    table = read_table(finished / "regularization.csv")
     rows = table[table["method"] == "L2"]
     np.testing.assert_allclose(rows["test_auc"], result.metrics["auc"], atol=1e-3)
     np.testing.assert_allclose(rows["valid_auc"], result.history["valid/auc"].max(axis=1))
@@ -117,7 +118,7 @@ def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) ->
     assert path.read_text() == before
 
     # What is missing is trained, and nothing else.
-    table = regularize.read_table(path)
+    table = read_table(path)
     trained = []
 
     def rows_of(setting, *_, **__):
@@ -130,7 +131,7 @@ def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) ->
     regularize.run(tiny(), finished, progress=False)
     assert trained == ["BinMask", "LR"]
     assert picture.exists()
-    again = regularize.read_table(path).sort_values(["method", "trial"], ignore_index=True)
+    again = read_table(path).sort_values(["method", "trial"], ignore_index=True)
     pd.testing.assert_frame_equal(again, table.sort_values(["method", "trial"], ignore_index=True))
     path.write_text(before)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from launcher import ROOT, launch, launch_here
 
 from configs import any as any_method
 from configs import ctre_seq, ctre_sim, gjsd, ip_cae, quick_selection, snip, wast
@@ -22,7 +21,6 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import check_protocols
 from fsjax.methods import METHODS
 
-ROOT = Path(__file__).parents[2]
 #: What the configs share, and the configs of comparisons; all other files are configs of a method.
 SHARED = ("__init__", "any", "common", "rewiring", "feature_selection", "sparsify", "regularize")
 MODULES = {
@@ -30,17 +28,6 @@ MODULES = {
     for path in sorted((ROOT / "configs").glob("*.py"))
     if path.stem not in SHARED
 }
-
-
-def launch(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a launcher in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", f"experiments.{module}", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
 
 
 def quick(module=ip_cae, **train):
@@ -231,7 +218,7 @@ def test_every_config_fits_every_data_set(name: str, quick_run: bool) -> None:
 
 
 def test_wast_from_the_command_line(tmp_path: Path) -> None:
-    done = launch(
+    done = launch_here(
         "run",
         "--config=configs/wast.py:digits,quick",
         "--config.train.num_epochs=1",
@@ -259,7 +246,7 @@ def test_wast_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_network_of_other_widths_from_the_command_line(tmp_path: Path) -> None:
-    done = launch(
+    done = launch_here(
         "run",
         "--config=configs/ctre_sim.py:quick",
         "--config.train.num_epochs=1",
@@ -393,7 +380,7 @@ def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_on_the_command_line(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = launch("run", *(a.format(tmp=tmp_path / "run") for a in arguments))
+    done = launch_here("run", *(a.format(tmp=tmp_path / "run") for a in arguments))
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.startswith("error: ")
@@ -401,8 +388,18 @@ def test_mistakes_on_the_command_line(arguments: list[str], message: str, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+def test_a_mistake_ends_the_process(tmp_path: Path) -> None:
+    config = "--config=configs/ctre_sim.py"
+    done = launch("run", config, f"--workdir={tmp_path / 'run'}", "--config.method.density=0.1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "epsilon=5.0 and density=0.1; set one of them to 0" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_compare_prints_one_table(tmp_path: Path) -> None:
-    done = launch(
+    done = launch_here(
         "compare",
         "--configs=configs/ip_cae.py:quick,configs/random_selection.py:quick",
         f"--workdir={tmp_path}",

@@ -10,7 +10,7 @@ import ml_collections
 import numpy as np
 import pandas as pd
 import pytest
-from test_run import launch
+from launcher import launch_here
 
 import fsjax
 from configs.sparsify import PAPER_STRENGTHS, get_config
@@ -213,7 +213,7 @@ def test_mistakes_train_nothing_and_leave_nothing(
 
 
 def test_a_mistake_on_the_command_line() -> None:
-    done = launch("sparsify", "--config=configs/sparsify.py:mnist,lenet", "--workdir=x")
+    done = launch_here("sparsify", "--config=configs/sparsify.py:mnist,lenet", "--workdir=x")
     assert done.returncode == 2
     assert done.stderr.startswith("error: unknown variant 'lenet': did you mean 'lenet5'")
     assert "Traceback" not in done.stderr

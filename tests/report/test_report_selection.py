@@ -9,8 +9,8 @@ from synthetic_result import make_result
 
 from fsjax.errors import DataError
 from fsjax.report import plot_selection, save_figure
-from fsjax.report.selection import most_selected, to_grid
-from fsjax.report.style import shorten
+from fsjax.report.selection import most_selected
+from fsjax.report.style import shorten, to_grid
 
 
 def pixels(figure):

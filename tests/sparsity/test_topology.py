@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sparsity_reference import first_of_sort, rules_of
 
+from fsjax import sparsity
 from fsjax.sparsity import drop, grow, topology
 from fsjax.sparsity.topology import Layer
 
@@ -314,13 +315,9 @@ FULL = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
 
 def change(grow_rule: topology.GrowRule | None, **given: Any) -> topology.Changed:
     """Half of the connections of every layer go, at random."""
-    layers = {
-        name: layer._replace(**given) for name, layer in topology.layers_of(PARAMS, FULL).items()
-    }
-    zeros = jax.nn.initializers.zeros
-    return topology.change(
-        PARAMS, FULL, layers, drop.random, grow_rule, 0.5, zeros, jax.random.key(0)
-    )
+    recipe = sparsity.Recipe(density=1.0, drop=drop.random, grow=grow_rule, fraction=0.5)
+    layers = topology.layers_of(PARAMS, FULL, **given)
+    return recipe.change(PARAMS, FULL, layers, jax.random.key(0))
 
 
 def test_without_a_grow_rule_the_counts_fall() -> None:

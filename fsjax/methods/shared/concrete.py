@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+from jax import Array
 
 from fsjax import tasks
 from fsjax.arguments import (
@@ -23,26 +24,10 @@ from fsjax.arguments import (
     known,
     takes_part,
 )
-from fsjax.concrete import (
-    Parametrisation,
-    exponential_temperature,
-    gjsd,
-    select,
-    select_discrete,
-)
+from fsjax.concrete import Parametrisation, exponential_temperature, gjsd, select, select_discrete
 from fsjax.errors import ConfigError
 from fsjax.groups import gather
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import MLP
 from fsjax.selection import unique_percentage
 
@@ -82,16 +67,8 @@ class ConcreteOptions:
 def concrete_selector(logits: Parametrisation, num_features: Count, **options: Any) -> Method:
     """A concrete selector layer with an MLP behind it (Balin et al. 2019; IP-CAE, section 2).
 
-    Args:
-      logits: how the (K, D) logits are held.
-      num_features: K, number of selectors.
-      **options: those of :class:`ConcreteOptions`.
-
-    Returns:
-      The method. Its score of a column is the largest probability that any selector gives it.
-
-    Raises:
-      ConfigError: if the temperature would rise.
+    The score of a column is the largest probability that any selector gives it. ``num_features``
+    is K, the options are those of :class:`ConcreteOptions`; ConfigError if the temperature rises.
     """
     o = ConcreteOptions(**options)
     start, end = o.temperature_start, o.temperature_end
@@ -116,18 +93,16 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         return exponential_temperature(progress, start, end)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        del data
         key_selector, key_decoder = jax.random.split(key)
-        inputs = jnp.zeros((1, num_features * largest_group(spec)))
+        largest_group = 1 if spec.groups is None else np.bincount(spec.groups).max()
+        inputs = jnp.zeros((1, num_features * largest_group))
         params = {
             "selector": logits.init(key_selector, num_features, spec.num_units),
             "decoder": decoder(spec).init(key_decoder, inputs)["params"],
         }
         return create_state(spec, params)
 
-    def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Array]]:
+    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         key_noise, key_dropout = jax.random.split(key)
         selector_logits = logits_of(params, state)
         selected = by_group(
@@ -172,21 +147,11 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
     )
 
 
-def largest_group(spec: Spec) -> int:
-    """Columns of the largest group; 1 without groups."""
-    return 1 if spec.groups is None else max(Counter(spec.groups).values())
-
-
 def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:
-    """What a choice of K gives for the columns of every group.
+    """What a choice of K, ``(B, G) -> (B, K)``, gives for the L columns of every group.
 
-    Args:
-      choose: ``(B, G) -> (B, K)``, the same choice for each of the L columns of a group.
-      x: ``(B, D)``.
-      spec: with groups or without.
-
-    Returns:
-      ``(B, K L)``, with zeros for groups of fewer columns; ``(B, K)`` without groups.
+    From x ``(B, D)`` to ``(B, K L)``, with zeros for groups of fewer columns; to ``(B, K)``
+    without groups.
     """
     if spec.groups is None:
         return choose(x)

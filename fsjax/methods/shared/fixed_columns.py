@@ -7,19 +7,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax import tasks
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import MLP
 from fsjax.selection import distinct_top_k
 
@@ -54,13 +45,8 @@ def network_on_columns(
 ) -> Method:
     """The decoder of the concrete selectors on the K columns with the highest scores.
 
-    Args:
-      scores: the scores, which stay as they are during training.
-      num_features: K. Constant columns are not used while there are others.
-      hidden: widths of the network's hidden layers.
-      layer_norm: LayerNorm before each activation.
-      learning_rate: of Adam.
-      only: the tasks that the method is for; the first is its default.
+    The scores stay as they are during training. Constant columns are not used while there are
+    others. The method is for the tasks ``only``, of which the first is its default.
     """
 
     def network(spec: Spec) -> MLP:
@@ -77,10 +63,7 @@ def network_on_columns(
     def apply(params: PyTree, state: TrainState, x: Array) -> Array:
         return network(state.spec).apply({"params": params}, x[:, picks(state)])
 
-    def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Array]]:
-        del key
+    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         outputs = apply(params, state, batch.x)
         return tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {}
 

@@ -6,28 +6,15 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.groups import Groups, gather, scatter
-from fsjax.method import Array, PyTree, Spec, TrainState
+from fsjax.method import PyTree, Spec, TrainState
 from fsjax.sparsity.hier_prox import hier_prox
 
 #: The automatic start of the path, as in the authors' code: the first value that is tried, the
 #: change that ends the proximal steps of a trial, the most of them, and the final divisor.
 FIRST_TRIAL, TRIAL_TOLERANCE, TRIAL_STEPS, START_DIVISOR = 1e-6, 1e-5, 10_000, 10.0
-
-
-class Pace(NamedTuple):
-    """When the dense phase, and a lambda, are over: pairs of both.
-
-    Attributes:
-      patience: epochs without improvement.
-      limit: most epochs.
-      tolerance: an improvement is below this share of the best value.
-    """
-
-    patience: tuple[int, int]
-    limit: tuple[int, int]
-    tolerance: Array | float
 
 
 class Path(NamedTuple):
@@ -54,83 +41,63 @@ class Path(NamedTuple):
 
 def first_path(spec: Spec) -> Path:
     """The dense phase, before its first epoch."""
-    none = jnp.zeros((), jnp.int32)
     return Path(
-        penalty=jnp.zeros((), jnp.float32),
-        started=jnp.zeros((), bool),
-        epochs=none,
-        waited=none,
-        best=jnp.full((), jnp.inf, jnp.float32),
+        penalty=jnp.float32(0),
+        started=jnp.bool_(False),
+        epochs=jnp.int32(0),
+        waited=jnp.int32(0),
+        best=jnp.float32(jnp.inf),
         vanished=jnp.full((spec.num_units,), jnp.inf, jnp.float32),
         last_seen=jnp.zeros((spec.num_units,), jnp.float32),
     )
 
 
-def record(state: TrainState) -> Path:
-    """The path with what this epoch tells: which features are in."""
-    path, inside = state.log, _selected(state.params, state.spec.groups)
-    left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
-    return path._replace(
-        vanished=jnp.where(inside, jnp.inf, left),
-        last_seen=jnp.where(inside, state.epoch.astype(jnp.float32), path.last_seen),
-    )
+def judge(state: TrainState, patience: Array, limit: Array, tolerance: Array) -> tuple[Path, Array]:
+    """Records an epoch: which features are in, and whether it improved the objective.
 
-
-def judge(path: Path, state: TrainState, pace: Pace) -> tuple[Path, Array]:
-    """Counts an epoch.
-
-    Args:
-      path: where the run is.
-      state: after the epoch.
-      pace: when a phase is over.
-
-    Returns:
-      The path, and whether (bool) the epoch is the last one at this lambda or of the dense phase.
+    Returns the path, and whether (bool) the epoch is the last one at this lambda or of the dense
+    phase: after ``patience`` epochs that did not bring it below the share ``tolerance`` of the
+    best value, or ``limit`` epochs.
     """
-    norms = skip_norms(state.params, state.spec.groups)
-    objective = state.value + path.penalty * jnp.sum(norms)
-    improved = objective < pace.tolerance * path.best
+    path, inside = state.log, _selected(state)
+    left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
+    objective = _objective(state, path.penalty)
+    improved = objective < tolerance * path.best
     path = path._replace(
         epochs=path.epochs + 1,
         waited=jnp.where(improved, 0, path.waited + 1),
         best=jnp.where(improved, objective, path.best),
+        vanished=jnp.where(inside, jnp.inf, left),
+        last_seen=jnp.where(inside, state.epoch.astype(jnp.float32), path.last_seen),
     )
-    most_waited, most_epochs = (
-        jnp.where(path.started, on_path, dense) for dense, on_path in (pace.patience, pace.limit)
-    )
-    return path, (path.waited >= most_waited) | (path.epochs >= most_epochs)
+    return path, (path.waited >= patience) | (path.epochs >= limit)
 
 
 def next_lambda(
     path: Path, state: TrainState, over: Array, first: Array, until: int, multiplier: Array
 ) -> tuple[Path, Array]:
-    """Goes to the next lambda, or ends the path.
+    """Goes to the next lambda, or ends the path when at most ``until`` features are in.
 
-    Args:
-      path: where the run is.
-      state: after the epoch.
-      over: bool, whether the lambda is over, or the dense phase; where false nothing changes.
-      first: the lambda that follows the dense phase.
-      until: the path ends when at most so many features are in.
-      multiplier: from one lambda to the next.
-
-    Returns:
-      The path, and whether (bool) it has ended.
+    ``path`` and ``over`` are those of :func:`judge`; where ``over`` is false nothing changes. The
+    lambda ``first`` follows the dense phase. Returns the path, and whether (bool) it has ended.
     """
     finished = over & path.started & (count_selected(state) <= until)
     growing = over & ~finished
     following = jnp.where(path.started, path.penalty * multiplier, first)
     penalty = jnp.where(growing, following, path.penalty)
-    # The same weights under the new lambda are what has to be improved on.
-    objective = state.value + penalty * jnp.sum(skip_norms(state.params, state.spec.groups))
     path = path._replace(
         penalty=penalty,
         started=path.started | over,
         epochs=jnp.where(growing, 0, path.epochs),
         waited=jnp.where(growing, 0, path.waited),
-        best=jnp.where(growing, objective, path.best),
+        # The same weights under the new lambda are what has to be improved on.
+        best=jnp.where(growing, _objective(state, penalty), path.best),
     )
     return path, finished
+
+
+def _objective(state: TrainState, penalty: Array) -> Array:
+    return state.value + penalty * jnp.sum(skip_norms(state.params, state.spec.groups))
 
 
 def first_lambda(state: TrainState, wanted: Array, hierarchy: Array, rate: Array) -> Array:
@@ -201,16 +168,12 @@ def automatic_start(
 
 def by_group(weights: Array, groups: Groups) -> Array:
     """``(D, C)`` to ``(G, L C)``: the weights of all columns of a group, side by side."""
-    if groups is None:
-        return weights
     gathered = gather(weights, groups)
     return gathered.reshape(gathered.shape[0], -1)
 
 
 def by_column(weights: Array, groups: Groups, width: int) -> Array:
     """The inverse of :func:`by_group`, for C = ``width``."""
-    if groups is None:
-        return weights
     return scatter(weights.reshape(weights.shape[0], -1, width), groups)
 
 
@@ -219,10 +182,10 @@ def skip_norms(params: PyTree, groups: Groups = None) -> Array:
     return jnp.sqrt(jnp.sum(jnp.square(by_group(params["skip"], groups)), axis=1))
 
 
-def _selected(params: PyTree, groups: Groups) -> Array:
-    return jnp.any(by_group(params["skip"], groups) != 0, axis=1)
-
-
 def count_selected(state: TrainState) -> Array:
     """int32, the number of features, or groups, that have skip weights."""
-    return jnp.sum(_selected(state.params, state.spec.groups), dtype=jnp.int32)
+    return jnp.sum(_selected(state), dtype=jnp.int32)
+
+
+def _selected(state: TrainState) -> Array:
+    return jnp.any(by_group(state.params["skip"], state.spec.groups) != 0, axis=1)

@@ -7,32 +7,23 @@ them all as further keyword arguments, checked by their annotations.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import optax
 from flax import linen as nn
+from jax import Array
 
 from fsjax import tasks
-from fsjax.arguments import (
-    STATIC,
-    TERM,
-    NonNegative,
-    Positive,
-    Rate,
-    Whole,
-    Widths,
-    takes_part,
-)
+from fsjax.arguments import STATIC, TERM, NonNegative, Positive, Rate, Whole, Widths, takes_part
 from fsjax.errors import ConfigError
-from fsjax.method import Array, Batch, PyTree, Spec
+from fsjax.method import Batch, PyTree, Spec, TrainState
 from fsjax.nets import build_network
 from fsjax.optimizers import cosine_by_epoch
 
 #: The first dense layer of the multilayer perceptrons, which sees the inputs.
 FIRST_LAYER = "FanInDense_0"
-
 
 #: How they are trained by default (BinMask, section 4.1).
 TRAINING = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
@@ -76,11 +67,7 @@ class NetworkOptions:
     finetune_learning_rate: Positive = 0.01
 
     def module(self, spec: Spec) -> nn.Module:
-        """The Flax module for a run.
-
-        Raises:
-          ConfigError: if a convolutional network meets data without images.
-        """
+        """The Flax module for a run; ConfigError for convolutions on data without images."""
         return build_network(
             self.network,
             spec.num_outputs,
@@ -94,11 +81,7 @@ class NetworkOptions:
         )
 
     def mask_epochs(self, spec: Spec) -> int:
-        """Epochs before fine-tuning.
-
-        Raises:
-          ConfigError: if fine-tuning leaves none.
-        """
+        """Epochs before fine-tuning; ConfigError if it leaves none."""
         left = spec.num_epochs - self.finetune_epochs
         if left < 1:
             raise ConfigError(
@@ -132,13 +115,10 @@ class NetworkOptions:
         return variables["params"], variables.get("batch_stats", {})
 
     def train(
-        self, weights: PyTree, stats: PyTree, spec: Spec, batch: Batch, key: Array
-    ) -> tuple[Array, Array, PyTree]:
-        """One training pass.
-
-        Returns:
-          The loss with its L1 term, a scalar; outputs ``(B, C)``; the new batch statistics.
-        """
+        self, weights: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, PyTree]]:
+        """The loss of a batch with its L1 term, a scalar, and ``aux`` for :func:`keep_stats`."""
+        stats, spec = state.extra["stats"], state.spec
         outputs, changed = self.module(spec).apply(
             {"params": weights, "batch_stats": stats},
             batch.x,
@@ -149,22 +129,17 @@ class NetworkOptions:
         )
         loss = tasks.loss(spec.task, outputs, batch.y, batch.weight)
         if takes_part(self.l1):
-            loss += self.l1 * sum(jnp.sum(jnp.abs(w)) for w in kernels(weights))
-        return loss, outputs, changed.get("batch_stats", stats)
+            kernels = [leaf for leaf in jax.tree.leaves(weights) if leaf.ndim >= 2]
+            loss += self.l1 * sum(jnp.sum(jnp.abs(kernel)) for kernel in kernels)
+        return loss, {"stats": changed.get("batch_stats", stats)}
 
-    def predict(self, weights: PyTree, stats: PyTree, spec: Spec, x: Array) -> Array:
+    def predict(self, weights: PyTree, state: TrainState, x: Array) -> Array:
         """Outputs ``(B, C)`` with running statistics and without dropout."""
-        variables = {"params": weights, "batch_stats": stats}
-        return self.module(spec).apply(variables, x, train=False)
+        variables = {"params": weights, "batch_stats": state.extra["stats"]}
+        return self.module(state.spec).apply(variables, x, train=False)
 
     def gate(self, weights: PyTree, x: Array, gates: Array) -> tuple[PyTree, Array]:
-        """Weights and inputs such that each input is multiplied by its gate.
-
-        Args:
-          weights: of the network.
-          x: ``(B, D)``.
-          gates: ``(D,)``.
-        """
+        """Weights and inputs x ``(B, D)`` such that each input is multiplied by its gate (D,)."""
         if self.network != "mlp":
             return weights, x * gates
         # On the weights of the first layer it is the same, without a gradient for every input.
@@ -172,13 +147,18 @@ class NetworkOptions:
         layer = {**layer, "kernel": layer["kernel"] * gates[:, None]}
         return {**weights, FIRST_LAYER: {"Dense_0": layer}}, x
 
-    def strength(self, weights: PyTree, num_features: int) -> Array:
+    def strength(self, weights: PyTree, spec: Spec) -> Array:
         """``(D,)``: sum of the absolute weights of each input; zeros for convolutions."""
         if self.network != "mlp":
-            return jnp.zeros((num_features,))
+            return jnp.zeros((spec.num_columns,))
         return jnp.sum(jnp.abs(weights[FIRST_LAYER]["Dense_0"]["kernel"]), axis=1)
 
 
-def kernels(weights: PyTree) -> list[Array]:
-    """The arrays of two or more dimensions."""
-    return [leaf for leaf in jax.tree.leaves(weights) if leaf.ndim >= 2]
+def keep_stats(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
+    """``after_step`` of a network: the new batch statistics."""
+    return state.replace(extra={**state.extra, "stats": aux["stats"]})
+
+
+def close(state: TrainState, threshold: Array) -> TrainState:
+    """``close`` of a search for gates: what is below ``threshold`` is closed."""
+    return state.replace(extra={**state.extra, "threshold": threshold})

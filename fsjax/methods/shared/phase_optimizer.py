@@ -7,8 +7,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
-from fsjax.method import Array, PyTree
+from fsjax.method import PyTree
 
 
 class PhaseState(NamedTuple):
@@ -33,12 +34,7 @@ def adam_then_sgd(
     """Adam (0.9, 0.999, 1e-8), and after :func:`to_sgd` gradient descent with momentum.
 
     Both are one formula with traced coefficients: a step is a single pass over the parameters,
-    with nothing to branch on under ``vmap``.
-
-    Args:
-      learning_rate: of Adam.
-      second_learning_rate: of gradient descent.
-      momentum: of gradient descent; not Nesterov's.
+    with nothing to branch on under ``vmap``. The momentum, of gradient descent, is not Nesterov's.
     """
 
     def init(params: PyTree) -> PhaseState:
@@ -48,7 +44,6 @@ def adam_then_sgd(
     def update(
         grads: PyTree, state: PhaseState, params: PyTree | None = None
     ) -> tuple[PyTree, PhaseState]:
-        del params
         adaptive, count = state.adaptive, state.count + 1
         # A new phase forgets the moment of the one before.
         decay = jnp.where(state.count == 0, 0.0, jnp.where(adaptive, 0.9, momentum))

@@ -9,40 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax import tasks
-from fsjax.arguments import (
-    STATIC,
-    TERM,
-    Layers,
-    NonNegative,
-    Positive,
-    Rate,
-    takes_part,
-)
+from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, takes_part
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import Feedforward
 from fsjax.nets.feedforward import sparse_activations
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
 from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
-from fsjax.sparsity.topology import change, keep_moments, layers_of, needs_of
+from fsjax.sparsity.topology import cond_with_key, keep_moments, layers_of, needs_of
 
 #: Rows whose activations are held at once.
 ROWS_AT_ONCE = 4096
@@ -91,19 +74,21 @@ class SparseOptions(DenseOptions):
     form: Literal["auto", "dense", "coordinates"] = "auto"
 
 
+#: What the registrations of the sparse classifiers share.
+SPARSE = {
+    "num_epochs": 500,
+    "batch_size": 100,
+    "small": {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},
+    "options": SparseOptions,
+}
+
+
 def sparse_network(
     *,
     drop: DropRule | None = None,
     grow: GrowRule | None = None,
     drop_fraction: float = 0.0,
     grow_init: str = "zeros",
-    epsilon: float | None = None,
-    density: float | None = None,
-    hidden: tuple[int, ...],
-    learning_rate: float,
-    momentum: float,
-    l2: float,
-    form: str = "auto",
     activation: str = "relu",
     initialisation: str = "glorot",
     input_noise: float = 0.0,
@@ -113,20 +98,20 @@ def sparse_network(
     search: Callable[[TrainState], Array] | None = None,
     sparse: bool = True,
     only: tuple[str, ...] = tasks.TASKS,
+    **options: Any,
 ) -> Method:
     """A feedforward network with masks on its weights.
 
     Gradients reach active connections only. New connections start at the recipe's ``grow_init``
     without momentum; one that is dropped and grown again at once keeps its weight and momentum.
+    The score of a column is the sum of the absolute weights of its connections.
 
     Args:
       drop, grow: rules by which the connections change after every epoch but the last; without
         them they stay.
       drop_fraction: share of the connections that is dropped.
       grow_init: starting weights of new connections, a name in :data:`GROW_INITS`.
-      epsilon, density, hidden, learning_rate, momentum, l2, form: see :class:`SparseOptions`.
-      activation: of the hidden layers.
-      initialisation: of weights and biases.
+      activation, initialisation: see :class:`~fsjax.nets.Feedforward`.
       input_noise: standard deviation of Gaussian noise on the inputs of each training batch.
       prune: SNIP: start dense and keep the connections of largest sensitivity.
       similarity: the similarity that a rule needs, a name in ``SIMILARITIES``.
@@ -134,31 +119,29 @@ def sparse_network(
       search: ``(state) -> bool``, what ``Layer.search`` is; once true it stays so.
       sparse: whether there are masks at all.
       only: the tasks that the method is for; the first is its default.
-
-    Returns:
-      The method. The score of a column is the sum of the absolute weights of its connections.
-
-    Raises:
-      ConfigError: where neither epsilon nor density is given, or both are.
+      **options: those of :class:`SparseOptions`.
     """
-    recipe = None
+    o, recipe = SparseOptions(**options), None
     if sparse:
-        check_density(epsilon, density)
         # 0 counts as not given, for command lines that cannot say None.
+        if not o.epsilon and not o.density:
+            raise ConfigError("the network is sparse; give epsilon or density")
+        if o.epsilon and o.density:
+            raise ConfigError(f"epsilon={o.epsilon} and density={o.density}; set one of them to 0")
         recipe = Recipe(
-            epsilon=epsilon or None,
-            density=density or None,
+            epsilon=o.epsilon or None,
+            density=o.density or None,
             distribution="uniform",
             drop=drop,
             grow=grow,
             fraction=drop_fraction,
             grow_init=GROW_INITS[grow_init],
         )
-    optimizer = optax.sgd(learning_rate, momentum, nesterov=True)
+    optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
     needed = needs_of(drop, grow)
 
     def network(spec: Spec) -> Feedforward:
-        return Feedforward(spec.num_outputs, hidden, activation, initialisation)
+        return Feedforward(spec.num_outputs, o.hidden, activation, initialisation)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         key_network, key_masks = jax.random.split(key)
@@ -175,7 +158,7 @@ def sparse_network(
         return compress(state.replace(params=apply_masks(params, masks), masks=masks))
 
     def activations(params: PyTree, state: TrainState, x: Array) -> list[Array]:
-        if "positions" in state.extra:
+        if state.extra:
             return sparse_activations(params, state.extra["positions"], x, activation)
         return network(state.spec).apply({"params": params}, x, method="activations")
 
@@ -183,9 +166,7 @@ def sparse_network(
         outputs = activations(params, state, batch.x)[-1]
         return tasks.loss(state.spec.task, outputs, batch.y, batch.weight)
 
-    def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
-    ) -> tuple[Array, dict[str, Array]]:
+    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         if state.masks != ():
             # Layers in coordinates hold active weights only.
             params = jax.tree.map(
@@ -197,50 +178,39 @@ def sparse_network(
             noise = input_noise * jax.random.normal(key, batch.x.shape)
             batch = batch._replace(x=batch.x + noise)
         value = task_loss(params, state, batch)
-        if takes_part(l2):
+        if takes_part(o.l2):
             squares = sum(jnp.sum(jnp.square(layer["kernel"])) for layer in params.values())
-            value = value + 0.5 * l2 * squares
+            value = value + 0.5 * o.l2 * squares
         return value, {}
 
     def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
         if search is not None:
             state = state.replace(log={"search": state.log["search"] | search(state)})
-        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
-        words, impl = jax.random.key_data(key), jax.random.key_impl(key)
-
-        def changed() -> TrainState:
-            return compress(rewired(state, data, jax.random.wrap_key_data(words, impl=impl)))
-
         # A change after the last epoch would never be trained.
-        goes_on = state.epoch < state.spec.num_epochs
-        return jax.lax.cond(goes_on, changed, lambda: state)
+        return cond_with_key(
+            state.epoch < state.spec.num_epochs,
+            lambda key: compress(rewired(state, data, key)),
+            lambda _: state,
+            key,
+        )
 
     def rewired(state: TrainState, data: Batch, key: Array) -> TrainState:
         key_rules, key_rows = jax.random.split(key)
         given = {}
         if "similarity" in needed:
             x, real = some_rows(key_rows, data, similarity_fraction)
-            given["similarity"] = by_layer(
-                layer_similarities(lambda rows: firing(state, rows), x, real, similarity)
-            )
+            found = layer_similarities(lambda rows: firing(state, rows), x, real, similarity)
+            given["similarity"] = {
+                f"layer_{number}": {"kernel": values} for number, values in enumerate(found)
+            }
         state = expand(state)
         if "gradient" in needed:
             batch = random_batch(key_rows, data, state.spec.batch_size)
             given["gradient"] = jax.grad(task_loss)(state.params, state, batch)
-        layers = layers_of(state.params, state.masks, **given)
         searches = None if search is None else state.log["search"]
-        changed = change(
-            state.params,
-            state.masks,
-            {name: layer._replace(search=searches, state=state) for name, layer in layers.items()},
-            recipe.drop,
-            recipe.grow,
-            recipe.fraction,
-            recipe.grow_init,
-            key_rules,
-        )
-        fresh = optimizer.init(changed.params)
-        opt_state = keep_moments(optimizer, state.opt_state, fresh, changed.kept)
+        layers = layers_of(state.params, state.masks, search=searches, state=state, **given)
+        changed = recipe.change(state.params, state.masks, layers, key_rules)
+        opt_state = keep_moments(optimizer, state.opt_state, changed)
         return state.replace(params=changed.params, masks=changed.masks, opt_state=opt_state)
 
     def firing(state: TrainState, x: Array) -> list[Array]:
@@ -252,36 +222,35 @@ def sparse_network(
 
     def compress(state: TrainState) -> TrainState:
         """Layers of few connections by their coordinates."""
-        shapes = [mask["kernel"].shape for mask in state.masks.values()]
+        masks = {layer: mask["kernel"] for layer, mask in state.masks.items()}
+        counts = recipe.counts([mask.shape for mask in masks.values()])
         positions = {
-            layer: positions_of(state.masks[layer]["kernel"], count)
-            for layer, count in zip(state.masks, recipe.counts(shapes), strict=True)
-            if by_coordinates(form, count / state.masks[layer]["kernel"].size)
+            layer: positions_of(mask, count)
+            for (layer, mask), count in zip(masks.items(), counts, strict=True)
+            if by_coordinates(o.form, count / mask.size)
         }
         if not positions:
             return state
-        state = everywhere(gather, state, whole(positions, state.params))
-        return state.replace(extra={**state.extra, "positions": positions})
+        return everywhere(gather, state, positions).replace(extra={"positions": positions})
 
     def expand(state: TrainState) -> TrainState:
         """The inverse of :func:`compress`."""
-        if "positions" not in state.extra:
+        if not state.extra:
             return state
-        extra = dict(state.extra)
-        positions = whole(extra.pop("positions"), state.params)
-        return everywhere(scatter, state, positions, state.masks).replace(extra=extra)
+        positions = state.extra["positions"]
+        return everywhere(scatter, state, positions, state.masks).replace(extra={})
 
-    def whole(positions: dict[str, Array], params: PyTree) -> PyTree:
-        """Positions in the structure of the parameters, of length 0 where there are none."""
-        tree = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), params)
-        return tree | {name: {**tree[name], "kernel": own} for name, own in positions.items()}
-
-    def everywhere(change: Callable[..., Array], state: TrainState, *trees: PyTree) -> TrainState:
+    def everywhere(
+        change: Callable[..., Array], state: TrainState, positions: dict[str, Array], *trees: PyTree
+    ) -> TrainState:
         """Changes all arrays of the parameters alike, those in the optimiser's state too."""
-        state = state.replace(params=jax.tree.map(change, state.params, *trees))
+        # In the structure of the parameters, of length 0 where there are none.
+        whole = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), state.params)
+        whole |= {name: {**whole[name], "kernel": own} for name, own in positions.items()}
+        state = state.replace(params=jax.tree.map(change, state.params, whole, *trees))
         if state.opt_state == ():  # before the first step, and in what is kept
             return state
-        moments = optax.tree.map_params(optimizer, change, state.opt_state, *trees)
+        moments = optax.tree.map_params(optimizer, change, state.opt_state, whole, *trees)
         return state.replace(opt_state=moments)
 
     def select(state: TrainState) -> Selection:
@@ -299,24 +268,11 @@ def sparse_network(
     return method if drop is None else method._replace(after_epoch=after_epoch)
 
 
-def check_density(epsilon: float | None, density: float | None) -> None:
-    """Raises ConfigError unless exactly one of them says how many connections there are."""
-    if not epsilon and not density:
-        raise ConfigError("the network is sparse; give epsilon or density")
-    if epsilon and density:
-        raise ConfigError(f"epsilon={epsilon} and density={density}; set one of them to 0")
-
-
 def by_coordinates(form: str, density: float) -> bool:
     """Whether a layer of this density is trained by its coordinates."""
     if form == "auto":
         return jax.default_backend() == "cpu" and density <= MAX_DENSITY
     return form == "coordinates"
-
-
-def by_layer(values: list[Array]) -> dict[str, dict[str, Array]]:
-    """Arrays from the input on, at the paths of the kernels."""
-    return {f"layer_{number}": {"kernel": value} for number, value in enumerate(values)}
 
 
 def random_batch(key: Array, data: Batch, size: int) -> Batch:
@@ -327,11 +283,7 @@ def random_batch(key: Array, data: Batch, size: int) -> Batch:
 
 
 def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array, Array]:
-    """A random share of the rows, all of them in order for 1.
-
-    Returns:
-      ``(M, D)`` rows and ``(M,)`` bool, whether each counts.
-    """
+    """A random share of the rows, all of them in order for 1: ``(M, D)``, and which count."""
     real = data.weight > 0
     if fraction == 1:
         return data.x, real
@@ -344,13 +296,9 @@ def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array, Array]:
 def layer_similarities(
     activations: Callable[[Array], list[Array]], x: Array, real: Array, name: str
 ) -> list[Array]:
-    """Similarities ``(I, O)`` of every layer over the rows that count, taken in chunks.
+    """Similarities ``(I, O)`` of every layer, taken in chunks of the rows ``x`` (N, D) that count.
 
-    Args:
-      activations: of every layer of neurons, ``(B, D) -> [(B, I), ...]``.
-      x: ``(N, D)``.
-      real: ``(N,)`` bool.
-      name: a key of ``SIMILARITIES``.
+    ``activations`` are those of every layer of neurons, ``(B, D) -> [(B, I), ...]``.
     """
     chunks = -(-x.shape[0] // ROWS_AT_ONCE)
     size = -(-x.shape[0] // chunks)
