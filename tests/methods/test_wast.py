@@ -284,7 +284,7 @@ def test_finds_columns_that_belong_together_among_columns_of_equal_variance() ->
     truth = order[:20]
     x[:, truth] = factors @ mixture / np.linalg.norm(mixture, axis=0) + 0.3 * x[:, truth]
     x = (x / x.std(axis=0)).astype(np.float32)
-    method = fsjax.methods.wast(sensitivity_weight=0.4, drop_fraction=0.1)
+    method = fsjax.methods.wast(hidden=(100,), sensitivity_weight=0.4, drop_fraction=0.1)
     found, control = (
         np.isin(fit(method, rows, 30).selected, truth).mean(axis=1) for rows in (x, shuffled(x))
     )
