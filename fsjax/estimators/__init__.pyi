@@ -149,6 +149,39 @@ class CTRESeq(Selector):
         verbose: bool = False,
     ) -> None: ...
 
+class DeepLasso(Selector):
+    """A network whose loss is to feel few columns: the lasso, on gradients instead of weights."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        penalty: float = 0.1,
+        hidden: Sequence[int] = (200,),
+        activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+        optimizer: Literal["sgd", "adam", "adamw"] = "adamw",
+        learning_rate: float = 0.001,
+        final_learning_rate: float | None = None,
+        weight_decay: float = 0.0002,
+        network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+        batch_norm: bool = False,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        momentum: float = 0.9,
+        l1: float = 0.0,
+        image_shape: Sequence[int] | None = None,
+        num_epochs: int = 100,
+        batch_size: int | None = 128,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class FisherScore(Selector):
     """The Fisher score of every column, a filter that trains nothing."""
 

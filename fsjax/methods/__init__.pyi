@@ -81,6 +81,22 @@ def ctre_seq(
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
+def deep_lasso(
+    *,
+    penalty: float = 0.1,
+    hidden: Sequence[int] = (200,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adamw",
+    learning_rate: float = 0.001,
+    final_learning_rate: float | None = None,
+    weight_decay: float = 0.0002,
+    network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    momentum: float = 0.9,
+    l1: float = 0.0,
+) -> Method: ...
 def fisher_score(
     num_features: int | None = None,
     *,
