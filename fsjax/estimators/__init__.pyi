@@ -11,6 +11,31 @@ from fsjax.estimators.files import load as load
 
 ESTIMATORS: dict[str, type[Selector]]
 
+class AEFS(Selector):
+    """An autoencoder with a group lasso on the weights of its inputs."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "reconstruction",
+        penalty: float = 0.001,
+        weight_decay: float = 0.001,
+        hidden: Sequence[int] = (200,),
+        activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
+        score: Literal["largest", "norm"] = "largest",
+        learning_rate: float = 0.001,
+        num_epochs: int = 100,
+        batch_size: int | None = 256,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class BinMask(Selector):
     """BinMask on the inputs or the weights of a network."""
 

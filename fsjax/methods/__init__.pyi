@@ -8,6 +8,15 @@ from fsjax.registry import get_method as get_method
 
 METHODS: dict[str, Callable[..., Method]]
 
+def aefs(
+    *,
+    penalty: float = 0.001,
+    weight_decay: float = 0.001,
+    hidden: Sequence[int] = (200,),
+    activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
+    score: Literal["largest", "norm"] = "largest",
+    learning_rate: float = 0.001,
+) -> Method: ...
 def binmask(
     num_features: int | None = None,
     *,
