@@ -22,6 +22,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
+from fsjax.methods.shared.gates import open_share
 from fsjax.methods.shared.network import NetworkOptions
 from fsjax.registry import register
 
@@ -147,8 +148,3 @@ def stg(
         monitor=monitor,
         search=Search("strength", close) if search else None,
     )
-
-
-def open_share(mu: Array) -> Array:
-    """How far gates are open, in [0, 1], at ``mu`` (with or without noise)."""
-    return jnp.clip(mu + 0.5, 0.0, 1.0)
