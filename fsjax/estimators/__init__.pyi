@@ -207,6 +207,34 @@ class DeepLasso(Selector):
         verbose: bool = False,
     ) -> None: ...
 
+class DUFS(Selector):
+    """Stochastic gates that leave the columns which vary slowly along a graph of the rows."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "reconstruction",
+        loss: Literal["ratio", "difference"] = "ratio",
+        strength: float = 0.1,
+        sigma: float = 0.5,
+        noise: Literal["row", "batch"] = "row",
+        num_neighbors: int = 2,
+        width: float = 5.0,
+        walk_steps: int = 2,
+        learning_rate: float = 1.0,
+        num_epochs: int = 100,
+        batch_size: int | None = 128,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        groups: ArrayLike | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class FisherScore(Selector):
     """The Fisher score of every column, a filter that trains nothing."""
 

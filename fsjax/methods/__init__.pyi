@@ -106,6 +106,17 @@ def deep_lasso(
     momentum: float = 0.9,
     l1: float = 0.0,
 ) -> Method: ...
+def dufs(
+    *,
+    loss: Literal["ratio", "difference"] = "ratio",
+    strength: float = 0.1,
+    sigma: float = 0.5,
+    noise: Literal["row", "batch"] = "row",
+    num_neighbors: int = 2,
+    width: float = 5.0,
+    walk_steps: int = 2,
+    learning_rate: float = 1.0,
+) -> Method: ...
 def fisher_score(
     num_features: int | None = None,
     *,
