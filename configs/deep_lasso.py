@@ -2,7 +2,13 @@
 
     python -m experiments.run --config=configs/deep_lasso.py:madelon --workdir=runs/deep_lasso
 
-Variants: a data set, a task and ``quick``.
+Variants: a data set, a task and ``quick``. Accuracy in percent of a support vector machine on 50
+columns of isolet and 20 of madelon after 50 epochs, three seeds, by the penalty:
+
+| variant | 0 | 0.1 | 1 | random columns |
+| --- | --- | --- | --- | --- |
+| madelon | 70.89 +- 1.91 | 73.78 +- 0.61 | 71.11 +- 1.58 | 53.17 +- 4.82 |
+| isolet | 81.94 +- 1.87 | 84.08 +- 1.25 | - | 85.79 +- 0.83 |
 """
 
 from __future__ import annotations
