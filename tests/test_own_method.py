@@ -41,13 +41,13 @@ from fsjax.arguments import Layers, NonNegative, Positive
 
 
 @fsjax.register(
-    estimator="DeepLasso",
+    estimator="OwnLasso",
     paper="Cherepanova et al., NeurIPS 2023",
     optimises="the task plus lambda times the norms of the loss's gradient by each column",
     num_epochs=50,
     small={"hidden": (6,)},
 )
-def deep_lasso(
+def own_lasso(
     *, penalty: NonNegative = 0.1, hidden: Layers = (64,), learning_rate: Positive = 1e-2
 ):
     """Deep Lasso: task loss + lambda sum_j || dloss / dx_j ||_2 over the rows of the batch.
@@ -131,7 +131,7 @@ def my_file(folder: Path) -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="module")
 def result(my_file: ModuleType) -> fsjax.FitResult:
-    method = my_file.deep_lasso(hidden=(6,))
+    method = my_file.own_lasso(hidden=(6,))
     return fsjax.fit(method, numbers(), num_features=2, seeds=(0, 1), split="random", **OPTIONS)
 
 
@@ -159,12 +159,12 @@ def test_the_file_has_at_most_60_lines() -> None:
 def test_it_selects_and_predicts(result: fsjax.FitResult) -> None:
     assert [set(columns) for columns in result.selected] == [{1, 4}] * 2
     assert (result.metrics["embedded_accuracy"] > 80).all()
-    assert result.method.name == "deep_lasso"
-    assert repr(result.method).startswith("deep_lasso(hidden=(6,)")
+    assert result.method.name == "own_lasso"
+    assert repr(result.method).startswith("own_lasso(hidden=(6,)")
 
 
 def test_several_sizes_are_one_training(my_file: ModuleType, result: fsjax.FitResult) -> None:
-    method = my_file.deep_lasso(hidden=(6,))
+    method = my_file.own_lasso(hidden=(6,))
     options = {"seeds": (0, 1), "split": "random", **OPTIONS}
     found = fsjax.fit_sizes(method, numbers(), (1, 3), **options)
     for k, one in found.items():
@@ -172,7 +172,7 @@ def test_several_sizes_are_one_training(my_file: ModuleType, result: fsjax.FitRe
 
 
 def test_selections_of_halves_of_the_rows(my_file: ModuleType) -> None:
-    method = my_file.deep_lasso(hidden=(6,))
+    method = my_file.own_lasso(hidden=(6,))
     found = fsjax.fit_subsamples(method, numbers(), num_pairs=2, num_features=2, **OPTIONS)
     assert len(found.seeds) == 4
     assert found.selection_frequency[[1, 4]].min() > found.selection_frequency[[0, 2, 3, 5]].max()
@@ -182,7 +182,7 @@ def test_another_penalty_compiles_nothing(
     my_file: ModuleType, result: fsjax.FitResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = set(programs._kept)
-    method = my_file.deep_lasso(hidden=(6,), penalty=5.0, learning_rate=0.02)
+    method = my_file.own_lasso(hidden=(6,), penalty=5.0, learning_rate=0.02)
     options = {"num_features": 2, "seeds": (0, 1), "split": "random", **OPTIONS}
     stronger = fsjax.fit(method, numbers(), **options)
     assert set(programs._kept) == compiled
@@ -191,11 +191,11 @@ def test_another_penalty_compiles_nothing(
 
 def test_arguments_are_checked_by_their_annotations(my_file: ModuleType) -> None:
     with pytest.raises(ConfigError, match=r"penalty=-1.0; choose a value from 0"):
-        my_file.deep_lasso(penalty=-1.0)
+        my_file.own_lasso(penalty=-1.0)
     with pytest.raises(TypeError, match="no argument 'penlty': did you mean 'penalty'"):
-        my_file.deep_lasso(penlty=1.0)
+        my_file.own_lasso(penlty=1.0)
     with pytest.raises(ConfigError, match="hidden is empty"):
-        my_file.DeepLasso(hidden=()).fit(*table())
+        my_file.OwnLasso(hidden=()).fit(*table())
 
 
 def test_saved_here_and_read_in_another_process(
@@ -207,7 +207,7 @@ def test_saved_here_and_read_in_another_process(
     assert again.method is result.method
     np.testing.assert_array_equal(again.predict(x), result.predict(x))
 
-    estimator = my_file.DeepLasso(2, **QUICK).fit(x, y)
+    estimator = my_file.OwnLasso(2, **QUICK).fit(x, y)
     estimator.save(folder / "estimator.npz")
     (folder / "estimator.pickle").write_bytes(pickle.dumps(estimator))
     np.save(folder / "x.npy", x)
@@ -216,10 +216,10 @@ def test_saved_here_and_read_in_another_process(
     assert done.returncode == 0, done.stderr
     refused, also_refused = done.stdout.splitlines()
     assert refused == (
-        "result.npz: the method 'deep_lasso' is not registered here; import 'my_file' first, which "
+        "result.npz: the method 'own_lasso' is not registered here; import 'my_file' first, which "
         "registers it (a file never does that by itself)"
     )
-    assert "holds an estimator 'DeepLasso' that is not known here; import 'my_file'" in also_refused
+    assert "holds an estimator 'OwnLasso' that is not known here; import 'my_file'" in also_refused
     found = np.load(folder / "found.npz")
     np.testing.assert_allclose(found["result"], result.predict(x), rtol=1e-5, atol=1e-6)
     for name in ("pickle", "estimator"):
@@ -245,7 +245,7 @@ def test_files_of_unknown_methods_are_refused_here(
     folder: Path, result: fsjax.FitResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fsjax.save(result, folder / "known.npz")
-    monkeypatch.delitem(METHODS, "deep_lasso")
+    monkeypatch.delitem(METHODS, "own_lasso")
     with pytest.raises(DataError, match="known.npz: .*import 'my_file' first"):
         fsjax.load(folder / "known.npz")
 
@@ -253,11 +253,11 @@ def test_files_of_unknown_methods_are_refused_here(
 def test_a_search_over_its_arguments(my_file: ModuleType) -> None:
     x, y = table()
     grid = {"penalty": [0.01, 0.1], "n_features_to_select": [1, 2]}
-    search = GridSearchCV(my_file.DeepLasso(**QUICK), grid, cv=2).fit(x, y)
+    search = GridSearchCV(my_file.OwnLasso(**QUICK), grid, cv=2).fit(x, y)
     assert set(search.best_params_) == set(grid)
     assert search.best_estimator_.score(x, y) > 0.7
-    assert "norms of the loss's gradient" in METHODS["deep_lasso"].registration.optimises
-    assert "penalty: lambda, at least 0." in my_file.DeepLasso.__doc__
+    assert "norms of the loss's gradient" in METHODS["own_lasso"].registration.optimises
+    assert "penalty: lambda, at least 0." in my_file.OwnLasso.__doc__
 
 
 #: Checks without a training, and some with one.
@@ -276,7 +276,7 @@ FEW = (
 
 
 def test_checks_of_scikit_learn(my_file: ModuleType) -> None:
-    estimator = my_file.DeepLasso(0.9, **QUICK)
+    estimator = my_file.OwnLasso(0.9, **QUICK)
     names = set()
     for one, check in estimator_checks_generator(estimator):
         if check.func.__name__ in FEW:
@@ -290,15 +290,15 @@ def test_all_checks_of_scikit_learn(my_file: ModuleType) -> None:
     unlike = "a repeated row is drawn otherwise than one of twice the weight"
     expected = {"check_sample_weight_equivalence_on_dense_data": unlike}
     options = {"hidden": (16,), "num_epochs": 40, "learning_rate": 0.02, "penalty": 1e-3}
-    estimator = my_file.DeepLasso(0.9, **options)
+    estimator = my_file.OwnLasso(0.9, **options)
     check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("{config}:my_file:deep_lasso,quick",),
-        ("{config}:quick", "--config.method.name=my_file:deep_lasso"),
+        ("{config}:my_file:own_lasso,quick",),
+        ("{config}:quick", "--config.method.name=my_file:own_lasso"),
     ],
     ids=["in the variant", "in a field"],
 )
@@ -317,13 +317,13 @@ def test_the_launcher_finds_it(arguments: tuple[str, ...], folder: Path, tmp_pat
         folder=folder,
     )
     assert done.returncode == 0, done.stderr
-    assert "deep_lasso" in done.stdout
+    assert "own_lasso" in done.stdout
     method = json.loads((tmp_path / "run" / "config.json").read_text())["method"]
-    assert method["name"] == "my_file:deep_lasso"
+    assert method["name"] == "my_file:own_lasso"
     if in_variant:
         assert (method["penalty"], method["hidden"]) == (0.3, [6])
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert (result["method"], result["dataset"], result["seeds"]) == ("deep_lasso", "digits", [4])
+    assert (result["method"], result["dataset"], result["seeds"]) == ("own_lasso", "digits", [4])
 
 
 def test_comparisons_find_it(folder: Path, tmp_path: Path) -> None:
@@ -331,15 +331,15 @@ def test_comparisons_find_it(folder: Path, tmp_path: Path) -> None:
     done = python(
         "-m",
         "experiments.compare",
-        f"--configs={config}:my_file:deep_lasso,quick,{config}:fisher_score,quick",
+        f"--configs={config}:my_file:own_lasso,quick,{config}:fisher_score,quick",
         "--set=train.num_epochs=1",
         f"--workdir={tmp_path}",
         folder=folder,
     )
     assert done.returncode == 0, done.stderr
-    assert "deep_lasso" in done.stdout and "fisher_score" in done.stdout
+    assert "own_lasso" in done.stdout and "fisher_score" in done.stdout
     folders = {path.parent.name for path in tmp_path.glob("*/result.json")}
-    assert folders == {"any-my_file-deep_lasso-quick", "any-fisher_score-quick"}
+    assert folders == {"any-my_file-own_lasso-quick", "any-fisher_score-quick"}
 
 
 #: A method of a few lines, for tests of the registry.
@@ -430,11 +430,11 @@ def test_a_cell_of_a_notebook_may_run_again() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no_such_file:deep_lasso", "there is no module 'no_such_file'"),
+        ("no_such_file:own_lasso", "there is no module 'no_such_file'"),
         ("my_file:deep_laso", "my_file has no function 'deep_laso'"),
         ("my_file:OPTIONS", "my_file has no function 'OPTIONS'"),
         ("math:sqrt", "'math:sqrt' is not registered; put @fsjax.register"),
-        ("deep_laso", "did you mean 'deep_lasso'.*module:function"),
+        ("own_laso", "did you mean 'own_lasso'.*module:function"),
     ],
 )
 def test_names_that_lead_nowhere(name: str, message: str, my_file: ModuleType) -> None:

@@ -11,6 +11,31 @@ from fsjax.estimators.files import load as load
 
 ESTIMATORS: dict[str, type[Selector]]
 
+class AEFS(Selector):
+    """An autoencoder with a group lasso on the weights of its inputs."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "reconstruction",
+        penalty: float = 0.001,
+        weight_decay: float = 0.001,
+        hidden: Sequence[int] = (200,),
+        activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
+        score: Literal["largest", "norm"] = "largest",
+        learning_rate: float = 0.001,
+        num_epochs: int = 100,
+        batch_size: int | None = 256,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class BinMask(Selector):
     """BinMask on the inputs or the weights of a network."""
 
@@ -146,6 +171,67 @@ class CTRESeq(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
+class DeepLasso(Selector):
+    """A network whose loss is to feel few columns: the lasso, on gradients instead of weights."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        penalty: float = 0.1,
+        hidden: Sequence[int] = (200,),
+        activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+        optimizer: Literal["sgd", "adam", "adamw"] = "adamw",
+        learning_rate: float = 0.001,
+        final_learning_rate: float | None = None,
+        weight_decay: float = 0.0002,
+        network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+        batch_norm: bool = False,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        momentum: float = 0.9,
+        l1: float = 0.0,
+        image_shape: Sequence[int] | None = None,
+        num_epochs: int = 100,
+        batch_size: int | None = 128,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
+class DUFS(Selector):
+    """Stochastic gates that leave the columns which vary slowly along a graph of the rows."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "reconstruction",
+        loss: Literal["ratio", "difference"] = "ratio",
+        strength: float = 0.1,
+        sigma: float = 0.5,
+        noise: Literal["row", "batch"] = "row",
+        num_neighbors: int = 2,
+        width: float = 5.0,
+        walk_steps: int = 2,
+        learning_rate: float = 1.0,
+        num_epochs: int = 100,
+        batch_size: int | None = 128,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        groups: ArrayLike | None = None,
         verbose: bool = False,
     ) -> None: ...
 

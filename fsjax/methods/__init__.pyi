@@ -8,6 +8,15 @@ from fsjax.registry import get_method as get_method
 
 METHODS: dict[str, Callable[..., Method]]
 
+def aefs(
+    *,
+    penalty: float = 0.001,
+    weight_decay: float = 0.001,
+    hidden: Sequence[int] = (200,),
+    activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
+    score: Literal["largest", "norm"] = "largest",
+    learning_rate: float = 0.001,
+) -> Method: ...
 def binmask(
     num_features: int | None = None,
     *,
@@ -80,6 +89,33 @@ def ctre_seq(
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
+) -> Method: ...
+def deep_lasso(
+    *,
+    penalty: float = 0.1,
+    hidden: Sequence[int] = (200,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adamw",
+    learning_rate: float = 0.001,
+    final_learning_rate: float | None = None,
+    weight_decay: float = 0.0002,
+    network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    momentum: float = 0.9,
+    l1: float = 0.0,
+) -> Method: ...
+def dufs(
+    *,
+    loss: Literal["ratio", "difference"] = "ratio",
+    strength: float = 0.1,
+    sigma: float = 0.5,
+    noise: Literal["row", "batch"] = "row",
+    num_neighbors: int = 2,
+    width: float = 5.0,
+    walk_steps: int = 2,
+    learning_rate: float = 1.0,
 ) -> Method: ...
 def fisher_score(
     num_features: int | None = None,

@@ -12,6 +12,7 @@ from jax.scipy.stats import norm
 from fsjax.arguments import Count, NonNegative, Positive, Widths
 from fsjax.groups import expand
 from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared.gates import open_share
 from fsjax.methods.shared.network import NetworkOptions, close, keep_stats
 from fsjax.registry import register
 
@@ -122,8 +123,3 @@ def stg(
         monitor=monitor,
         search=Search("strength", close) if search else None,
     )
-
-
-def open_share(mu: Array) -> Array:
-    """How far gates are open, in [0, 1], at ``mu`` (with or without noise)."""
-    return jnp.clip(mu + 0.5, 0.0, 1.0)

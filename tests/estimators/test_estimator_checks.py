@@ -21,7 +21,7 @@ from fsjax.methods import METHODS
 #: Enough for the few rows of the checks.
 FAST: dict[str, Any] = {"n_features_to_select": 0.9, "num_epochs": 40, "batch_size": 32}
 
-#: Networks and rates for so few steps, by method.
+#: Networks and rates for so few steps, by method; the small ones of the registration elsewhere.
 SMALL: dict[str, dict[str, Any]] = {
     **{
         name: {"hidden": (16,), "learning_rate": 0.02}
@@ -78,7 +78,8 @@ def kind(name: str) -> tuple[str, bool]:
 
 
 def estimator(name: str) -> Selector:
-    return ESTIMATORS[name](**{**FAST, **SMALL[name]})
+    small = SMALL.get(name, METHODS[name].registration.small)
+    return ESTIMATORS[name](**{**FAST, **small})
 
 
 def passes(checked: Selector) -> None:

@@ -1,0 +1,128 @@
+"""AEFS: Han et al., "Autoencoder Inspired Unsupervised Feature Selection", ICASSP 2018."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax.numpy as jnp
+
+from fsjax.arguments import Layers, NonNegative, Positive
+from fsjax.errors import ConfigError
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions, kernels
+from fsjax.registry import register
+
+#: Under the roots, as a norm has no gradient where it is 0.
+SMOOTHING = 1e-12
+
+
+@register(
+    estimator="AEFS",
+    paper="Han et al., ICASSP 2018",
+    optimises="the reconstruction plus the norms of the columns' weights",
+    num_epochs=100,
+    batch_size=256,
+    small={"hidden": (6,), "learning_rate": 1e-2},
+)
+def aefs(
+    *,
+    penalty: NonNegative = 1e-3,
+    weight_decay: NonNegative = 1e-3,
+    hidden: Layers = (200,),
+    activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
+    score: Literal["largest", "norm"] = "largest",
+    learning_rate: Positive = 1e-3,
+) -> Method:
+    """An autoencoder with a group lasso on the weights of its inputs.
+
+    With weights ``W1 (D, H)`` and ``W2 (H, D)`` it minimises the mean squared error, over rows and
+    columns, plus ``alpha sum_j ||W1_j||_2 + beta / 2 (||W1||^2 + ||W2||^2)``.
+
+    Args:
+      penalty: alpha, at least 0.
+      weight_decay: beta, at least 0.
+      hidden: width of the one hidden layer, as a tuple.
+      activation: of the hidden layer; the paper has ``sigmoid``.
+      score: ``norm`` of a row of ``W1``, as in the paper, or ``largest``: each hidden unit chooses
+        the column of its largest absolute weight. These come first, in the order of the units; all
+        others follow by their norms.
+      learning_rate: of Adam. The authors' code has 100 full steps of L-BFGS.
+
+    The defaults are those of the code with which the papers on CAE and WAST compare. The paper has
+    half the squared error, summed over the columns: its alpha and beta are ours times D / 2. Its
+    code has 0.3 and 0.03 there.
+
+    Returns:
+      The method. It needs no labels.
+
+    Raises:
+      ConfigError: for a value outside its range.
+    """
+    if len(hidden) != 1:
+        raise ConfigError(f"hidden={hidden}; aefs has one hidden layer, such as (200,)")
+    body = NetworkOptions(
+        hidden=hidden,
+        activation=activation,
+        optimizer="adam",
+        learning_rate=learning_rate,
+        final_learning_rate=None,
+        weight_decay=0.0,
+    )
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        return create_state(spec, body.init(key, spec)[0])
+
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, Any]]:
+        value, _, _ = body.train(params, {}, state.spec, batch, key)
+        groups = jnp.sum(jnp.sqrt(jnp.sum(jnp.square(encoder(params)), axis=1) + SMOOTHING))
+        decay = sum(jnp.sum(jnp.square(w)) for w in kernels(params))
+        return value + penalty * groups + 0.5 * weight_decay * decay, {}
+
+    return Method(
+        About(tasks=("reconstruction",)),
+        init=init,
+        loss=loss,
+        optimizer=body.tx,
+        predict=lambda state, x: body.predict(state.params, {}, state.spec, x),
+        select=lambda state: Selection(SCORES[score](encoder(state.params))),
+    )
+
+
+def encoder(params: PyTree) -> Array:
+    """W1, ``(D, H)``."""
+    return params[FIRST_LAYER]["Dense_0"]["kernel"]
+
+
+def norms(w1: Array) -> Array:
+    """``(D,)``: the norm of each column's weights ``(D, H)``."""
+    return jnp.linalg.norm(w1, axis=1)
+
+
+def largest(w1: Array) -> Array:
+    """``(D,)`` scores by which the hidden units choose in turn.
+
+    A column that unit u of H is the first to choose has H - u; the others have less than 1, in the
+    order of their norms.
+    """
+    chosen = jnp.argmax(jnp.abs(w1), axis=0)
+    turns = len(chosen) - jnp.arange(len(chosen), dtype=w1.dtype)
+    first = jnp.zeros(len(w1), w1.dtype).at[chosen].max(turns)
+    of_norms = norms(w1)
+    return jnp.where(first > 0, first, of_norms / (1.0 + jnp.max(of_norms)))
+
+
+#: Scores of the columns by name, from W1.
+SCORES = {"largest": largest, "norm": norms}

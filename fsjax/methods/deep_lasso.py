@@ -1,0 +1,129 @@
+"""Deep Lasso: Cherepanova et al., "A Performance-Driven Benchmark for Feature Selection in Tabular
+Deep Learning", NeurIPS 2023."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+from fsjax import tasks
+from fsjax.arguments import NonNegative, Positive, Widths
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.network import NetworkOptions
+from fsjax.registry import register
+
+#: Under the roots, as a norm has no gradient where it is 0; that of the authors' code.
+SMOOTHING = 1e-8
+
+
+@register(
+    estimator="DeepLasso",
+    paper="Cherepanova et al., NeurIPS 2023",
+    optimises="the loss plus the norms of its gradient by each column",
+    num_epochs=100,
+    batch_size=128,
+    training={"min_steps_per_epoch": 10},
+    small={"hidden": (6,)},
+    options=NetworkOptions,
+    without=("finetune_epochs", "finetune_learning_rate"),
+)
+def deep_lasso(
+    *,
+    penalty: NonNegative = 0.1,
+    hidden: Widths = (200,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adamw",
+    learning_rate: Positive = 1e-3,
+    final_learning_rate: NonNegative | None = None,
+    weight_decay: NonNegative = 2e-4,
+    **options: Any,
+) -> Method:
+    """A network whose loss is to feel few columns: the lasso, on gradients instead of weights.
+
+    It minimises ``L + lambda sum_j ||(dL / dx_1j, ..., dL / dx_Bj)||_2`` over the B rows of a
+    batch, where L is their mean loss. Of a linear regression that is a group lasso whose weights
+    are multiplied by the size of the residuals.
+
+    Args:
+      penalty: lambda, at least 0. The authors' code weighs the two terms by 1 - w and w, which is
+        ``lambda = w / (1 - w)``, and looks for w between 0.01 and 0.5. Norms over B rows of a mean
+        fall with the root of B, so that larger batches need a larger one.
+      hidden, activation: of the network; see below.
+      optimizer, learning_rate, final_learning_rate, weight_decay: of its weights; the authors' but
+        for the steps in which their rate falls.
+      **options: further ones of :class:`fsjax.methods.shared.network.NetworkOptions`.
+
+    Returns:
+      The method, for classification and regression; its score of a column is the norm of the
+      gradient over all training rows.
+
+    Raises:
+      ConfigError: for an unknown option or a value outside its range.
+    """
+    body = NetworkOptions(
+        hidden=hidden,
+        activation=activation,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        final_learning_rate=final_learning_rate,
+        weight_decay=weight_decay,
+        **options,
+    )
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        weights, stats = body.init(key, spec)
+        extra = {"stats": stats, "norms": jnp.zeros(spec.num_columns)}
+        return create_state(spec, weights, extra=extra)
+
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, Any]]:
+        def felt(x: Array) -> tuple[Array, PyTree]:
+            rows = batch._replace(x=x)
+            value, _, stats = body.train(params, state.extra["stats"], state.spec, rows, key)
+            return value, stats
+
+        (value, stats), slopes = jax.value_and_grad(felt, has_aux=True)(batch.x)
+        norms = jnp.sqrt(jnp.sum(jnp.square(slopes), axis=0) + SMOOTHING)
+        return value + penalty * jnp.sum(norms), {"stats": stats}
+
+    def after_step(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
+        del grads
+        return state.replace(extra={**state.extra, "stats": aux["stats"]})
+
+    def predict(state: TrainState, x: Array) -> Array:
+        return body.predict(state.params, state.extra["stats"], state.spec, x)
+
+    def finish(state: TrainState, data: Batch, key: Array) -> TrainState:
+        del key
+
+        def felt(x: Array) -> Array:
+            return tasks.loss(state.spec.task, predict(state, x), data.y, data.weight)
+
+        norms = jnp.linalg.norm(jax.grad(felt)(data.x), axis=0)
+        return state.replace(extra={**state.extra, "norms": norms})
+
+    return Method(
+        # Forward 2, the gradient by the inputs 2, and twice as much backward through either.
+        About(tasks=("classification", "regression"), flops=12.0),
+        init=init,
+        loss=loss,
+        optimizer=body.tx,
+        predict=predict,
+        select=lambda state: Selection(state.extra["norms"]),
+        after_step=after_step,
+        finish=finish,
+    )

@@ -1,0 +1,143 @@
+"""DUFS: Lindenbaum et al., "Differentiable Unsupervised Feature Selection based on a Gated
+Laplacian", NeurIPS 2021."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.scipy.stats import norm
+
+from fsjax.arguments import Count, NonNegative, Positive
+from fsjax.groups import expand
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.gates import open_share
+from fsjax.registry import register
+
+#: What the parameter-free loss adds to the share of open gates.
+SMALLEST_SHARE = 1e-6
+
+#: Kernel widths below this one become 1.
+SMALLEST_WIDTH = 1e-8
+
+
+@register(
+    estimator="DUFS",
+    paper="Lindenbaum et al., NeurIPS 2021",
+    optimises="the smoothness of gated rows on their own graph, against the share of open gates",
+    num_epochs=100,
+    batch_size=128,
+    small={"learning_rate": 10.0},
+)
+def dufs(
+    *,
+    loss: Literal["ratio", "difference"] = "ratio",
+    strength: NonNegative = 0.1,
+    sigma: Positive = 0.5,
+    noise: Literal["row", "batch"] = "row",
+    num_neighbors: Count = 2,
+    width: Positive = 5.0,
+    walk_steps: Count = 2,
+    learning_rate: Positive = 1.0,
+) -> Method:
+    """Stochastic gates that leave the columns which vary slowly along a graph of the rows.
+
+    The rows of a batch are multiplied by the gates of :func:`fsjax.methods.stg`, and the graph is
+    that of the gated rows, so that closed columns do not blur it. With ``P`` its random walk, after
+    ``walk_steps`` steps, ``Z`` the gated rows ``(B, D)`` and ``p`` the mean probability of open
+    gates, the loss is ``-s / p`` or ``-s + lambda p``, where ``s = tr(Z' P Z) / (B D)``.
+
+    Args:
+      loss: ``ratio``, the paper's parameter-free loss (eq. 4), or ``difference`` (eq. 3). Both are
+        divided by D, as in the authors' code.
+      strength: lambda of ``difference``, at least 0.
+      sigma: of the gates' noise, above 0.
+      noise: one for each ``row``, as in the authors' code, or one for the ``batch``.
+      num_neighbors: a row's neighbour, itself being the first, whose squared distance, as a median
+        over the rows, is the unit of the kernel's width.
+      width: of the kernel ``exp(-d^2 / width)`` in that unit. The defaults of both are those of the
+        authors' example.
+      walk_steps: t; the authors' code takes 2 steps, the paper 1.
+      learning_rate: of plain gradient descent.
+
+    Returns:
+      The method; its score of a column is the mean of its gate. It needs no labels, and what it
+      predicts are the rows, multiplied by the gates.
+
+    Raises:
+      ConfigError: for a value outside its range.
+    """
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        return create_state(spec, 0.01 * jax.random.truncated_normal(key, -2, 2, (spec.num_units,)))
+
+    def objective(
+        params: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, Any]]:
+        shape = (len(batch.x), params.size) if noise == "row" else params.shape
+        gates = open_share(params + sigma * jax.random.normal(key, shape))
+        rows = batch.x * expand(gates, state.spec.groups)
+        smooth = smoothness(rows, batch.weight, num_neighbors, width, walk_steps)
+        price = jnp.mean(norm.cdf((params + 0.5) / sigma))
+        if loss == "ratio":
+            return -smooth / (price + SMALLEST_SHARE), {}
+        return -smooth + strength * price, {}
+
+    def gates(state: TrainState) -> Array:
+        return open_share(state.params)
+
+    return Method(
+        About(tasks=("reconstruction",), takes_groups=True, gates=True),
+        init=init,
+        loss=objective,
+        optimizer=optax.sgd(learning_rate),
+        predict=lambda state, x: x * expand(gates(state), state.spec.groups),
+        select=lambda state: Selection(state.params, gates=gates(state)),
+        keep="last",
+        monitor=lambda state: {"num_open": jnp.sum((gates(state) > 0).astype(jnp.float32))},
+    )
+
+
+def smoothness(rows: Array, weight: Array, neighbors: int, width: Array, steps: int) -> Array:
+    """``tr(Z' P^steps Z) / (B D)``, larger where columns vary slowly along the graph of the rows.
+
+    Args:
+      rows: Z, ``(B, D)``.
+      weight: ``(B,)``; rows of weight 0 belong to no graph.
+      neighbors: see ``num_neighbors`` of :func:`dufs`.
+      width, steps: likewise.
+    """
+    norms = jnp.sum(jnp.square(rows), axis=1)
+    distances = jnp.maximum(norms[:, None] - 2.0 * rows @ rows.T + norms, 0.0)
+    # Exactly, so that every row that counts has a neighbour whatever the width.
+    distances = jnp.where(jnp.eye(len(rows), dtype=bool), 0.0, distances)
+    unit = median_distance(distances, weight, neighbors)
+    kernel = jnp.exp(-distances / (width * unit)) * weight
+    walk = kernel / jnp.where(weight > 0, jnp.sum(kernel, axis=1), 1.0)[:, None]
+    smoothed = rows
+    for _ in range(steps):
+        smoothed = walk @ smoothed
+    return weight @ jnp.mean(smoothed * rows, axis=1) / jnp.sum(weight)
+
+
+def median_distance(distances: Array, weight: Array, neighbors: int) -> Array:
+    """Median over the rows of the squared distance ``(B, B)`` to their n-th, itself first."""
+    real, last = weight > 0, min(neighbors, len(weight)) - 1
+    to_others = jnp.sort(jnp.where(real, distances, jnp.inf), axis=1)[:, last]
+    ordered = jnp.sort(jnp.where(real, to_others, jnp.inf))
+    count = jnp.sum(real)
+    unit = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
+    return jnp.where(unit < SMALLEST_WIDTH, 1.0, unit)

@@ -1,0 +1,157 @@
+"""Deep Lasso against a NumPy version of its equation, and what it finds in small tables."""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.engine.loop import init_state
+from fsjax.errors import ConfigError
+from fsjax.method import Batch, Method, Spec, TrainState
+from fsjax.methods.deep_lasso import SMOOTHING
+
+D, H, C, B = 5, 4, 3, 7
+
+#: Rows of which the last two only fill up.
+WEIGHT = np.array([1.0] * (B - 2) + [0.0] * 2)
+
+#: Columns that tell the class.
+TRUTH = (2, 9, 17)
+
+
+def make(**options) -> Method:
+    return fsjax.methods.deep_lasso(**{"hidden": (H,), "activation": "tanh", **options})
+
+
+def start(method: Method) -> tuple[TrainState, Batch]:
+    spec = Spec(D, C, "classification", B, B, num_epochs=4, steps_per_epoch=1)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(B, D)), rng.integers(0, C, B)
+    batch = Batch(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.int32), jnp.asarray(WEIGHT))
+    return init_state(method, spec, np.uint32(0), batch, jnp.ones(D, bool)), batch
+
+
+def layers(params: dict) -> list[np.ndarray]:
+    """Weights and bias of the hidden layer, then of the output, in float64."""
+    found = [params[f"FanInDense_{i}"]["Dense_0"] for i in (0, 1)]
+    return [np.array(one[name], np.float64) for one in found for name in ("kernel", "bias")]
+
+
+def norms(values: list[np.ndarray], batch: Batch, smoothing: float) -> tuple[float, np.ndarray]:
+    """The loss L, and the norms of dL/dx over the rows for each column."""
+    w1, b1, w2, b2 = values
+    x, y = np.asarray(batch.x, np.float64), np.asarray(batch.y)
+    hidden = np.tanh(x @ w1 + b1)
+    logits = hidden @ w2 + b2
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probabilities = odds / odds.sum(axis=1, keepdims=True)
+    share = WEIGHT / WEIGHT.sum()
+    value = -(share * np.log(probabilities[np.arange(B), y])).sum()
+    to_logits = share[:, None] * (probabilities - np.eye(C)[y])
+    slopes = (to_logits @ w2.T * (1 - hidden**2)) @ w1.T
+    return value, np.sqrt((slopes**2).sum(axis=0) + smoothing)
+
+
+def reference(values: list[np.ndarray], batch: Batch, penalty: float) -> float:
+    value, felt = norms(values, batch, SMOOTHING)
+    return value + penalty * felt.sum()
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.7])
+def test_loss_and_its_gradient_are_those_of_the_equation(penalty: float) -> None:
+    method = make(penalty=penalty)
+    state, batch = start(method)
+    run = jax.jit(jax.value_and_grad(method.loss, has_aux=True))
+    (value, _), grads = run(state.params, state, batch, jax.random.key(0))
+    values = layers(state.params)
+    np.testing.assert_allclose(value, reference(values, batch, penalty), rtol=1e-5)
+    for leaf, slope in zip(values, layers(grads), strict=True):
+        for place in np.ndindex(leaf.shape):
+            moved = []
+            for step in (1e-5, -1e-5):
+                leaf[place] += step
+                moved.append(reference(values, batch, penalty))
+                leaf[place] -= step
+            expected = (moved[0] - moved[1]) / 2e-5
+            np.testing.assert_allclose(slope[place], expected, rtol=1e-3, atol=1e-5)
+
+
+def test_the_score_is_the_norm_over_all_training_rows() -> None:
+    method = make()
+    state, batch = start(method)
+    assert not np.any(method.select(state).scores)
+    scores = method.select(method.finish(state, batch, jax.random.key(0))).scores
+    np.testing.assert_allclose(scores, norms(layers(state.params), batch, 0.0)[1], rtol=1e-4)
+
+
+def test_permuted_columns_permute_the_scores() -> None:
+    method = make(penalty=0.5)
+    state, batch = start(method)
+    order = np.random.default_rng(1).permutation(D)
+    first = state.params["FanInDense_0"]["Dense_0"]
+    moved = {"Dense_0": {**first, "kernel": first["kernel"][order]}}
+    other = state.replace(params={**state.params, "FanInDense_0": moved})
+    found = []
+    for one, rows in ((state, batch), (other, batch._replace(x=batch.x[:, order]))):
+        loss, _ = method.loss(one.params, one, rows, jax.random.key(0))
+        scores = method.select(method.finish(one, rows, jax.random.key(0))).scores
+        found.append((float(loss), np.asarray(scores)))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    np.testing.assert_allclose(found[1][1], found[0][1][order], rtol=1e-4)
+
+
+def fit(y: np.ndarray, penalty: float, **options) -> fsjax.FitResult:
+    method = make(penalty=penalty, hidden=(16,), activation="relu", learning_rate=1e-2, **options)
+    x = np.random.default_rng(0).normal(size=(300, 30)).astype(np.float32)
+    return fsjax.fit(
+        method,
+        (x, y),
+        seeds=(0, 1, 2),
+        num_features=3,
+        num_epochs=20,
+        batch_size=50,
+        split="random",
+    )
+
+
+def labels() -> np.ndarray:
+    x = np.random.default_rng(0).normal(size=(300, 30)).astype(np.float32)
+    return (x[:, TRUTH].sum(axis=1) > 0).astype(int)
+
+
+def share_of_truth(result: fsjax.FitResult) -> np.ndarray:
+    """Of the scores, ``(S,)``; a tenth by chance."""
+    return result.scores[:, TRUTH].sum(axis=1) / result.scores.sum(axis=1)
+
+
+def test_finds_the_columns_that_tell_and_none_without_labels() -> None:
+    y = labels()
+    found = fit(y, 0.3)
+    assert [set(columns) for columns in found.selected] == [set(TRUTH)] * 3
+    control = fit(np.random.default_rng(5).permutation(y), 0.3)
+    assert np.isin(control.selected, TRUTH).mean() < 0.5
+
+
+def test_the_penalty_leaves_the_loss_to_the_columns_that_tell() -> None:
+    y = labels()
+    without, found, more = (share_of_truth(fit(y, penalty)) for penalty in (0.0, 0.3, 1.0))
+    assert (found > without + 0.05).all()
+    assert more.mean() > found.mean()
+
+
+def test_batch_normalisation_and_dropout_take_part() -> None:
+    y = labels()
+    result = fit(y, 0.1, batch_norm=True, dropout=0.1)
+    assert np.isin(result.selected, TRUTH).mean() > 0.8
+    chex.assert_tree_all_finite(result.states.extra)
+
+
+def test_bad_settings_are_named() -> None:
+    with pytest.raises(ConfigError, match="penalty=-1.0; choose a value from 0"):
+        make(penalty=-1.0)
+    with pytest.raises(TypeError, match="no argument 'finetune_epochs'"):
+        make(finetune_epochs=3)
