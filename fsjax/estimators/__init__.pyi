@@ -110,6 +110,27 @@ class CAE(Selector):
         verbose: bool = False,
     ) -> None: ...
 
+class CIFE(Selector):
+    """Conditional infomax: what a column tells of the class beside those chosen before it."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        depth: int = 200,
+        bins: int | None = None,
+        num_epochs: int = 100,
+        batch_size: int | None = 64,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class CTRESim(Selector):
     """A sparse ReLU network that grows connections between similar neurons (Algorithm 2)."""
 
@@ -287,6 +308,28 @@ class GJSD(Selector):
         verbose: bool = False,
     ) -> None: ...
 
+class ICAP(Selector):
+    """Interaction capping: information on the class minus redundancy, without gain by synergy."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        depth: int = 200,
+        bins: int | None = None,
+        redundancy: Literal["max", "sum"] = "max",
+        num_epochs: int = 100,
+        batch_size: int | None = 64,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class IPCAE(Selector):
     """A concrete selector whose logits are a learnt map of a learnt embedding (section 2.3)."""
 
@@ -316,6 +359,52 @@ class IPCAE(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
+class L1L21(Selector):
+    """Logistic regression of each class against the rest, with a penalty on columns as a whole."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        penalty: float = 0.01,
+        tolerance: float = 0.001,
+        max_steps: int = 1000,
+        num_epochs: int = 100,
+        batch_size: int | None = 64,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
+class LaplacianScore(Selector):
+    """The Laplacian score of every column, a filter without labels that trains nothing."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "reconstruction",
+        metric: Literal["euclidean", "cosine"] = "cosine",
+        weights: Literal["binary", "heat", "cosine"] = "binary",
+        num_neighbors: int = 5,
+        t: float = 1.0,
+        self_loops: bool = True,
+        num_epochs: int = 100,
+        batch_size: int | None = 64,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -349,6 +438,33 @@ class LassoNet(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
+class MCFS(Selector):
+    """Multi-cluster feature selection, a filter without labels."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "reconstruction",
+        num_clusters: int = 5,
+        metric: Literal["euclidean", "cosine"] = "cosine",
+        weights: Literal["binary", "heat", "cosine"] = "binary",
+        num_neighbors: int = 5,
+        t: float = 1.0,
+        self_loops: bool = True,
+        unit_columns: bool = True,
+        signed: bool = False,
+        num_epochs: int = 100,
+        batch_size: int | None = 64,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -440,6 +556,28 @@ class RandomSelection(Selector):
         hidden: Sequence[int] = (200,),
         layer_norm: bool = True,
         learning_rate: float = 0.001,
+        num_epochs: int = 100,
+        batch_size: int | None = 64,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
+class RFS(Selector):
+    """Robust regression on the labels: norms, not squares, of the residuals and of the columns."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        penalty: float = 0.3,
+        tolerance: float = 0.001,
+        max_steps: int = 1000,
         num_epochs: int = 100,
         batch_size: int | None = 64,
         n_seeds: int = 1,

@@ -58,6 +58,11 @@ def cae(
     gjsd_weight: float = 0.0,
     learning_rate: float = 0.001,
 ) -> Method: ...
+def cife(
+    *,
+    depth: int = 200,
+    bins: int | None = None,
+) -> Method: ...
 def ctre_sim(
     *,
     drop_fraction: float = 0.2,
@@ -138,6 +143,12 @@ def gjsd(
     temperature_end: float = 0.01,
     learning_rate: float = 0.001,
 ) -> Method: ...
+def icap(
+    *,
+    depth: int = 200,
+    bins: int | None = None,
+    redundancy: Literal["max", "sum"] = "max",
+) -> Method: ...
 def ip_cae(
     num_features: int = 50,
     *,
@@ -153,6 +164,20 @@ def ip_cae(
     temperature_end: float = 0.01,
     gjsd_weight: float = 0.0,
     learning_rate: float = 0.001,
+) -> Method: ...
+def l1_l21(
+    *,
+    penalty: float = 0.01,
+    tolerance: float = 0.001,
+    max_steps: int = 1000,
+) -> Method: ...
+def laplacian_score(
+    *,
+    metric: Literal["euclidean", "cosine"] = "cosine",
+    weights: Literal["binary", "heat", "cosine"] = "binary",
+    num_neighbors: int = 5,
+    t: float = 1.0,
+    self_loops: bool = True,
 ) -> Method: ...
 def lassonet(
     num_features: int = 50,
@@ -170,6 +195,18 @@ def lassonet(
     path_multiplier: float = 1.02,
     tolerance: float = 0.99,
     until: int | None = None,
+) -> Method: ...
+def mcfs(
+    num_features: int = 50,
+    *,
+    num_clusters: int = 5,
+    metric: Literal["euclidean", "cosine"] = "cosine",
+    weights: Literal["binary", "heat", "cosine"] = "binary",
+    num_neighbors: int = 5,
+    t: float = 1.0,
+    self_loops: bool = True,
+    unit_columns: bool = True,
+    signed: bool = False,
 ) -> Method: ...
 def neural_network(
     *,
@@ -220,6 +257,12 @@ def random_selection(
     hidden: Sequence[int] = (200,),
     layer_norm: bool = True,
     learning_rate: float = 0.001,
+) -> Method: ...
+def rfs(
+    *,
+    penalty: float = 0.3,
+    tolerance: float = 0.001,
+    max_steps: int = 1000,
 ) -> Method: ...
 def set(
     *,

@@ -27,7 +27,10 @@ SMALL: dict[str, dict[str, Any]] = {
         name: {"hidden": (16,), "learning_rate": 0.02}
         for name in ("cae", "ip_cae", "gjsd", "random_selection", "stg")
     },
-    "fisher_score": {},
+    **{
+        name: {}
+        for name in ("fisher_score", "laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "icap")
+    },
     **{
         name: {"hidden": (16,), "epsilon": None, "density": 0.9, "learning_rate": 0.05}
         for name in ("set", "rigl", "snip", "ctre_sim", "ctre_seq", "static_sparse")
@@ -67,8 +70,8 @@ SHARED: dict[tuple[str, bool], Callable[[int | None], fsjax.Method]] = {
     ("reconstruction", False): lambda k: fsjax.methods.cae(k or 1, hidden=(4,)),
 }
 
-#: A filter has no program worth sharing.
-OWN = ("fisher_score",)
+#: Filters have no program worth sharing.
+OWN = ("fisher_score", "laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "icap")
 
 
 def kind(name: str) -> tuple[str, bool]:

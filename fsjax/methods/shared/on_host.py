@@ -1,0 +1,41 @@
+"""Scores that NumPy computes: of the rows that count, in float64, called from compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fsjax.method import Array, Batch
+
+#: ``(x (N, D), y, weight (N,), *values) -> scores (D,)``, all of them NumPy's.
+HostScores = Callable[..., np.ndarray]
+
+
+def on_host(scores: HostScores, data: Batch, *values: Array | float) -> Array:
+    """Calls a NumPy function of the training rows from compiled code.
+
+    Args:
+      scores: gets the rows of positive weight, ``x (N, D)`` and ``weight (N,)`` in float64, ``y``
+        as it is, and the values as Python floats.
+      data: all training rows.
+      *values: float arguments of a method, which may be traced.
+
+    Returns:
+      ``(D,)`` float32.
+    """
+
+    def call(x: Array, y: Array, weight: Array, *values: Array) -> np.ndarray:
+        counts = np.asarray(weight) > 0
+        found = scores(
+            np.asarray(x)[counts].astype(np.float64),
+            np.asarray(y)[counts],
+            np.asarray(weight)[counts].astype(np.float64),
+            *(float(value) for value in values),
+        )
+        return np.asarray(found, np.float32)
+
+    shape = jax.ShapeDtypeStruct((data.x.shape[1],), jnp.float32)
+    return jax.pure_callback(call, shape, *data, *values, vmap_method="sequential")

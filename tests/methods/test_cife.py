@@ -1,0 +1,152 @@
+"""CIFE and ICAP, which share their counts, against loops over pairs of columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.methods.cife import cife_scores
+from fsjax.methods.icap import icap_scores
+from fsjax.methods.shared import greedy_information
+
+
+def bits(*columns: np.ndarray, weight: np.ndarray) -> float:
+    """``-sum p log2 p`` over the tuples of symbols."""
+    counts: Counter = Counter()
+    for symbols, one in zip(zip(*columns, strict=True), weight, strict=True):
+        counts[symbols] += one
+    shares = [count / weight.sum() for count in counts.values()]
+    return -sum(share * np.log2(share) for share in shares)
+
+
+def reference(x: np.ndarray, y: np.ndarray, weight: np.ndarray, depth: int, rule: str) -> list:
+    """The chosen columns, pair by pair from the papers' equations."""
+
+    def relevance(column: int) -> float:
+        return (
+            bits(x[:, f], weight=weight) + bits(y, weight=weight) - bits(x[:, f], y, weight=weight)
+        )
+
+    def shared(g: int, f: int) -> float:
+        one, two = x[:, g], x[:, f]
+        both = bits(one, weight=weight) + bits(two, weight=weight) - bits(one, two, weight=weight)
+        given = (
+            bits(one, y, weight=weight)
+            + bits(two, y, weight=weight)
+            - bits(one, two, y, weight=weight)
+            - bits(y, weight=weight)
+        )
+        return both - given
+
+    chosen: list[int] = []
+    while len(chosen) < depth:
+        values = {}
+        for f in set(range(x.shape[1])) - set(chosen):
+            terms = [shared(g, f) for g in chosen]
+            penalty = {
+                "cife": sum(terms),
+                "max": max([0.0, *terms]),
+                "sum": sum(max(0.0, term) for term in terms),
+            }[rule]
+            values[f] = relevance(f) - penalty
+        chosen.append(max(values, key=values.__getitem__))
+    return chosen
+
+
+def table(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Columns 0 to 3 tell of the class, 4 repeats 0, 5 and 6 tell of it together alone."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 300)
+    x = rng.integers(0, 4, (300, 10)).astype(float)
+    for column in range(4):
+        told = rng.random(300) < 0.75 - 0.12 * column
+        x[told, column] = ((y + column) % 3)[told]
+    x[:, 4] = np.where(rng.random(300) < 0.95, x[:, 0], x[:, 4])
+    x[:, 6] = (x[:, 5] + y) % 4
+    return x * [1, 7, -2, 0.5, 1, 1, 1, 3, 1, 1] + 0.25, y
+
+
+METHODS = {
+    "cife": cife_scores,
+    "max": icap_scores,
+    "sum": lambda *rows, **options: icap_scores(*rows, redundancy="sum", **options),
+}
+
+
+@pytest.mark.parametrize("counted", ["histogram", "sorting"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rule", METHODS)
+def test_the_ranking_is_that_of_a_loop_over_pairs(
+    rule: str, weighted: bool, counted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(greedy_information, "FILLED", 1e9 if counted == "histogram" else 0)
+    monkeypatch.setattr(greedy_information, "BLOCK", 900)  # three columns at a time
+    x, y = table()
+    weight = np.random.default_rng(5).uniform(0.5, 2.0, 300) if weighted else np.ones(300)
+    expected = reference(x, y, weight, 7, rule)
+    scores = METHODS[rule](x, y, weight, depth=7)
+    assert np.argsort(-scores)[:7].tolist() == expected
+    assert scores[expected].tolist() == [7, 6, 5, 4, 3, 2, 1]
+    for column in set(range(10)) - set(expected):
+        relevance = (
+            bits(x[:, column], weight=weight)
+            + bits(y, weight=weight)
+            - bits(x[:, column], y, weight=weight)
+        )
+        np.testing.assert_allclose(scores[column], relevance / (1 + np.log2(3)), atol=1e-12)
+    order = np.random.default_rng(1).permutation(10)
+    np.testing.assert_allclose(METHODS[rule](x[:, order], y, weight, depth=7), scores[order])
+
+
+def test_whole_weights_are_repeated_rows() -> None:
+    x, y = table()
+    weight = np.where(np.arange(300) < 80, 2.0, 1.0)
+    twice = np.concatenate([x, x[:80]]), np.concatenate([y, y[:80]]), np.ones(380)
+    for scores in METHODS.values():
+        np.testing.assert_allclose(scores(x, y, weight, depth=6), scores(*twice, depth=6))
+
+
+def test_cife_takes_columns_that_tell_together_and_icap_does_not() -> None:
+    x, y = table()
+    ones = np.ones(300)
+    first = {rule: np.argsort(-METHODS[rule](x, y, ones, depth=10)).tolist() for rule in METHODS}
+    # The copy of column 0 is redundant to both; 5 and 6 are worth nothing alone.
+    assert all(order.index(4) > order.index(1) for order in first.values())
+    assert min(first["cife"].index(5), first["cife"].index(6)) < first["cife"].index(4)
+
+
+@pytest.mark.parametrize("name", ["cife", "icap"])
+def test_finds_the_columns_that_tell_of_the_class(name: str) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(400, 12)).astype(np.float32)
+    y = rng.integers(0, 2, 400)
+    x[:, 3] += 1.6 * y
+    x[:, 8] -= 1.2 * y
+    method = getattr(fsjax.methods, name)(bins=4, depth=5)
+    result = fsjax.fit(method, (x, y), num_features=2, seeds=(0, 1))
+    assert result.selected.tolist() == [[3, 8]] * 2
+    shuffled = fsjax.fit(method, (x, rng.permutation(y)), num_features=2)
+    assert set(shuffled.selected[0].tolist()) != {3, 8}
+
+
+def test_bins_hold_equal_shares_and_keep_equal_values_together() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.lognormal(size=(999, 2))
+    x[:500, 1] = 7.0
+    found = greedy_information.table_of(x, np.zeros(999, int), np.ones(999), 4)
+    counts = np.bincount(found.codes[0])
+    assert len(counts) == 4 and counts.min() >= 249 and counts.max() <= 250
+    assert len(np.unique(found.codes[1][:500])) == 1
+    ordered = np.sort(x[:, 0])
+    whole = greedy_information.table_of(ordered[:, None], np.zeros(999, int), np.ones(999), 4)
+    assert (np.diff(whole.codes[0]) >= 0).all()
+
+
+def test_constant_columns_are_not_chosen() -> None:
+    x, y = table()
+    x[:, 9] = 5.0
+    scores = cife_scores(x, y, np.ones(300), depth=100)
+    assert scores.max() == 9 and 0 <= scores[9] < 1e-9

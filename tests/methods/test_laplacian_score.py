@@ -1,0 +1,187 @@
+"""The Laplacian score against a loop over edges, and the filter as a method."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.errors import ConfigError
+from fsjax.methods.laplacian_score import laplacian_scores
+from fsjax.methods.shared.neighbour_graph import neighbour_graph
+
+
+def edges(x: np.ndarray, k: int, metric: str, weights: str, t: float) -> np.ndarray:
+    """S, entry by entry (He et al., section 2.1)."""
+    count = len(x)
+    distance, similarity, found = (np.zeros((count, count)) for _ in range(3))
+    for i in range(count):
+        for j in range(count):
+            distance[i, j] = np.sum((x[i] - x[j]) ** 2)
+            similarity[i, j] = x[i] @ x[j] / np.sqrt((x[i] @ x[i]) * (x[j] @ x[j]))
+    for i in range(count):
+        order = np.argsort(-similarity[i] if metric == "cosine" else distance[i])
+        for j in [one for one in order if one != i][:k]:
+            value = {
+                "binary": 1.0,
+                "heat": np.exp(-distance[i, j] / (2 * t * t)),
+                "cosine": max(similarity[i, j], 0.0),
+            }[weights]
+            found[i, j] = found[j, i] = value
+    return found
+
+
+def reference(x: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """``sum_ij (f_i - f_j)^2 S_ij / (2 Var_D(f))``, summed edge by edge (section 3)."""
+    degree = s.sum(axis=1)
+    scores = []
+    for f in x.T:
+        mean = sum(f[i] * degree[i] for i in range(len(f))) / degree.sum()
+        variance = sum((f[i] - mean) ** 2 * degree[i] for i in range(len(f)))
+        total = sum(s[i, j] * (f[i] - f[j]) ** 2 for i in range(len(f)) for j in range(len(f)))
+        scores.append(total / 2 / variance)
+    return np.array(scores)
+
+
+def clusters(seed: int = 0) -> np.ndarray:
+    """Columns 1, 4 and 6 lie in three clusters, the others are noise."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(60, 8))
+    place = 6.0 * np.repeat(np.arange(3), 20)
+    x[:, 1] += place
+    x[:, 4] -= place
+    x[:, 6] += 6.0 * (place == 6)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("metric", "weights"),
+    [("euclidean", "binary"), ("euclidean", "heat"), ("cosine", "cosine"), ("cosine", "heat")],
+)
+def test_scores_are_those_of_a_loop_over_edges(metric: str, weights: str) -> None:
+    x = clusters()[::2]
+    options = dict(metric=metric, weights=weights, num_neighbors=4, t=1.3, self_loops=False)
+    graph = neighbour_graph(x, np.ones(len(x)), **options)
+    s = edges(x, 4, metric, weights, 1.3)
+    # A graph is known up to a factor.
+    np.testing.assert_allclose(graph.toarray() / graph.max(), s / s.max(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(laplacian_scores(x, graph), reference(x, s), rtol=1e-9)
+    order = np.random.default_rng(1).permutation(x.shape[1])
+    again = neighbour_graph(x[:, order], np.ones(len(x)), **options)
+    np.testing.assert_allclose(
+        laplacian_scores(x[:, order], again), reference(x, s)[order], rtol=1e-9
+    )
+
+
+def plain_graph(x: np.ndarray, weights: str, t: float = 1.0):
+    """Four neighbours, no loops, rows of weight 1."""
+    return neighbour_graph(
+        x,
+        np.ones(len(x)),
+        metric="euclidean",
+        weights=weights,
+        num_neighbors=4,
+        t=t,
+        self_loops=False,
+    )
+
+
+def test_kernels_of_far_rows_do_not_vanish() -> None:
+    x = clusters()
+    # exp(-d^2 / 2 t^2) is far below the smallest number here; only ratios of weights matter.
+    far = neighbour_graph(
+        1e3 * x,
+        np.ones(60),
+        metric="euclidean",
+        weights="heat",
+        num_neighbors=4,
+        t=1e3,
+        self_loops=False,
+    )
+    near = plain_graph(x, "heat")
+    np.testing.assert_allclose(far.toarray(), near.toarray(), rtol=1e-6)
+    tiny = neighbour_graph(
+        x,
+        np.ones(60),
+        metric="euclidean",
+        weights="heat",
+        num_neighbors=4,
+        t=0.01,
+        self_loops=False,
+    )
+    assert tiny.max() == 1.0 and np.isfinite(laplacian_scores(x, tiny)).all()
+
+
+def test_loops_add_to_the_variance_and_not_to_what_lies_between() -> None:
+    x = clusters()[::2]
+    options = dict(metric="euclidean", weights="heat", num_neighbors=4, t=0.4)
+    s = edges(x, 4, "euclidean", "heat", 0.4) + np.eye(30)
+    graph = neighbour_graph(x, np.ones(30), **options, self_loops=True)
+    np.testing.assert_allclose(graph.toarray(), s, rtol=1e-9)
+    np.testing.assert_allclose(laplacian_scores(x, graph), reference(x, s), rtol=1e-9)
+    # Kernels of 1e-50 beside loops of 1 are not lost to rounding.
+    options["t"] = 0.1
+    s = edges(x, 4, "euclidean", "heat", 0.1) + np.eye(30)
+    found = laplacian_scores(x, neighbour_graph(x, np.ones(30), **options, self_loops=True))
+    np.testing.assert_allclose(found, reference(x, s), rtol=1e-8)
+
+
+def test_weights_of_rows_weigh_their_edges() -> None:
+    x, weight = clusters(), np.where(np.arange(60) < 30, 2.0, 1.0)
+    options = dict(metric="euclidean", weights="binary", num_neighbors=4, t=1.0, self_loops=False)
+    plain = neighbour_graph(x, np.ones(60), **options).toarray()
+    weighted = neighbour_graph(x, weight, **options).toarray()
+    np.testing.assert_allclose(weighted, plain * np.outer(weight, weight))
+
+
+@pytest.mark.parametrize("weights", ["binary", "heat", "cosine"])
+def test_finds_the_columns_that_follow_the_clusters(weights: str) -> None:
+    x = clusters()
+    method = fsjax.methods.laplacian_score(
+        weights=weights, metric="cosine" if weights == "cosine" else "euclidean", self_loops=False
+    )
+    result = fsjax.fit(method, (x, None), num_features=3, seeds=(0, 1), scaling="standard")
+    assert {1, 4, 6} == set(result.selected[0].tolist())
+    assert result.selected[0].tolist() == result.selected[1].tolist()
+    assert (result.scores <= 0).all() and (result.scores >= -2).all()
+    # Without clusters no column is better than others.
+    noise = np.random.default_rng(3).normal(size=x.shape)
+    control = fsjax.fit(method, (noise, None), num_features=3, scaling="standard")
+    assert result.scores[0, [1, 4, 6]].min() > control.scores.max() + 0.1
+
+
+def test_rows_without_weight_do_not_count() -> None:
+    x = clusters().astype(np.float32)
+    method = fsjax.methods.laplacian_score()
+    spec = fsjax.Spec(8, 8, "reconstruction", 67, 16, 1, steps_per_epoch=4)
+    more = jnp.concatenate([x, jnp.full((7, 8), 50.0)])
+    weight = (jnp.arange(67) < 60) * 1.0
+    padded = method.init(jax.random.key(0), spec, fsjax.Batch(more, more, weight))
+    plain = method.init(jax.random.key(0), spec, fsjax.Batch(x, x, jnp.ones(60)))
+    np.testing.assert_array_equal(method.select(padded).scores, method.select(plain).scores)
+
+
+def test_constant_columns_have_the_score_of_noise() -> None:
+    x = clusters()
+    x[:, 0] = 3.7
+    graph = neighbour_graph(
+        x,
+        np.ones(60),
+        metric="euclidean",
+        weights="binary",
+        num_neighbors=4,
+        t=1.0,
+        self_loops=False,
+    )
+    assert laplacian_scores(x, graph)[0] == 1.0
+
+
+def test_arguments_out_of_range_are_refused() -> None:
+    with pytest.raises(ConfigError, match="num_neighbors=0"):
+        fsjax.methods.laplacian_score(num_neighbors=0)
+    with pytest.raises(ConfigError, match="t=0"):
+        fsjax.methods.laplacian_score(t=0.0)
+    with pytest.raises(ConfigError, match="metric='manhattan'"):
+        fsjax.methods.laplacian_score(metric="manhattan")

@@ -1,0 +1,137 @@
+"""MCFS: its eigenvectors, its regressions, and the filter as a method."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import linalg, sparse
+
+import fsjax
+from fsjax.methods.mcfs import graph_embedding, mcfs_coefficients
+
+
+def ring(count: int = 24) -> np.ndarray:
+    """Weights of a ring whose edges are all different, and some chords."""
+    s = np.zeros((count, count))
+    for i in range(count):
+        s[i, (i + 1) % count] = 1.0 + 0.1 * i
+        s[i, (i + 5) % count] = 0.3 + 0.01 * i
+    return s + s.T
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_eigenvectors_are_the_flattest_of_the_graph(
+    dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not dense:
+        monkeypatch.setitem(graph_embedding.__globals__, "DENSE_ROWS", 0)
+    s = ring()
+    degree = np.diag(s.sum(axis=1))
+    found = graph_embedding(sparse.csr_matrix(s), 3)
+    values, vectors = linalg.eigh(degree - s, degree)
+    for one, two, value in zip(found.T, vectors[:, 1:4].T, values[1:4], strict=True):
+        np.testing.assert_allclose((degree - s) @ one, value * degree @ one, atol=1e-7)
+        np.testing.assert_allclose(np.abs(one), np.abs(two), atol=1e-6)
+        assert one[np.argmax(np.abs(one))] > 0
+
+
+def test_narrow_kernels_leave_one_row_to_each_eigenvector() -> None:
+    found = graph_embedding(sparse.csr_matrix(np.eye(9)), 4)
+    assert np.array_equal(found, np.eye(9)[:, [7, 6, 5, 4]])
+
+
+def path(x: np.ndarray, y: np.ndarray, steps: int) -> np.ndarray:
+    """Least angle regression, joint step by step (Efron et al. 2004, section 2)."""
+    used: list[int] = []
+    coefficients, fitted = np.zeros(x.shape[1]), np.zeros(len(y))
+    for _ in range(steps):
+        correlation = x.T @ (y - fitted)
+        most = np.abs(correlation).max()
+        used = [
+            j for j in range(x.shape[1]) if j in used or abs(correlation[j]) > most * (1 - 1e-9)
+        ]
+        sign = np.sign(correlation[used])
+        active = x[:, used] * sign
+        gram = np.linalg.inv(active.T @ active)
+        scale = 1 / np.sqrt(gram.sum())
+        step = scale * gram.sum(axis=1)
+        direction = active @ step
+        along = x.T @ direction
+        lengths = [most / scale]
+        for j in set(range(x.shape[1])) - set(used):
+            lengths += [
+                (most - correlation[j]) / (scale - along[j]),
+                (most + correlation[j]) / (scale + along[j]),
+            ]
+        length = min(one for one in lengths if one > 1e-12)
+        coefficients[used] += length * sign * step
+        fitted = fitted + length * direction
+    return coefficients
+
+
+@pytest.mark.parametrize("unit_columns", [True, False])
+def test_coefficients_are_those_of_least_angles(unit_columns: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 7)) * [1, 3, 0.2, 1, 1, 2, 1] + 5
+    targets = x[:, [1, 4]] @ [[1.0, -0.3], [2.0, 1.0]] + 0.3 * rng.normal(size=(40, 2))
+    found = mcfs_coefficients(x, np.ones(40), targets, num_nonzero=3, unit_columns=unit_columns)
+    assert ((found != 0).sum(axis=0) <= 3).all()
+    centred = x - x.mean(axis=0)
+    length = np.linalg.norm(centred, axis=0) if unit_columns else np.ones(7)
+    for column, target in enumerate(targets.T):
+        expected = path(centred / length, target - target.mean(), 3) / length
+        np.testing.assert_allclose(found[:, column], expected, rtol=1e-6, atol=1e-9)
+    order = rng.permutation(7)
+    again = mcfs_coefficients(
+        x[:, order], np.ones(40), targets, num_nonzero=3, unit_columns=unit_columns
+    )
+    np.testing.assert_allclose(again, found[order], rtol=1e-6, atol=1e-9)
+
+
+def test_whole_weights_are_repeated_rows() -> None:
+    rng = np.random.default_rng(0)
+    x, targets = rng.normal(size=(30, 5)), rng.normal(size=(30, 2))
+    weight = np.where(np.arange(30) < 10, 2.0, 1.0)
+    found = mcfs_coefficients(x, weight, targets, num_nonzero=3)
+    twice = np.concatenate([x, x[:10]]), np.ones(40), np.concatenate([targets, targets[:10]])
+    np.testing.assert_allclose(found, mcfs_coefficients(*twice, num_nonzero=3), rtol=1e-6)
+
+
+def clusters() -> np.ndarray:
+    """Columns 2 and 7 tell four clusters apart, the others are noise."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(120, 10))
+    x[:, 2] += 8.0 * (np.arange(120) % 2)
+    x[:, 7] += 8.0 * (np.arange(120) // 2 % 2)
+    return x
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_finds_the_columns_that_tell_clusters_apart(signed: bool) -> None:
+    x = clusters()
+    method = fsjax.methods.mcfs(2, num_clusters=3, metric="euclidean", signed=signed)
+    result = fsjax.fit(method, (x, None), seeds=(0, 1), scaling="none")
+    assert result.selected[0].tolist() == result.selected[1].tolist()
+    found = set(result.selected[0].tolist())
+    assert found == {2, 7} or (signed and found & {2, 7})
+    assert share_of_two(result) > 0.7
+    noise = np.random.default_rng(2).normal(size=x.shape)
+    assert share_of_two(fsjax.fit(method, (noise, None), scaling="none")) < 0.5
+
+
+def share_of_two(result: fsjax.FitResult) -> float:
+    """Of the scores, what columns 2 and 7 have."""
+    return float(result.scores[0, [2, 7]].sum() / result.scores[0].sum())
+
+
+def test_rows_without_weight_do_not_count() -> None:
+    x = clusters().astype(np.float32)
+    method = fsjax.methods.mcfs(2, num_clusters=3)
+    spec = fsjax.Spec(10, 10, "reconstruction", 127, 16, 1, steps_per_epoch=8)
+    more = jnp.concatenate([x, jnp.full((7, 10), 50.0)])
+    weight = (jnp.arange(127) < 120) * 1.0
+    padded = method.init(jax.random.key(0), spec, fsjax.Batch(more, more, weight))
+    plain = method.init(jax.random.key(0), spec, fsjax.Batch(x, x, jnp.ones(120)))
+    np.testing.assert_array_equal(method.select(padded).scores, method.select(plain).scores)
