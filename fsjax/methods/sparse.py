@@ -1,8 +1,8 @@
 """Sparse networks and their controls: SET, RigL, SNIP, static and dense, and QuickSelection.
 
 Each is a drop rule and a grow rule of :mod:`fsjax.sparsity` over one body,
-``shared/sparse_network.py``, whose options they share. The score of a column is the sum of the
-absolute weights of its connections. All raise ConfigError for a value outside its range.
+``shared/sparse_network.py``, whose options they share. All raise ConfigError for a value outside
+its range.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ from fsjax.sparsity import grow as grow_rules
 DROPS = {"magnitude": drop_rules.magnitude, "per_sign": drop_rules.per_sign}
 Drop = Literal["magnitude", "per_sign"]
 
+#: Grow rules that look at no gradient, by name.
+GROWS = {
+    "random": grow_rules.random,
+    "short_paths": grow_rules.short_paths,
+    "sampled_short_paths": grow_rules.sampled_short_paths,
+}
+
 #: What the registrations of the sparse classifiers share.
 SPARSE = {
     "num_epochs": 500,
@@ -44,20 +51,23 @@ def set(  # noqa: A001
     *,
     drop_fraction: Share = 0.2,
     drop: Drop = "magnitude",
+    grow: Literal["random", "short_paths", "sampled_short_paths"] = "random",
     grow_init: GrowInit = "uniform",
     **options: Any,
 ) -> Method:
     """A sparse ReLU network that drops small weights after each epoch and grows random ones.
 
-    SET as the CTRE paper runs it.
+    SET as the CTRE paper runs it; with another ``grow``, Cannistraci-Hebb training.
 
     Args:
       drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
       drop: ``magnitude`` as in CTRE's comparison, or ``per_sign`` as in the original.
+      grow: ``random``, or by the topology alone: where most short paths are (``short_paths``, CHT),
+        or drawn by their score (``sampled_short_paths``, CHTs).
       grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
-    rules = {"drop": DROPS[drop], "grow": grow_rules.random, "grow_init": grow_init}
+    rules = {"drop": DROPS[drop], "grow": GROWS[grow], "grow_init": grow_init}
     return sparse_network(**rules, drop_fraction=drop_fraction, **options)
 
 

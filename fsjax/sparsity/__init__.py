@@ -30,7 +30,8 @@ from fsjax.sparsity.optimizer import (
     sparse,
     with_masks,
 )
-from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
+from fsjax.sparsity.paths import path_scores
+from fsjax.sparsity.recipes import Recipe, cht, ctre_sim, evolutionary, rigl, static
 from fsjax.sparsity.snip import snip_masks
 from fsjax.sparsity.ste import quantize
 from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, needs, rewire
@@ -45,6 +46,7 @@ __all__ = [
     "SparseState",
     "apply_masks",
     "binmask_optimizer",
+    "cht",
     "count_active",
     "ctre_sim",
     "drop",
@@ -65,6 +67,7 @@ __all__ = [
     "masked_weights",
     "masks_of",
     "needs",
+    "path_scores",
     "quantize",
     "random_mask",
     "random_subset",
