@@ -61,6 +61,7 @@ def ctre_sim(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -77,6 +78,7 @@ def ctre_seq(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -137,6 +139,7 @@ def lassonet(
 ) -> Method: ...
 def neural_network(
     *,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
     hidden: Sequence[int] = (64, 20),
     activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "tanh",
@@ -189,11 +192,13 @@ def set(
     *,
     drop_fraction: float = 0.2,
     drop: Literal["magnitude", "per_sign"] = "magnitude",
+    grow: Literal["random", "short_paths", "sampled_short_paths"] = "random",
     grow_init: Literal["uniform", "zeros"] = "uniform",
     hidden: Sequence[int] = (1000, 1000, 1000),
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -206,6 +211,7 @@ def rigl(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -216,6 +222,7 @@ def snip(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -226,6 +233,7 @@ def static_sparse(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -236,6 +244,7 @@ def dense(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
 ) -> Method: ...
 def quick_selection(
     *,
@@ -250,6 +259,7 @@ def quick_selection(
     learning_rate: float = 0.1,
     momentum: float = 0.9,
     l2: float = 0.0,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
 def stg(

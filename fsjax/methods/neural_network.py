@@ -16,6 +16,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
+from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.methods.shared.network import TRAINING, NetworkOptions
 from fsjax.registry import register
 
@@ -29,15 +30,17 @@ from fsjax.registry import register
     options=NetworkOptions,
     **TRAINING,
 )
-def neural_network(**options: Any) -> Method:
+def neural_network(*, score: Score = "strength", **options: Any) -> Method:
     """An ordinary network on all columns.
 
     Args:
+      score: of a column: ``strength``, the sum of the absolute weights of its input neuron, or by
+        the derivatives of the outputs; see :func:`fsjax.methods.shared.attribution.scored_by`.
       **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
-      The method, for classification and regression. The score of a column is the sum of the
-      absolute weights of its input neuron; convolutional networks score nothing (zeros).
+      The method, for classification and regression. The strength of the columns of convolutional
+      networks is 0; their attribution is not.
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.
@@ -65,7 +68,7 @@ def neural_network(**options: Any) -> Method:
     def select(state: TrainState) -> Selection:
         return Selection(body.strength(state.params, state.spec.num_columns))
 
-    return Method(
+    method = Method(
         About(tasks=("classification", "regression")),
         init=init,
         loss=loss,
@@ -74,3 +77,4 @@ def neural_network(**options: Any) -> Method:
         select=select,
         after_step=after_step,
     )
+    return scored_by(score, method)

@@ -37,6 +37,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
+from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.nets import Feedforward
 from fsjax.nets.feedforward import sparse_activations
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
@@ -62,12 +63,15 @@ class DenseOptions:
       learning_rate: of gradient descent with Nesterov's momentum, above 0.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights (not biases) in the loss.
+      score: of a column: its ``strength``, the sum of the absolute weights of its connections, or
+        by the derivatives of the outputs; see :func:`fsjax.methods.shared.attribution.scored_by`.
     """
 
     hidden: Layers = (1000, 1000, 1000)
     learning_rate: Positive = 0.01
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
+    score: Score = "strength"
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class SparseOptions(DenseOptions):
       form: of the layers while the topology rests: ``dense`` with masks, ``coordinates``, or
         ``auto``: coordinates for layers of at most 2 % density on a CPU. The results are equal up
         to floating-point reassociation.
+      score: as for :class:`DenseOptions`.
     """
 
     epsilon: Annotated[NonNegative, STATIC] | None = 1.0
@@ -103,6 +108,7 @@ def sparse_network(
     learning_rate: float,
     momentum: float,
     l2: float,
+    score: str = "strength",
     form: str = "auto",
     activation: str = "relu",
     initialisation: str = "glorot",
@@ -124,7 +130,8 @@ def sparse_network(
         them they stay.
       drop_fraction: share of the connections that is dropped.
       grow_init: starting weights of new connections, a name in :data:`GROW_INITS`.
-      epsilon, density, hidden, learning_rate, momentum, l2, form: see :class:`SparseOptions`.
+      epsilon, density, hidden, learning_rate, momentum, l2, score, form: see
+        :class:`SparseOptions`.
       activation: of the hidden layers.
       initialisation: of weights and biases.
       input_noise: standard deviation of Gaussian noise on the inputs of each training batch.
@@ -136,7 +143,7 @@ def sparse_network(
       only: the tasks that the method is for; the first is its default.
 
     Returns:
-      The method. The score of a column is the sum of the absolute weights of its connections.
+      The method.
 
     Raises:
       ConfigError: where neither epsilon nor density is given, or both are.
@@ -296,7 +303,9 @@ def sparse_network(
         select=select,
         finish=lambda state, data, key: expand(state),
     )
-    return method if drop is None else method._replace(after_epoch=after_epoch)
+    if drop is not None:
+        method = method._replace(after_epoch=after_epoch)
+    return scored_by(score, method)
 
 
 def check_density(epsilon: float | None, density: float | None) -> None:
