@@ -151,6 +151,38 @@ class CTRESeq(Selector):
         verbose: bool = False,
     ) -> None: ...
 
+class EntryPrune(Selector):
+    """A dense network on K columns and on candidates, which are exchanged every few steps."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        candidates: float = 0.2,
+        every: int = 100,
+        hidden: Sequence[int] = (100,),
+        activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+        optimizer: Literal["sgd", "adam", "adamw"] = "adam",
+        learning_rate: float = 0.001,
+        final_learning_rate: float | None = None,
+        weight_decay: float = 0.0,
+        batch_norm: bool = False,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        momentum: float = 0.9,
+        l1: float = 0.0,
+        num_epochs: int = 200,
+        batch_size: int | None = 256,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class FisherScore(Selector):
     """The Fisher score of every column, a filter that trains nothing."""
 
@@ -303,6 +335,35 @@ class NeuralNetwork(Selector):
         verbose: bool = False,
     ) -> None: ...
 
+class NeuroFS(Selector):
+    """NeuroFS: the weakest inputs leave a sparse network, some come back by their gradient."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        hidden: Sequence[int] = (1000, 1000, 1000),
+        epsilon: float = 30.0,
+        input_fraction: float = 0.2,
+        hidden_fraction: float = 0.3,
+        removal_share: float = 0.65,
+        activation: Literal["relu", "sigmoid", "tanh"] = "tanh",
+        learning_rate: float = 0.01,
+        momentum: float = 0.9,
+        l2: float = 2e-05,
+        score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+        num_epochs: int = 100,
+        batch_size: int | None = 100,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = "minmax",
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class ProbMask(Selector):
     """ProbMask on all kernels of dense and convolutional layers."""
 
@@ -365,6 +426,43 @@ class RandomSelection(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
+class SequentialAttention(Selector):
+    """Sequential Attention: one column is fixed at the end of each of K equal phases."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str = "classification",
+        warmup: float = 0.1,
+        columns_per_phase: int = 1,
+        hidden: Sequence[int] = (67,),
+        activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+        optimizer: Literal["sgd", "adam", "adamw"] = "adam",
+        learning_rate: float = 0.001,
+        final_learning_rate: float | None = None,
+        weight_decay: float = 0.0,
+        network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+        batch_norm: bool = False,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        momentum: float = 0.9,
+        l1: float = 0.0,
+        finetune_epochs: int = 0,
+        finetune_learning_rate: float = 0.01,
+        image_shape: Sequence[int] | None = None,
+        num_epochs: int = 100,
+        batch_size: int | None = 64,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        groups: ArrayLike | None = None,
         verbose: bool = False,
     ) -> None: ...
 

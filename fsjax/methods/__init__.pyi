@@ -83,6 +83,23 @@ def ctre_seq(
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
+def entryprune(
+    num_features: int = 50,
+    *,
+    candidates: float = 0.2,
+    every: int = 100,
+    hidden: Sequence[int] = (100,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
+    learning_rate: float = 0.001,
+    final_learning_rate: float | None = None,
+    weight_decay: float = 0.0,
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    momentum: float = 0.9,
+    l1: float = 0.0,
+) -> Method: ...
 def fisher_score(
     num_features: int | None = None,
     *,
@@ -155,6 +172,20 @@ def neural_network(
     finetune_epochs: int = 0,
     finetune_learning_rate: float = 0.01,
 ) -> Method: ...
+def neurofs(
+    num_features: int = 50,
+    *,
+    hidden: Sequence[int] = (1000, 1000, 1000),
+    epsilon: float = 30.0,
+    input_fraction: float = 0.2,
+    hidden_fraction: float = 0.3,
+    removal_share: float = 0.65,
+    activation: Literal["relu", "sigmoid", "tanh"] = "tanh",
+    learning_rate: float = 0.01,
+    momentum: float = 0.9,
+    l2: float = 2e-05,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+) -> Method: ...
 def probmask(
     *,
     density: float = 0.03,
@@ -187,6 +218,26 @@ def random_selection(
     hidden: Sequence[int] = (200,),
     layer_norm: bool = True,
     learning_rate: float = 0.001,
+) -> Method: ...
+def sequential_attention(
+    num_features: int = 50,
+    *,
+    warmup: float = 0.1,
+    columns_per_phase: int = 1,
+    hidden: Sequence[int] = (67,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
+    learning_rate: float = 0.001,
+    final_learning_rate: float | None = None,
+    weight_decay: float = 0.0,
+    network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    momentum: float = 0.9,
+    l1: float = 0.0,
+    finetune_epochs: int = 0,
+    finetune_learning_rate: float = 0.01,
 ) -> Method: ...
 def set(
     *,
