@@ -8,6 +8,7 @@ from typing import Any
 from jax import Array
 
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
 from fsjax.registry import register
 
@@ -21,15 +22,17 @@ from fsjax.registry import register
     options=NetworkOptions,
     **TRAINING,
 )
-def neural_network(**options: Any) -> Method:
+def neural_network(*, score: Score = "strength", **options: Any) -> Method:
     """An ordinary network on all columns.
 
     Args:
+      score: of a column: ``strength``, the sum of the absolute weights of its input neuron, or by
+        the derivatives of the outputs; see :func:`fsjax.methods.shared.attribution.scored_by`.
       **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
-      The method, for classification and regression. The score of a column is the sum of the
-      absolute weights of its input neuron; convolutional networks score nothing (zeros).
+      The method, for classification and regression. The strength of the columns of convolutional
+      networks is 0; their attribution is not.
     """
     body = NetworkOptions(**options)
 
@@ -37,7 +40,7 @@ def neural_network(**options: Any) -> Method:
         weights, stats = body.init(key, spec)
         return create_state(spec, weights, extra={"stats": stats})
 
-    return Method(
+    method = Method(
         About(tasks=("classification", "regression")),
         init=init,
         loss=body.train,
@@ -46,3 +49,4 @@ def neural_network(**options: Any) -> Method:
         select=lambda state: Selection(body.strength(state.params, state.spec)),
         after_step=keep_stats,
     )
+    return scored_by(score, method)

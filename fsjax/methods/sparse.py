@@ -36,20 +36,27 @@ def set(  # noqa: A001
     *,
     drop_fraction: Share = 0.2,
     drop: Drop = "magnitude",
+    grow: Literal["random", "short_paths", "sampled_short_paths"] = "random",
     grow_init: GrowInit = "uniform",
     **options: Any,
 ) -> Method:
     """A sparse ReLU network that drops small weights after each epoch and grows random ones.
 
-    SET as the CTRE paper runs it.
+    SET as the CTRE paper runs it; with another ``grow``, Cannistraci-Hebb training.
 
     Args:
       drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
       drop: ``magnitude`` as in CTRE's comparison, or ``per_sign`` as in the original.
+      grow: ``random``, or by the topology alone: where most short paths are (``short_paths``, CHT),
+        or drawn by their score (``sampled_short_paths``, CHTs).
       grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
-    rules = {"drop": getattr(drop_rules, drop), "grow": grow_rules.random, "grow_init": grow_init}
+    rules = {
+        "drop": getattr(drop_rules, drop),
+        "grow": getattr(grow_rules, grow),
+        "grow_init": grow_init,
+    }
     return sparse_network(**rules, drop_fraction=drop_fraction, **options)
 
 

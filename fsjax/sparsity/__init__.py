@@ -26,7 +26,8 @@ from fsjax.sparsity.masks import (
     uniform_counts,
 )
 from fsjax.sparsity.optimizer import SparseState, mask_params, masks_of, sparse, with_masks
-from fsjax.sparsity.recipes import Recipe, ctre_sim, evolutionary, rigl, static
+from fsjax.sparsity.paths import path_scores
+from fsjax.sparsity.recipes import Recipe, cht, ctre_sim, evolutionary, rigl, static
 from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, needs, rewire
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "SparseState",
     "apply_masks",
     "binmask_optimizer",
+    "cht",
     "count_active",
     "ctre_sim",
     "drop",
@@ -59,6 +61,7 @@ __all__ = [
     "masked_weights",
     "masks_of",
     "needs",
+    "path_scores",
     "quantize",
     "random_mask",
     "random_subset",

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.sparsity.kth import largest, random_subset
+from fsjax.sparsity.paths import path_scores
 from fsjax.sparsity.topology import GrowRule, Layer, cond_with_key, needs, needs_of
 
 
@@ -54,6 +55,24 @@ def similar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
 def dissimilar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
     """The least similar neurons first: CTRE's ablation "LTH" (section 5.1.2)."""
     return similar_or_random(layer._replace(similarity=-layer.similarity), dropped, key)
+
+
+def short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
+    """The missing connections with most short paths in the topology that is left (CHT)."""
+    scores = path_scores(layer.mask & ~dropped)
+    # Paths are few where connections are few, so that many tie: these come in a random order.
+    jitter = 1.0 - 1e-4 * jax.random.uniform(key, scores.shape)
+    return largest(
+        jnp.where(scores > 0, scores, 1e-9) * jitter, _count(dropped), _free(layer, dropped)
+    )
+
+
+def sampled_short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
+    """As :func:`short_paths`, drawn with probabilities proportional to the scores (CHTs)."""
+    scores = path_scores(layer.mask & ~dropped)
+    # The largest of log score plus Gumbel noise are a sample without replacement.
+    noisy = jnp.log(jnp.maximum(scores, 1e-9)) + jax.random.gumbel(key, scores.shape)
+    return largest(noisy, _count(dropped), _free(layer, dropped))
 
 
 def switched(first: GrowRule, then: GrowRule) -> GrowRule:

@@ -172,3 +172,14 @@ def ctre_sim(density: float | None = None, *, fraction: float = 0.2, **options: 
         "grow_init": jax.nn.initializers.he_uniform(),
     }
     return Recipe(density=density, fraction=fraction, **{**rules, **options})
+
+
+def cht(density: float | None = None, **options: Any) -> Recipe:
+    """CHT, Cannistraci-Hebb training: the smallest weights go, ends of short paths are joined.
+
+    It needs no gradients of missing connections. What was dropped is often what is joined again,
+    so that the topology settles; with ``grow=grow.sampled_short_paths``, the soft rule of CHTs,
+    connections are drawn by their scores. Arguments as in :class:`Recipe`.
+    """
+    rules = {"drop": drop_rules.magnitude, "grow": grow_rules.short_paths}
+    return Recipe(density=density, **{**rules, **options})

@@ -20,6 +20,7 @@ from fsjax import tasks
 from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, takes_part
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.nets import Feedforward
 from fsjax.nets.feedforward import sparse_activations
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
@@ -45,12 +46,15 @@ class DenseOptions:
       learning_rate: of gradient descent with Nesterov's momentum, above 0.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights (not biases) in the loss.
+      score: of a column: its ``strength``, the sum of the absolute weights of its connections, or
+        by the derivatives of the outputs; see :func:`fsjax.methods.shared.attribution.scored_by`.
     """
 
     hidden: Layers = (1000, 1000, 1000)
     learning_rate: Positive = 0.01
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
+    score: Score = "strength"
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class SparseOptions(DenseOptions):
       form: of the layers while the topology rests: ``dense`` with masks, ``coordinates``, or
         ``auto``: coordinates for layers of at most 2 % density on a CPU. The results are equal up
         to floating-point reassociation.
+      score: as for :class:`DenseOptions`.
     """
 
     epsilon: Annotated[NonNegative, STATIC] | None = 1.0
@@ -265,7 +270,9 @@ def sparse_network(
         select=select,
         finish=lambda state, data, key: expand(state),
     )
-    return method if drop is None else method._replace(after_epoch=after_epoch)
+    if drop is not None:
+        method = method._replace(after_epoch=after_epoch)
+    return scored_by(o.score, method)
 
 
 def by_coordinates(form: str, density: float) -> bool:

@@ -1,0 +1,211 @@
+"""NeuroFS: a sparse network whose input neurons are pruned and regrown while it trains.
+
+Atashgahi et al., "Supervised Feature Selection with Neuron Evolution in Sparse Neural Networks",
+TMLR 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple
+
+import jax.numpy as jnp
+
+from fsjax.arguments import STATIC, TERM, Count, Layers, NonNegative, Positive, Rate, Share
+from fsjax.method import Array, Batch, Method, Spec, TrainState
+from fsjax.methods.shared.attribution import Score
+from fsjax.methods.shared.sparse_network import sparse_network
+from fsjax.registry import register
+from fsjax.sparsity import Layer, largest, needs
+from fsjax.sparsity import drop as drop_rules
+from fsjax.sparsity import grow as grow_rules
+from fsjax.sparsity.topology import DropRule, GrowRule
+
+#: Changes at first that leave the input neurons as they are.
+PLAIN_CHANGES = 2
+
+
+class Evolution(NamedTuple):
+    """One change of the input neurons.
+
+    Attributes:
+      kept: ``(D,)`` bool, the active neurons that stay.
+      inactive: ``(D,)`` bool, those that were not active before.
+      number: int32, how many of the inactive ones are to be added.
+    """
+
+    kept: Array
+    inactive: Array
+    number: Array
+
+
+@register(
+    estimator="NeuroFS",
+    paper="Atashgahi et al., TMLR 2023",
+    optimises="the loss of a sparse network whose inputs are pruned and regrown",
+    num_epochs=100,
+    batch_size=100,
+    scaling="minmax",
+    training={"min_steps_per_epoch": 5},
+    small={"num_features": 4, "hidden": (16, 8), "epsilon": 3.0, "learning_rate": 0.03},
+)
+def neurofs(
+    num_features: Count = 50,
+    *,
+    hidden: Layers = (1000, 1000, 1000),
+    epsilon: Annotated[Positive, STATIC] = 30.0,
+    input_fraction: Share = 0.2,
+    hidden_fraction: Share = 0.3,
+    removal_share: Share = 0.65,
+    activation: Literal["relu", "sigmoid", "tanh"] = "tanh",
+    learning_rate: Positive = 0.01,
+    momentum: Rate = 0.9,
+    l2: Annotated[NonNegative, TERM] = 2e-5,
+    score: Score = "strength",
+) -> Method:
+    """NeuroFS: the weakest inputs leave a sparse network, some come back by their gradient.
+
+    After each epoch from the third on, in the first part of the training ``ceil((R - r) / t)``
+    active inputs with the smallest strength leave for good, where r have left of
+    ``R = (1 - input_fraction) D - K`` and t changes are to come. All along, a share of r that falls
+    from ``input_fraction`` to 0 leaves too, and as many inactive inputs are added: those with the
+    largest gradient of a missing connection. Inputs that were just added stay for one more epoch,
+    until all R have left. So ``K + input_fraction D`` inputs are active in the end; the
+    connections that are lost are grown at active ones. Hidden layers change as in RigL.
+
+    The authors' code takes the gradients of the sum of the class probabilities, which is 0 up to
+    rounding; these are those of the loss on a random batch, as the paper says.
+
+    Args:
+      num_features: K.
+      hidden: widths of the hidden layers.
+      epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections, or is dense.
+      input_fraction: zeta_in, in [0, 1]: of the inputs that are exchanged, and of the connections
+        of those that stay which are replaced.
+      hidden_fraction: zeta_h, in [0, 1], share of the connections that is replaced elsewhere.
+      removal_share: alpha, share of the epochs in which inputs leave for good.
+      activation: of the hidden layers: ``tanh``; the authors have ``relu`` for ISOLET.
+      learning_rate: of gradient descent with Nesterov's momentum.
+      momentum: in [0, 1).
+      l2: weight of half the sum of squared weights in the loss.
+      score: of a column: its ``strength``, as in the paper, or by derivatives; see
+        :func:`fsjax.methods.shared.attribution.scored_by`.
+
+    Returns:
+      The method; the score of a column that left is 0.
+
+    Raises:
+      ConfigError: for a value outside its range.
+    """
+
+    def evolution(layer: Layer) -> Evolution:
+        return evolve(layer, num_features, input_fraction, removal_share)
+
+    method = sparse_network(
+        drop=drop_inputs(evolution, input_fraction, hidden_fraction),
+        grow=grow_inputs(evolution),
+        # Every layer has its own fraction in the rule.
+        drop_fraction=1.0,
+        epsilon=epsilon,
+        hidden=hidden,
+        learning_rate=learning_rate,
+        momentum=momentum,
+        l2=l2,
+        score=score,
+        activation=activation,
+        # The number of connections falls where few inputs have no room for them.
+        form="dense",
+        only=("classification", "regression"),
+    )
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        state = method.init(key, spec, data)
+        return state.replace(extra={**state.extra, "young": jnp.zeros(spec.num_columns, bool)})
+
+    def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
+        before = active_inputs(state.masks["layer_0"]["kernel"])
+        state = method.after_epoch(state, data, key)
+        young = active_inputs(state.masks["layer_0"]["kernel"]) & ~before
+        return state.replace(extra={**state.extra, "young": young})
+
+    def monitor(state: TrainState) -> dict[str, Array]:
+        active = active_inputs(state.masks["layer_0"]["kernel"])
+        return {"num_active": jnp.sum(active).astype(jnp.float32)}
+
+    return method._replace(
+        about=method.about._replace(num_features=num_features),
+        init=init,
+        after_epoch=after_epoch,
+        monitor=monitor,
+        keep="last",
+    )
+
+
+def active_inputs(mask: Array) -> Array:
+    """``(D,)`` bool: input neurons with a connection in ``(D, H)``."""
+    return jnp.any(mask, axis=1)
+
+
+def evolve(layer: Layer, num_features: int, fraction: Array, removal_share: Array) -> Evolution:
+    """Which input neurons stay, and how many come back.
+
+    Args:
+      layer: the first one, with the state of the method.
+      num_features: K.
+      fraction: zeta_in.
+      removal_share: alpha.
+    """
+    state, active = layer.state, active_inputs(layer.mask)
+    size, epochs, done = active.size, state.spec.num_epochs, state.epoch - 1
+    removed = size - jnp.sum(active, dtype=jnp.int32)
+    # R = (1 - zeta) D - K, of which ceil((R - r) / t) leave now
+    target = jnp.maximum(jnp.floor((1.0 - fraction) * size - num_features + 1e-3), 0.0)
+    left = jnp.maximum(jnp.floor(removal_share * epochs + 1e-3) - done, 1.0)
+    leaving = jnp.ceil(jnp.maximum(target - removed, 0.0) / left - 1e-3).astype(jnp.int32)
+    share = fraction * (1.0 - done / epochs)
+    exchanged = jnp.floor(share * removed + 1e-3).astype(jnp.int32)
+
+    # Constant columns leave first.
+    strength = jnp.where(state.feature_mask, jnp.sum(jnp.abs(layer.weight), axis=1), -1.0)
+    staying = largest(strength, jnp.sum(active) - leaving - exchanged, active)
+    removing = removed + leaving < target
+    protected = active & state.extra["young"] & removing
+    kept = staying | protected
+    number = jnp.maximum(jnp.sum(active & ~kept, dtype=jnp.int32) - leaving, 0)
+    plain = done < PLAIN_CHANGES
+    return Evolution(jnp.where(plain, active, kept), ~active, jnp.where(plain, 0, number))
+
+
+def drop_inputs(
+    evolution: Callable[[Layer], Evolution], input_fraction: Array, hidden_fraction: Array
+) -> DropRule:
+    """Drops neurons and weak connections of the first layer, weak connections of the others."""
+
+    def rule(layer: Layer, fraction: Array, key: Array) -> Array:
+        del fraction
+        if layer.number > 0:
+            return drop_rules.per_sign(layer, hidden_fraction, key)
+        kept = evolution(layer).kept[:, None]
+        plain = layer.state.epoch <= PLAIN_CHANGES
+        share = jnp.where(plain, hidden_fraction, input_fraction)
+        staying = layer._replace(mask=layer.mask & kept, weight=jnp.where(kept, layer.weight, 0.0))
+        return (layer.mask & ~kept) | drop_rules.per_sign(staying, share, key)
+
+    return rule
+
+
+def grow_inputs(evolution: Callable[[Layer], Evolution]) -> GrowRule:
+    """Grows by gradient; in the first layer at neurons that stay or are added."""
+
+    @needs("gradient")
+    def rule(layer: Layer, dropped: Array, key: Array) -> Array:
+        if layer.number > 0:
+            return grow_rules.gradient(layer, dropped, key)
+        kept, inactive, number = evolution(layer)
+        slope = jnp.abs(layer.gradient)
+        inactive &= layer.state.feature_mask
+        added = largest(jnp.max(slope, axis=1), number, inactive)
+        free = (kept | added)[:, None] & (~layer.mask | dropped)
+        return largest(slope, jnp.sum(dropped, dtype=jnp.int32), free)
+
+    return rule

@@ -1,0 +1,181 @@
+"""Sequential Attention: greedy forward selection by a softmax mask on the inputs.
+
+Yasuda et al., "Sequential Attention for Feature Selection", ICLR 2023.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+from fsjax.arguments import Count, NonNegative, Positive, Rate, Widths
+from fsjax.groups import expand
+from fsjax.method import (
+    About,
+    Array,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
+from fsjax.methods.shared.network import NetworkOptions
+from fsjax.registry import register
+from fsjax.selection import distinct_top_k
+
+#: Standard deviation of the attention logits at the start of a phase.
+START = 1e-5
+
+
+@register(
+    estimator="SequentialAttention",
+    paper="Yasuda et al., ICLR 2023",
+    optimises="the loss of a network whose unselected inputs share one softmax; the best is fixed",
+    num_epochs=100,
+    batch_size=64,
+    training={"min_steps_per_epoch": 10},
+    small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
+    options=NetworkOptions,
+)
+def sequential_attention(
+    num_features: Count = 50,
+    *,
+    warmup: Rate = 0.1,
+    columns_per_phase: Count = 1,
+    hidden: Widths = (67,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
+    learning_rate: Positive = 1e-3,
+    final_learning_rate: NonNegative | None = None,
+    weight_decay: NonNegative = 0.0,
+    **options: Any,
+) -> Method:
+    """Sequential Attention: one column is fixed at the end of each of K equal phases.
+
+    The inputs are multiplied by 1 where they are selected, and by the softmax of trained logits
+    over the others. At the end of a phase the column with the largest logit is selected, and the
+    logits start anew near 0; the weights go on. The network then sees the K columns only.
+
+    In the authors' code a column is fixed at the start of a phase, so that the first one is drawn
+    at random; here it is fixed at the end, as in Algorithm 1.
+
+    Args:
+      num_features: K.
+      warmup: share of the steps before the first phase, in [0, 1), in which no input is weighed.
+      columns_per_phase: columns that are fixed at once; there are ``K / columns_per_phase`` phases.
+      hidden, activation: of the network; see below.
+      optimizer, learning_rate, final_learning_rate, weight_decay: of all parameters, the logits
+        among them.
+      **options: further ones of :class:`fsjax.methods.shared.network.NetworkOptions`. The phases
+        end before the epochs of fine-tuning.
+
+    Returns:
+      The method; its score is the order in which columns were selected, then the softmax.
+
+    Raises:
+      ConfigError: for an unknown option or a value outside its range.
+    """
+    body = NetworkOptions(
+        hidden=hidden,
+        activation=activation,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        final_learning_rate=final_learning_rate,
+        weight_decay=weight_decay,
+        **options,
+    )
+
+    def fresh(key: Array, spec: Spec) -> Array:
+        return START * jax.random.normal(key, (spec.num_units,))
+
+    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        del data
+        key_network, key_logits = jax.random.split(key)
+        weights, stats = body.init(key_network, spec)
+        # 0 for columns that are not selected, K for the first one, 1 for the last.
+        extra = {"stats": stats, "place": jnp.zeros(spec.num_units)}
+        params = {"weights": weights, "logits": fresh(key_logits, spec)}
+        return create_state(spec, params, extra=extra)
+
+    def attention(params: PyTree, state: TrainState) -> Array:
+        """Softmax over the columns that may still be selected; 0 elsewhere."""
+        free = (state.extra["place"] == 0) & state.feature_mask
+        logits = jnp.where(free, params["logits"], -jnp.inf)
+        # No column is left where K is their number.
+        largest = jax.lax.stop_gradient(jnp.maximum(jnp.max(logits), -1e9))
+        shares = jnp.exp(logits - largest)
+        return shares / jnp.maximum(jnp.sum(shares), 1.0)
+
+    def phases(spec: Spec) -> tuple[int, Array]:
+        """All steps of the selection, and the first one that is weighed."""
+        steps = body.mask_epochs(spec) * spec.steps_per_epoch
+        return steps, jnp.floor(warmup * steps).astype(jnp.int32)
+
+    def inputs(params: PyTree, state: TrainState) -> Array:
+        """What every column is multiplied by, ``(D,)``."""
+        chosen = state.extra["place"] > 0
+        over = jnp.sum(chosen) >= num_features
+        shares = jnp.where(over, 0.0, attention(params, state))
+        begun = state.step >= phases(state.spec)[1]
+        gates = jnp.where(begun, jnp.where(chosen, 1.0, shares), 1.0)
+        return expand(gates, state.spec.groups)
+
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict[str, Any]]:
+        weights, x = body.gate(params["weights"], batch.x, inputs(params, state))
+        value, _, stats = body.train(
+            weights, state.extra["stats"], state.spec, batch._replace(x=x), key
+        )
+        return value, {"stats": stats}
+
+    def due(state: TrainState) -> Array:
+        """Columns that should be selected by now."""
+        steps, start = phases(state.spec)
+        number = -(-num_features // columns_per_phase)
+        over = (state.step - start).astype(jnp.float32) / jnp.maximum(steps - start, 1)
+        # A small lift, as the end of a phase may be a little below a whole number.
+        phase = jnp.floor(over * number + 1e-3).astype(jnp.int32)
+        return jnp.clip(phase * columns_per_phase, 0, num_features)
+
+    def after_step(
+        state: TrainState, grads: PyTree, aux: dict[str, Any], batch: Batch, key: Array
+    ) -> TrainState:
+        del grads, batch
+        place, shares = state.extra["place"], attention(state.params, state)
+        have = jnp.sum(place > 0, dtype=jnp.int32)
+        order = jnp.argsort(jnp.argsort(-jnp.where(place > 0, -1.0, shares)))
+        new = (order < due(state) - have) & (place == 0)
+        place = jnp.where(new, num_features - have - order, place).astype(place.dtype)
+        logits = jnp.where(jnp.any(new), fresh(key, state.spec), state.params["logits"])
+        return state.replace(
+            params={**state.params, "logits": logits},
+            extra={"stats": aux["stats"], "place": place},
+        )
+
+    def predict(state: TrainState, x: Array) -> Array:
+        weights, x = body.gate(state.params["weights"], x, inputs(state.params, state))
+        return body.predict(weights, state.extra["stats"], state.spec, x)
+
+    def select(state: TrainState) -> Selection:
+        scores = state.extra["place"] + attention(state.params, state)
+        return Selection(scores, distinct_top_k(scores, num_features, None, state.feature_mask))
+
+    def monitor(state: TrainState) -> dict[str, Array]:
+        return {"num_selected": jnp.sum((state.extra["place"] > 0).astype(jnp.float32))}
+
+    return Method(
+        About(tasks=("classification", "regression"), num_features=num_features, takes_groups=True),
+        init=init,
+        loss=loss,
+        optimizer=body.tx,
+        predict=predict,
+        select=select,
+        after_step=after_step,
+        keep="last",
+        monitor=monitor,
+    )

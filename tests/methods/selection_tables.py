@@ -1,0 +1,35 @@
+"""A table in which three of twenty columns tell the class, and its shuffled control."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import fsjax
+from fsjax.method import Method
+
+#: The columns that tell the class.
+INFORMATIVE = {2, 7, 11}
+
+
+def table(shuffled: bool) -> tuple[np.ndarray, np.ndarray]:
+    """400 rows; shuffled classes have nothing to do with the columns."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    x = rng.normal(size=(400, 20))
+    x[:, sorted(INFORMATIVE)] += 1.5 * (2 * y[:, None] - 1)
+    return x, rng.permutation(y) if shuffled else y
+
+
+def hits(method: Method, shuffled: bool, num_epochs: int) -> list[int]:
+    """Informative columns among the three that two seeds select."""
+    result = fsjax.fit(
+        method,
+        table(shuffled),
+        num_features=3,
+        seeds=(0, 1),
+        num_epochs=num_epochs,
+        batch_size=32,
+        valid_fraction=0.0,
+        best_by="last",
+    )
+    return [len(INFORMATIVE & set(row.tolist())) for row in result.selected]

@@ -1,0 +1,77 @@
+"""Attribution against derivatives by hand, and what it finds on data with known truth."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from selection_tables import hits
+
+import fsjax
+from fsjax.method import Batch
+from fsjax.methods.shared import attribution as module
+from fsjax.methods.shared.attribution import attribution
+
+N, D, H, C = 23, 6, 5, 3
+RNG = np.random.default_rng(0)
+FIRST, SECOND = RNG.normal(size=(D, H)), RNG.normal(size=(H, C))
+
+
+def network(x):
+    return jnp.tanh(x @ FIRST.astype(np.float32)) @ SECOND.astype(np.float32)
+
+
+def data_of(y: np.ndarray, filled: int = 4) -> tuple[Batch, np.ndarray, np.ndarray]:
+    """Rows of which the last ones only fill up, with values that must not count."""
+    x = RNG.normal(size=(N, D))
+    weight = np.where(np.arange(N) < N - filled, RNG.uniform(0.5, 2, N), 0.0)
+    given = np.where(weight[:, None] > 0, x, np.nan)
+    arrays = (jnp.asarray(a, jnp.float32) for a in (given, weight))
+    rows, weights = arrays
+    return Batch(rows, jnp.asarray(y), weights), x, weight
+
+
+def slopes_of(x: np.ndarray) -> np.ndarray:
+    """``(N, D, C)`` derivatives by the chain rule."""
+    inner = 1 - np.tanh(x @ FIRST) ** 2
+    return np.einsum("dh,nh,hc->ndc", FIRST, inner, SECOND)
+
+
+@pytest.mark.parametrize("times_input", [False, True])
+@pytest.mark.parametrize("at_once", [1024, 7])
+def test_derivatives_of_the_true_class(
+    times_input: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", at_once)
+    y = RNG.integers(0, C, N)
+    data, x, weight = data_of(y)
+    slopes = np.abs(slopes_of(x)[np.arange(N), :, y])
+    if times_input:
+        slopes = slopes * np.abs(x)
+    found = jax.jit(lambda d: attribution(network, "classification", d, times_input))(data)
+    np.testing.assert_allclose(found, weight @ slopes / weight.sum(), rtol=1e-4)
+
+
+def test_all_outputs_count_without_classes() -> None:
+    data, x, weight = data_of(RNG.normal(size=(N, C)))
+    expected = weight @ np.abs(slopes_of(x)).sum(-1) / weight.sum()
+    np.testing.assert_allclose(attribution(network, "regression", data), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("score", ["attribution", "attribution_times_input"])
+@pytest.mark.parametrize("name", ["set", "neural_network"])
+def test_informative_columns_are_found(name: str, score: str) -> None:
+    options = {"hidden": (24, 12), "learning_rate": 0.05, "score": score}
+    if name == "set":
+        options |= {"epsilon": 4.0}
+    method = fsjax.methods.METHODS[name](**options)
+    assert hits(method, False, 15) == [3, 3]
+    assert max(hits(method, True, 15)) < 3
+
+
+def test_strength_is_the_default() -> None:
+    plain = fsjax.methods.set(hidden=(4,))
+    assert plain is fsjax.methods.set(hidden=(4,), score="strength")
+    with pytest.raises(fsjax.ConfigError, match="attribution"):
+        fsjax.methods.set(score="attributoin")

@@ -1,0 +1,144 @@
+"""EntryPrune against a NumPy version of its exchanges, and what it finds."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from selection_tables import hits
+
+import fsjax
+from fsjax.engine.loop import init_state, train_step
+from fsjax.method import Batch, Method, Spec, TrainState
+from fsjax.methods.entryprune import first_kernel, relative_change
+
+B, D, C, K, EVERY, RATE = 10, 9, 3, 3, 4, 0.1
+SPEC = Spec(D, C, "classification", B, B, num_epochs=5, steps_per_epoch=5)
+ALLOWED = np.arange(D) != 3
+#: K columns, and ceil(0.4 x 6) candidates.
+INSIDE = 6
+
+
+def make() -> Method:
+    return fsjax.methods.entryprune(
+        K,
+        candidates=0.4,
+        every=EVERY,
+        hidden=(),
+        optimizer="sgd",
+        learning_rate=RATE,
+        momentum=0.0,
+    )
+
+
+def batch(number: int) -> Batch:
+    """Rows of which the last two of every third batch only fill it up."""
+    rng = np.random.default_rng(number)
+    x, y = rng.normal(size=(B, D)), rng.integers(0, C, B)
+    weight = np.where((np.arange(B) >= B - 2) & (number % 3 == 0), 0.0, 1.0)
+    return Batch(jnp.asarray(x, jnp.float32), jnp.asarray(y), jnp.asarray(weight, jnp.float32))
+
+
+def begun(method: Method) -> TrainState:
+    mask = jnp.asarray(ALLOWED)
+    return jax.jit(lambda seed: init_state(method, SPEC, seed, batch(0), mask))(np.uint32(0))
+
+
+def slopes(weight: np.ndarray, bias: np.ndarray, rows: Batch, inside: np.ndarray):
+    """Gradients of the cross-entropy of a linear model on some columns."""
+    x = np.where(inside, np.asarray(rows.x, np.float64), 0)
+    logits = x @ weight + bias
+    chances = np.exp(logits - logits.max(1, keepdims=True))
+    chances /= chances.sum(1, keepdims=True)
+    error = chances - np.eye(C)[np.asarray(rows.y)]
+    error *= (np.asarray(rows.weight) / np.asarray(rows.weight).sum())[:, None]
+    return x.T @ error, error.sum(0)
+
+
+def test_steps_and_exchanges() -> None:
+    method = make()
+    state = begun(method)
+    step = jax.jit(functools.partial(train_step, method))
+    weight = np.array(first_kernel(state.params), np.float64)
+    bias = np.zeros(C) + np.asarray(state.params["FanInDense_0"]["Dense_0"]["bias"])
+    kept, entered = (np.asarray(state.extra[name]) for name in ("kept", "entered"))
+    assert kept.sum() == K and entered.sum() == INSIDE and not (kept & ~entered).any()
+    best, change, exchanges = np.full(D, -np.inf), np.zeros((D, C)), 0
+    for number in range(1, 21):
+        rows = batch(number)
+        of_weight, of_bias = slopes(weight, bias, rows, kept | entered)
+        weight, bias = weight - RATE * of_weight, bias - RATE * of_bias
+        change += of_weight * np.asarray(rows.weight).sum()
+        state, _ = step(state, rows, jax.random.key(number))
+        if number % EVERY == 0:
+            inside = kept | entered
+            total = np.abs(change).sum(1)
+            values = (total - total[inside].mean()) / total[inside].std()
+            best = np.where(entered, np.maximum(best, values), best)
+            order = [i for i in np.argsort(-best) if ALLOWED[i]]
+            kept = np.isin(np.arange(D), order[:K])
+            weight[~kept] = 0
+            change[:] = 0
+            before, entered = entered, np.asarray(state.extra["entered"])
+            assert entered.sum() == INSIDE - K and not (entered & kept).any()
+            assert ALLOWED[entered].all()
+            exchanges += (before != entered).any()
+        np.testing.assert_array_equal(state.extra["kept"], kept)
+        tried = np.isfinite(best)
+        np.testing.assert_allclose(np.asarray(state.extra["best"])[tried], best[tried], rtol=1e-3)
+        np.testing.assert_allclose(
+            first_kernel(state.params)[kept], weight[kept], rtol=1e-3, atol=1e-5
+        )
+        x = np.where(kept, np.asarray(rows.x), 0)
+        np.testing.assert_allclose(
+            method.predict(state, rows.x), x @ weight + bias, rtol=1e-3, atol=1e-4
+        )
+    assert exchanges >= 3 and tried.sum() > INSIDE
+    selection = method.select(state)
+    assert set(np.asarray(selection.picks).tolist()) == set(np.flatnonzero(kept).tolist())
+
+
+def test_moments_of_those_that_leave_are_forgotten() -> None:
+    method = fsjax.methods.entryprune(K, candidates=0.4, every=EVERY, hidden=(4,))
+    state = begun(method)
+    step = jax.jit(functools.partial(train_step, method))
+    for number in range(1, EVERY + 1):
+        state, _ = step(state, batch(number), jax.random.key(number))
+        of_columns = [
+            np.asarray(leaf)
+            for leaf in jax.tree.leaves(state.opt_state)
+            if getattr(leaf, "shape", ()) == (D, 4)
+        ]
+        assert len(of_columns) == 2
+        kept = np.asarray(state.extra["kept"])
+        for leaf in of_columns:
+            assert leaf[kept].any()
+            assert leaf[~kept].any() == (number < EVERY)
+
+
+def test_relative_change_is_standardised_over_the_inputs() -> None:
+    rng = np.random.default_rng(0)
+    change, inside = rng.normal(size=(D, 4)), np.arange(D) < 6
+    found = np.asarray(relative_change(jnp.asarray(change), jnp.asarray(inside)))[inside]
+    total = np.abs(change).sum(1)[inside]
+    np.testing.assert_allclose(found, (total - total.mean()) / total.std(), rtol=1e-4)
+    moved = relative_change(jnp.asarray(3 * change), jnp.asarray(inside))
+    np.testing.assert_allclose(np.asarray(moved)[inside], found, rtol=1e-4)
+
+
+@pytest.mark.parametrize("candidates", [0.0, 1.0])
+def test_extreme_shares_of_candidates(candidates: float) -> None:
+    method = fsjax.methods.entryprune(K, candidates=candidates, every=1, hidden=(4,))
+    state = begun(method)
+    state, _ = jax.jit(functools.partial(train_step, method))(state, batch(1), jax.random.key(0))
+    # At least one candidate; at most all columns that are not constant.
+    assert int(state.extra["entered"].sum()) == (1 if candidates == 0 else D - 1 - K)
+
+
+def test_informative_columns_are_found() -> None:
+    method = fsjax.methods.entryprune(3, hidden=(16,), every=10, learning_rate=0.01)
+    assert hits(method, False, 30) == [3, 3]
+    assert max(hits(method, True, 30)) < 3
