@@ -99,9 +99,9 @@ def l1_l21(
     ``mean log(1 + exp(-y_nc (x_n W_c + b_c))) + penalty sum_d ||W_d||``, the mean over rows and
     classes. The score of a column is the norm of its weights.
 
-    The published figures on Madelon (WAST, Table 2: 49.33) and COIL-20 are those of columns in an
-    arbitrary order: with ``penalty=0.1``, scikit-feature's, all weights are 0 there, and what its
-    sorting makes of equal scores has 49.50 on Madelon.
+    The published figures on Madelon (WAST, Table 2: 49.33) and COIL-20 are probably those of
+    columns in an arbitrary order: with ``penalty=0.1``, scikit-feature's, all weights are 0
+    there, and what its sorting makes of equal scores has 49.50 on Madelon.
 
     Args:
       penalty: at least 0; the larger, the fewer columns have weights.

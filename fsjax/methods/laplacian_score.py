@@ -59,11 +59,10 @@ def laplacian_score(
 ) -> Method:
     """The Laplacian score of every column, a filter without labels that trains nothing.
 
-    The published figure on Madelon (WAST, Table 2: 49.50) is that of columns drawn at random: with
-    ``weights="heat", metric="euclidean", t=1`` all neighbours are so far away that nothing but
-    the loops is left, and the scores are 0 but for rounding. The defaults give 85.33 there, and
-    are those of the published figure on COIL-20 (78.12 with 50 columns) where the columns are
-    not scaled.
+    The published figure on Madelon (WAST, Table 2: 49.50) is near chance and was not met exactly:
+    with ``weights="heat", metric="euclidean"`` on columns that are not scaled all neighbours are
+    so far away that all scores are 0 (48.50, the first columns). The defaults give 85.33 there. On
+    COIL-20, not scaled, they meet the published 78.12 of 50 columns, but not that of 25.
 
     Args:
       metric: by which rows are near, ``euclidean`` or ``cosine``.
