@@ -75,6 +75,7 @@ def ctre_sim(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -91,6 +92,7 @@ def ctre_seq(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -121,6 +123,23 @@ def dufs(
     width: float = 5.0,
     walk_steps: int = 2,
     learning_rate: float = 1.0,
+) -> Method: ...
+def entryprune(
+    num_features: int = 50,
+    *,
+    candidates: float = 0.2,
+    every: int = 100,
+    hidden: Sequence[int] = (100,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
+    learning_rate: float = 0.001,
+    final_learning_rate: float | None = None,
+    weight_decay: float = 0.0,
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    momentum: float = 0.9,
+    l1: float = 0.0,
 ) -> Method: ...
 def fisher_score(
     num_features: int | None = None,
@@ -210,6 +229,7 @@ def mcfs(
 ) -> Method: ...
 def neural_network(
     *,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
     hidden: Sequence[int] = (64, 20),
     activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "tanh",
@@ -224,6 +244,20 @@ def neural_network(
     l1: float = 0.0,
     finetune_epochs: int = 0,
     finetune_learning_rate: float = 0.01,
+) -> Method: ...
+def neurofs(
+    num_features: int = 50,
+    *,
+    hidden: Sequence[int] = (1000, 1000, 1000),
+    epsilon: float = 30.0,
+    input_fraction: float = 0.2,
+    hidden_fraction: float = 0.3,
+    removal_share: float = 0.65,
+    activation: Literal["relu", "sigmoid", "tanh"] = "tanh",
+    learning_rate: float = 0.01,
+    momentum: float = 0.9,
+    l2: float = 2e-05,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
 ) -> Method: ...
 def probmask(
     *,
@@ -264,15 +298,37 @@ def rfs(
     tolerance: float = 0.001,
     max_steps: int = 1000,
 ) -> Method: ...
+def sequential_attention(
+    num_features: int = 50,
+    *,
+    warmup: float = 0.1,
+    columns_per_phase: int = 1,
+    hidden: Sequence[int] = (67,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
+    learning_rate: float = 0.001,
+    final_learning_rate: float | None = None,
+    weight_decay: float = 0.0,
+    network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    momentum: float = 0.9,
+    l1: float = 0.0,
+    finetune_epochs: int = 0,
+    finetune_learning_rate: float = 0.01,
+) -> Method: ...
 def set(
     *,
     drop_fraction: float = 0.2,
     drop: Literal["magnitude", "per_sign"] = "magnitude",
+    grow: Literal["random", "short_paths", "sampled_short_paths"] = "random",
     grow_init: Literal["uniform", "zeros"] = "uniform",
     hidden: Sequence[int] = (1000, 1000, 1000),
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -285,6 +341,7 @@ def rigl(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -295,6 +352,7 @@ def snip(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -305,6 +363,7 @@ def static_sparse(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -315,6 +374,7 @@ def dense(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
 ) -> Method: ...
 def quick_selection(
     *,
@@ -329,6 +389,7 @@ def quick_selection(
     learning_rate: float = 0.1,
     momentum: float = 0.9,
     l2: float = 0.0,
+    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
 def stg(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 
 from fsjax.arguments import Layers, NonNegative, Positive
@@ -19,7 +20,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions, kernels
+from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions
 from fsjax.registry import register
 
 #: Under the roots, as a norm has no gradient where it is 0.
@@ -81,22 +82,23 @@ def aefs(
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         del data
-        return create_state(spec, body.init(key, spec)[0])
+        weights, stats = body.init(key, spec)
+        return create_state(spec, weights, extra={"stats": stats})
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch, key: Array
     ) -> tuple[Array, dict[str, Any]]:
-        value, _, _ = body.train(params, {}, state.spec, batch, key)
+        value, aux = body.train(params, state, batch, key)
         groups = jnp.sum(jnp.sqrt(jnp.sum(jnp.square(encoder(params)), axis=1) + SMOOTHING))
-        decay = sum(jnp.sum(jnp.square(w)) for w in kernels(params))
-        return value + penalty * groups + 0.5 * weight_decay * decay, {}
+        decay = sum(jnp.sum(jnp.square(w)) for w in jax.tree.leaves(params) if w.ndim == 2)
+        return value + penalty * groups + 0.5 * weight_decay * decay, aux
 
     return Method(
         About(tasks=("reconstruction",)),
         init=init,
         loss=loss,
         optimizer=body.tx,
-        predict=lambda state, x: body.predict(state.params, {}, state.spec, x),
+        predict=lambda state, x: body.predict(state.params, state, x),
         select=lambda state: Selection(SCORES[score](encoder(state.params))),
     )
 

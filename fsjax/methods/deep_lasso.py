@@ -21,7 +21,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.network import NetworkOptions
+from fsjax.methods.shared.network import NetworkOptions, keep_stats
 from fsjax.registry import register
 
 #: Under the roots, as a norm has no gradient where it is 0; that of the authors' code.
@@ -91,21 +91,16 @@ def deep_lasso(
     def loss(
         params: PyTree, state: TrainState, batch: Batch, key: Array
     ) -> tuple[Array, dict[str, Any]]:
-        def felt(x: Array) -> tuple[Array, PyTree]:
+        def felt(x: Array) -> tuple[Array, dict[str, PyTree]]:
             rows = batch._replace(x=x)
-            value, _, stats = body.train(params, state.extra["stats"], state.spec, rows, key)
-            return value, stats
+            return body.train(params, state, rows, key)
 
-        (value, stats), slopes = jax.value_and_grad(felt, has_aux=True)(batch.x)
+        (value, aux), slopes = jax.value_and_grad(felt, has_aux=True)(batch.x)
         norms = jnp.sqrt(jnp.sum(jnp.square(slopes), axis=0) + SMOOTHING)
-        return value + penalty * jnp.sum(norms), {"stats": stats}
-
-    def after_step(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
-        del grads
-        return state.replace(extra={**state.extra, "stats": aux["stats"]})
+        return value + penalty * jnp.sum(norms), aux
 
     def predict(state: TrainState, x: Array) -> Array:
-        return body.predict(state.params, state.extra["stats"], state.spec, x)
+        return body.predict(state.params, state, x)
 
     def finish(state: TrainState, data: Batch, key: Array) -> TrainState:
         del key
@@ -124,6 +119,6 @@ def deep_lasso(
         optimizer=body.tx,
         predict=predict,
         select=lambda state: Selection(state.extra["norms"]),
-        after_step=after_step,
+        after_step=keep_stats,
         finish=finish,
     )

@@ -28,7 +28,7 @@ from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
 from fsjax.sparsity import largest, random_subset
-from fsjax.sparsity.topology import keep_moments
+from fsjax.sparsity.topology import cond_with_key, keep_moments
 
 #: The score of columns that have not been tried; others are at least minus sqrt(D).
 NEVER = -1e3
@@ -123,8 +123,7 @@ def entryprune(
         extra, spec = state.extra, state.spec
         inside = extra["kept"] | extra["entered"]
         weights, x = on(inside, params, batch.x, num_inputs(spec))
-        value, _, stats = body.train(weights, extra["stats"], spec, batch._replace(x=x), key)
-        return value, {"stats": stats}
+        return body.train(weights, state, batch._replace(x=x), key)
 
     def after_step(
         state: TrainState, grads: PyTree, aux: dict[str, Any], batch: Batch, key: Array
@@ -132,13 +131,8 @@ def entryprune(
         rows = jnp.sum(batch.weight > 0).astype(jnp.float32)
         change = state.extra["change"] + rows * first_kernel(grads)
         state = state.replace(extra={**state.extra, "stats": aux["stats"], "change": change})
-        # Plain words, as the check of key reuse refuses keys in a cond of batched predicate.
-        words, impl = jax.random.key_data(key), jax.random.key_impl(key)
-        return jax.lax.cond(
-            state.step % every == 0,
-            lambda: exchanged(state, jax.random.wrap_key_data(words, impl=impl)),
-            lambda: state,
-        )
+        due = state.step % every == 0
+        return cond_with_key(due, lambda key: exchanged(state, key), lambda _: state, key)
 
     def exchanged(state: TrainState, key: Array) -> TrainState:
         extra = state.extra
@@ -170,7 +164,7 @@ def entryprune(
 
     def predict(state: TrainState, x: Array) -> Array:
         weights, x = on(state.extra["kept"], state.params, x, num_features)
-        return body.predict(weights, state.extra["stats"], state.spec, x)
+        return body.predict(weights, state, x)
 
     def select(state: TrainState) -> Selection:
         best = state.extra["best"]

@@ -128,10 +128,7 @@ def sequential_attention(
         params: PyTree, state: TrainState, batch: Batch, key: Array
     ) -> tuple[Array, dict[str, Any]]:
         weights, x = body.gate(params["weights"], batch.x, inputs(params, state))
-        value, _, stats = body.train(
-            weights, state.extra["stats"], state.spec, batch._replace(x=x), key
-        )
-        return value, {"stats": stats}
+        return body.train(weights, state, batch._replace(x=x), key)
 
     def due(state: TrainState) -> Array:
         """Columns that should be selected by now."""
@@ -159,7 +156,7 @@ def sequential_attention(
 
     def predict(state: TrainState, x: Array) -> Array:
         weights, x = body.gate(state.params["weights"], x, inputs(state.params, state))
-        return body.predict(weights, state.extra["stats"], state.spec, x)
+        return body.predict(weights, state, x)
 
     def select(state: TrainState) -> Selection:
         scores = state.extra["place"] + attention(state.params, state)
