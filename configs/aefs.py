@@ -31,6 +31,6 @@ from configs.rewiring import autoencoder_config
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set."""
-    config = autoencoder_config(variant, "aefs", num_epochs=100)
+    config = autoencoder_config("aefs", num_epochs=100)(variant)
     config.train.batch_size = 256
     return config

@@ -26,6 +26,6 @@ from configs.rewiring import autoencoder_config
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set; columns are standardised, as in the authors' example."""
-    config = autoencoder_config(variant, "dufs", num_epochs=100)
+    config = autoencoder_config("dufs", num_epochs=100)(variant)
     config.data.scaling = "standard"
     return config

@@ -22,6 +22,36 @@ from fsjax.methods import get_method
 #: Epochs of WAST's rivals (section 4.1); WAST itself is trained for 10.
 WAST_EPOCHS = 100
 
+#: Methods whose own config is the setting of WAST's tables.
+WAST_OWN = ("wast", "quick_selection", "aefs", "dufs")
+
+#: Scaling of the inputs, and arguments, of methods in WAST's tables that the paper tells nothing of:
+#: of those that were tried, the ones that give most of its values.
+WAST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fisher_score": ("none", {}),
+    "laplacian_score": ("none", {}),
+    "mcfs": ("none", {"weights": "heat", "metric": "euclidean"}),
+    "l1_l21": ("standard", {"penalty": 0.1}),
+    "rfs": ("standard", {"penalty": 0.3}),
+    "cife": ("none", {}),
+    "icap": ("none", {}),
+    "lassonet": ("scalar", {"hidden": (200,)}),
+    # One training for every K: the columns are ranked by the means of their gates.
+    "stg": ("standard", {"search": False, "hidden": (200,)}),
+    # The authors' package, with hidden layers of K and 3K/2.
+    "cae": (
+        "scalar",
+        {
+            "noise": "batch",
+            "anneal": "step",
+            "temperature_end": 0.1,
+            "layer_norm": False,
+            "logits_init": "glorot_normal",
+            "dropout": 0.1,
+        },
+    ),
+}
+
 #: LassoNet stops by itself.
 LASSONET_EPOCHS = 20_000
 
@@ -49,22 +79,20 @@ def _own(method: str) -> Any:
 
 def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
     """WAST, section 4: K columns judged by a support vector machine, one training for every K."""
-    if method in ("wast", "quick_selection"):
+    if method in WAST_OWN:
         return _own(method).get_config(variant)
     build = get_method(method)
-    task = build(**build.registration.small).about.tasks[0]
+    task = parse_variant(variant, build(**build.registration.small).about.tasks[0]).task
     config = autoencoder_config(method, WAST_EPOCHS, task)(variant)
-    fields = config.method
+    scaling, fields = WAST_SETTINGS.get(method, ("scalar", {}))
+    config.data.scaling = scaling
+    config.method.update(fields)
     if method == "cae":
-        # The authors' package, with hidden layers of K and 3K/2.
-        fields.update(noise="batch", anneal="step", temperature_end=0.1, layer_norm=False)
-        fields.update(logits_init="glorot_normal", hidden=(3 * config.num_features // 2,))
-        fields.dropout = 0.1
-    if method == "stg":
-        # One training for every K: the columns are ranked by the means of their gates.
-        fields.update(search=False, hidden=(200,))
+        config.method.hidden = (3 * config.num_features // 2,)
+    if method == "mcfs":
+        config.method.signed = config.data.name == "madelon"
     if method == "lassonet":
-        fields.update(hidden=(200,), until=min(25, config.num_features))
+        config.method.until = min(25, config.num_features)
         config.train.update(batch_size=1_000_000, shuffle=False, num_epochs=LASSONET_EPOCHS)
         config.train.update(checkpoint_every=500)
         config.data.valid_fraction = 0.1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from configs import papers
 from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import get_method
@@ -132,8 +134,15 @@ def run_of(cell: Cell) -> Run:
     task = row.task or row.options.get("task", "classification")
     own_k = cell.paper == "wast" and _fixes_number(row.method)
     k = (row.num_features or WAST_K) if own_k else None
-    options = tuple(sorted(options.items()))
-    return Run(cell.paper, row.method, row.dataset, task, k, row.num_epochs, options)
+    run = Run(cell.paper, row.method, row.dataset, task, k, None, tuple(sorted(options.items())))
+    # What the protocol says anyway makes no run of its own.
+    usual = row.num_epochs in (None, _usual_epochs(run.variant))
+    return run if usual else run._replace(num_epochs=row.num_epochs)
+
+
+@functools.cache
+def _usual_epochs(variant: str) -> int:
+    return papers.get_config(variant).train.num_epochs
 
 
 def _fixes_number(method: str) -> bool:

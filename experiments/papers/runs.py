@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import statistics
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from experiments.cli import load_config
 from experiments.launch import recorded_accuracy, run_experiment
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.statistics.comparison import training_delay
-from experiments.timing import cpu_seconds
 from fsjax.atomic import write_text
 from fsjax.data.catalog import ENTRIES
 from fsjax.methods import get_method
@@ -116,12 +116,12 @@ def train(run: Run, seeds: int, workdir: Path, *, progress: bool = False) -> dic
     spent = folder / "cpu_seconds.txt"
     before = float(spent.read_text()) if spent.exists() else 0.0
     if not (folder / "result.json").exists():
-        started = cpu_seconds()
+        started = time.process_time()
         try:
             run_experiment(config_of(run, seeds), folder, progress=progress)
         finally:
             if folder.exists():
-                before += cpu_seconds() - started
+                before += time.process_time() - started
                 write_text(spent, f"{before:.1f}\n")
     return read(run, seeds, workdir)
 
