@@ -25,7 +25,7 @@ WAST_EPOCHS = 100
 #: Methods whose own config is the setting of WAST's tables.
 WAST_OWN = ("wast", "quick_selection", "aefs", "dufs")
 
-#: Scaling of the inputs, and arguments, of methods in WAST's tables that the paper tells nothing of:
+#: Scaling of the inputs, and arguments, of methods in WAST's tables where the paper tells nothing:
 #: of those that were tried, the ones that give most of its values.
 WAST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "fisher_score": ("none", {}),

@@ -23,7 +23,7 @@ class AEFS(Selector):
         weight_decay: float = 0.001,
         hidden: Sequence[int] = (200,),
         activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
-        score: Literal["largest", "norm"] = "largest",
+        rank_by: Literal["largest", "norm"] = "largest",
         learning_rate: float = 0.001,
         num_epochs: int = 100,
         batch_size: int | None = 256,

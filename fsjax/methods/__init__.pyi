@@ -14,7 +14,7 @@ def aefs(
     weight_decay: float = 0.001,
     hidden: Sequence[int] = (200,),
     activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
-    score: Literal["largest", "norm"] = "largest",
+    rank_by: Literal["largest", "norm"] = "largest",
     learning_rate: float = 0.001,
 ) -> Method: ...
 def binmask(

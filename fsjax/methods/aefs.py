@@ -41,7 +41,7 @@ def aefs(
     weight_decay: NonNegative = 1e-3,
     hidden: Layers = (200,),
     activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
-    score: Literal["largest", "norm"] = "largest",
+    rank_by: Literal["largest", "norm"] = "largest",
     learning_rate: Positive = 1e-3,
 ) -> Method:
     """An autoencoder with a group lasso on the weights of its inputs.
@@ -54,9 +54,9 @@ def aefs(
       weight_decay: beta, at least 0.
       hidden: width of the one hidden layer, as a tuple.
       activation: of the hidden layer; the paper has ``sigmoid``.
-      score: ``norm`` of a row of ``W1``, as in the paper, or ``largest``: each hidden unit chooses
-        the column of its largest absolute weight. These come first, in the order of the units; all
-        others follow by their norms.
+      rank_by: ``norm`` of a row of ``W1``, as in the paper, or ``largest``: each hidden unit
+        chooses the column of its largest absolute weight. These come first, in the order of the
+        units; all others follow by their norms.
       learning_rate: of Adam. The authors' code has 100 full steps of L-BFGS.
 
     The defaults are those of the code with which the papers on CAE and WAST compare. The paper has
@@ -98,8 +98,13 @@ def aefs(
         init=init,
         loss=loss,
         optimizer=body.tx,
+<<<<<<< HEAD
         predict=lambda state, x: body.predict(state.params, state, x),
         select=lambda state: Selection(SCORES[score](encoder(state.params))),
+=======
+        predict=lambda state, x: body.predict(state.params, {}, state.spec, x),
+        select=lambda state: Selection(SCORES[rank_by](encoder(state.params))),
+>>>>>>> b9d03111a9330e27764e1beb627ab334d5c68440
     )
 
 

@@ -68,6 +68,7 @@ SHARED: dict[tuple[str, bool], Callable[[int | None], fsjax.Method]] = {
         k, hidden=(), search=False, learning_rate=0.05
     ),
     ("reconstruction", False): lambda k: fsjax.methods.cae(k or 1, hidden=(4,)),
+    ("reconstruction", True): lambda k: fsjax.methods.dufs(),
 }
 
 #: Filters have no program worth sharing.

@@ -82,7 +82,7 @@ def test_scores_are_norms_or_the_turns_of_the_hidden_units() -> None:
     layer = {"Dense_0": {**first, "kernel": jnp.asarray(w1, jnp.float32)}}
     state = state.replace(params={**state.params, "FanInDense_0": layer})
     norms = np.linalg.norm(w1, axis=1)
-    np.testing.assert_allclose(make(score="norm").select(state).scores, norms, rtol=1e-5)
+    np.testing.assert_allclose(make(rank_by="norm").select(state).scores, norms, rtol=1e-5)
     # The units choose columns 1, 2, 4 and 2 again.
     scores = np.asarray(make().select(state).scores)
     assert np.argsort(-scores).tolist() == [1, 2, 4, 5, 0, 3]
@@ -122,7 +122,7 @@ def table() -> np.ndarray:
 
 
 def fit(x: np.ndarray, penalty: float) -> fsjax.FitResult:
-    method = make(hidden=(2,), penalty=penalty, learning_rate=1e-2, score="norm")
+    method = make(hidden=(2,), penalty=penalty, learning_rate=1e-2, rank_by="norm")
     options = {"num_features": 10, "num_epochs": 30, "batch_size": 100, "seeds": (0, 1, 2)}
     return fsjax.fit(method, (x, None), **options)
 
