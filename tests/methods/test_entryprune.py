@@ -139,6 +139,7 @@ def test_extreme_shares_of_candidates(candidates: float) -> None:
 
 
 def test_informative_columns_are_found() -> None:
-    method = fsjax.methods.entryprune(3, hidden=(16,), every=10, learning_rate=0.01)
-    assert hits(method, False, 30) == [3, 3]
-    assert max(hits(method, True, 30)) < 3
+    # Few steps tell little: a batch has 32 rows, and the network 7 inputs.
+    method = fsjax.methods.entryprune(3, hidden=(16,), every=40)
+    assert hits(method, False, 60) == [3, 3]
+    assert max(hits(method, True, 60)) < 3
