@@ -98,13 +98,8 @@ def aefs(
         init=init,
         loss=loss,
         optimizer=body.tx,
-<<<<<<< HEAD
         predict=lambda state, x: body.predict(state.params, state, x),
-        select=lambda state: Selection(SCORES[score](encoder(state.params))),
-=======
-        predict=lambda state, x: body.predict(state.params, {}, state.spec, x),
         select=lambda state: Selection(SCORES[rank_by](encoder(state.params))),
->>>>>>> b9d03111a9330e27764e1beb627ab334d5c68440
     )
 
 
