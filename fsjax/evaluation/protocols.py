@@ -137,9 +137,11 @@ def _svm(
     """``svm_accuracy`` of each seed's columns ``(S, K)``, by name."""
 
     def key(split: Split, columns: np.ndarray) -> tuple[int, ...]:
-        return id(split), *sorted(columns.tolist())
+        return id(split), *columns.tolist()
 
-    pairs = {name: list(zip(result.splits, one, strict=True)) for name, one in selections.items()}
+    # In one order, whatever that of their importance.
+    ordered = {name: np.sort(columns, axis=1) for name, columns in selections.items()}
+    pairs = {name: list(zip(result.splits, one, strict=True)) for name, one in ordered.items()}
     # Seeds often agree: each set of columns on each split is computed once.
     wanted = {key(*pair): pair for row in pairs.values() for pair in row}
     # Threads suffice: libsvm runs without the interpreter lock.

@@ -334,7 +334,7 @@ def test_plots(fitted: FisherScore) -> None:
     assert pixels.axes[0].get_xlabel() == "pixel column"
     # What a notebook asks of it.
     assert pixels._repr_png_().startswith(b"\x89PNG")
-    with pytest.raises(ConfigError, match="kind='stabilty' is unknown; did you mean 'stability'"):
+    with pytest.raises(ConfigError, match="kind='stabilty': did you mean 'stability'"):
         fitted.plot("stabilty")
     with pytest.raises(NotFittedError):
         quick().plot()
