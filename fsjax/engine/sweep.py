@@ -17,7 +17,6 @@ from fsjax.engine.plan import Data, plan
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
-from fsjax.engine.seeds import take_rows
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, is_as_built, structure_of
@@ -161,7 +160,7 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     many = dataclasses.replace(
         planned,
         seeds=tuple(planned.seeds[row] for row in rows),
-        prepared=_rows_of(planned.prepared, rows),
+        prepared=_rows_of(planned, rows),
     )
     hyper = {
         name: [one.hyper[name] for one in plans for _ in range(seeds)] for name in planned.hyper
@@ -182,15 +181,12 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     return results
 
 
-def _rows_of(prepared: Prepared, rows: np.ndarray) -> Prepared:
+def _rows_of(planned: Plan, rows: np.ndarray) -> Prepared:
     """The data of some seeds, which may repeat."""
-    repeated = {
-        name: tuple(getattr(prepared, name)[row] for row in rows)
-        for name in ("x_test", "y_test", "splits", "scalers")
-    }
-    arrays = take_rows(prepared.arrays, rows) if prepared.own_arrays else prepared.arrays
+    prepared, names = planned.prepared, ("x_test", "y_test", "splits", "scalers")
+    repeated = {name: tuple(getattr(prepared, name)[row] for row in rows) for name in names}
     mask = prepared.feature_mask[rows]
-    return prepared._replace(arrays=arrays, feature_mask=mask, **repeated)
+    return prepared._replace(arrays=planned.arrays_of(rows), feature_mask=mask, **repeated)
 
 
 def _registration(method: Method) -> Registration:

@@ -87,7 +87,7 @@ def test_values_of_cells() -> None:
     density = cell("ctre", "2", "set", "madelon", "density_pct", hidden=(100,) * 3, epsilon=1)
     # 500-100-100-100-2.
     assert value_of(density, result) == [pytest.approx(100 * 3000 / 70200)]
-    error = cell("ip_cae", "6", "cae", "isolet", "reconstruction_error", num_epochs=200)
+    error = cell("ip_cae", "6", "cae", "isolet", "reconstruction_error", num_epochs=1000)
     found = value_of(error, {"metrics": {"reconstruction_frobenius": [0.005]}, "cost": {}})
     assert found == [pytest.approx(0.005 * 617 / 50)]
 
@@ -182,7 +182,7 @@ def test_mistakes_in_the_variant(variant: str, told: str) -> None:
 
 
 def test_delays_need_all_methods(tmp_path: Path) -> None:
-    one = cell("ctre", "6", "set", "madelon", "training_delay_pct", hidden=(100,) * 3)
+    one = cell("ctre", "6", "ctre_sim", "madelon", "training_delay_pct", hidden=(100,) * 3)
     needed = runs.runs_of([one])
     assert len(needed) == 5
     finished = {}
