@@ -28,7 +28,7 @@ from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
 from fsjax.sparsity import largest, random_subset
-from fsjax.sparsity.topology import cond_with_key, keep_moments
+from fsjax.sparsity.topology import Changed, cond_with_key, keep_moments
 
 #: The score of columns that have not been tried; others are at least minus sqrt(D).
 NEVER = -1e3
@@ -158,8 +158,8 @@ def entryprune(
         params = with_kernel(state.params, kernel)
         everything = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), params)
         rows = jnp.broadcast_to(kept[:, None], kernel.shape)
-        tx = body.tx(state.spec)
-        moments = keep_moments(tx, state.opt_state, tx.init(params), with_kernel(everything, rows))
+        changed = Changed(params, (), with_kernel(everything, rows))
+        moments = keep_moments(body.tx(state.spec), state.opt_state, changed)
         return state.replace(params=params, opt_state=moments)
 
     def predict(state: TrainState, x: Array) -> Array:

@@ -163,7 +163,7 @@ def sparse_network(
         return compress(state.replace(params=apply_masks(params, masks), masks=masks))
 
     def activations(params: PyTree, state: TrainState, x: Array) -> list[Array]:
-        if state.extra:
+        if "positions" in state.extra:
             return sparse_activations(params, state.extra["positions"], x, activation)
         return network(state.spec).apply({"params": params}, x, method="activations")
 
@@ -236,14 +236,17 @@ def sparse_network(
         }
         if not positions:
             return state
-        return everywhere(gather, state, positions).replace(extra={"positions": positions})
+        extra = {**state.extra, "positions": positions}
+        return everywhere(gather, state, positions).replace(extra=extra)
 
     def expand(state: TrainState) -> TrainState:
         """The inverse of :func:`compress`."""
-        if not state.extra:
+        if "positions" not in state.extra:
             return state
-        positions = state.extra["positions"]
-        return everywhere(scatter, state, positions, state.masks).replace(extra={})
+        # Methods that are made of this one have entries of their own there.
+        extra = dict(state.extra)
+        positions = extra.pop("positions")
+        return everywhere(scatter, state, positions, state.masks).replace(extra=extra)
 
     def everywhere(
         change: Callable[..., Array], state: TrainState, positions: dict[str, Array], *trees: PyTree
