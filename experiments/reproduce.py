@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +124,10 @@ def main() -> None:
         return
     fsjax.use_compilation_cache()
     fsjax.use_cpu_devices()
-    finished = _train(todo, workdir)
     seen = [cell for _, _, _, of_run in todo for cell in of_run]
-    table = results.merged(table, results.collect(seen, finished), reasons)
-    results.write_results(table, path)
+    for finished in _train(todo, workdir):
+        table = results.merged(table, results.collect(seen, finished), reasons)
+        results.write_results(table, path)
     at_hand = [name for name in ENTRIES if name in here or _is_here(name)]
     summary = results.coverage(everything, table, at_hand)
     if _PAGE.value:
@@ -141,8 +141,8 @@ def _is_here(name: str) -> bool:
 
 def _train(
     todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path
-) -> dict[Run, dict[str, Any]]:
-    """Trains what is not done until the time is up; what is finished by then, by run."""
+) -> Iterator[dict[Run, dict[str, Any]]]:
+    """Trains what is not done until the time is up; after each run, all that is finished."""
     finished: dict[Run, dict[str, Any]] = {}
     left = []
     for item in todo:
@@ -152,6 +152,7 @@ def _train(
         else:
             finished[item[0]] = found
     print(f"{len(finished)} of {len(todo)} runs are done")
+    yield finished
     started = time.monotonic()
     if _MINUTES.value is not None:
         signal.signal(signal.SIGALRM, _stop)
@@ -165,12 +166,15 @@ def _train(
                 print(f"  failed: {error}")
                 continue
             print(f"  {finished[run]['cpu_seconds']} s of CPU", flush=True)
-    except TimeIsUp:
+            yield finished
+    except Exception:
+        # Raised inside a callback of JAX it arrives as another one.
+        if _MINUTES.value is None or time.monotonic() - started < 60.0 * _MINUTES.value:
+            raise
         minutes = (time.monotonic() - started) / 60
         print(f"the time is up after {minutes:.1f} minutes; the same command goes on")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-    return finished
 
 
 def _stop(*_: object) -> None:
