@@ -75,7 +75,7 @@ def ctre_sim(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -92,7 +92,7 @@ def ctre_seq(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -229,7 +229,7 @@ def mcfs(
 ) -> Method: ...
 def neural_network(
     *,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
     hidden: Sequence[int] = (64, 20),
     activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "tanh",
@@ -257,7 +257,7 @@ def neurofs(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 2e-05,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
 ) -> Method: ...
 def probmask(
     *,
@@ -328,7 +328,7 @@ def set(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -341,7 +341,7 @@ def rigl(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -352,7 +352,7 @@ def snip(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -363,7 +363,7 @@ def static_sparse(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     epsilon: float | None = 1.0,
     density: float | None = None,
     form: Literal["auto", "dense", "coordinates"] = "auto",
@@ -374,7 +374,7 @@ def dense(
     learning_rate: float = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
 ) -> Method: ...
 def quick_selection(
     *,
@@ -389,7 +389,7 @@ def quick_selection(
     learning_rate: float = 0.1,
     momentum: float = 0.9,
     l2: float = 0.0,
-    score: Literal["strength", "attribution", "attribution_times_input"] = "strength",
+    rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     form: Literal["auto", "dense", "coordinates"] = "auto",
 ) -> Method: ...
 def stg(

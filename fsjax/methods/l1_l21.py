@@ -81,7 +81,8 @@ def multitask_logistic(
 def _proximal(point: np.ndarray, strength: float) -> np.ndarray:
     """Shortens the rows by ``strength``, to 0 where they are shorter; not the intercepts'."""
     length = np.linalg.norm(point[:-1], axis=1, keepdims=True)
-    shrink = np.maximum(0.0, 1.0 - strength / np.maximum(length, np.finfo(np.float64).tiny))
+    # 1 - strength / length, or 0; rows and strength may be 0.
+    shrink = 1.0 - strength / np.maximum(length, max(strength, np.finfo(np.float64).tiny))
     return np.vstack([shrink * point[:-1], point[-1:]])
 
 

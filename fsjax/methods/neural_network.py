@@ -22,12 +22,13 @@ from fsjax.registry import register
     options=NetworkOptions,
     **TRAINING,
 )
-def neural_network(*, score: Score = "strength", **options: Any) -> Method:
+def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
     """An ordinary network on all columns.
 
     Args:
-      score: of a column: ``strength``, the sum of the absolute weights of its input neuron, or by
-        the derivatives of the outputs; see :func:`fsjax.methods.shared.attribution.scored_by`.
+      rank_by: score of a column: ``strength``, the sum of the absolute weights of its input
+        neuron, or by the derivatives of the outputs; see
+        :func:`fsjax.methods.shared.attribution.scored_by`.
       **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
@@ -49,4 +50,4 @@ def neural_network(*, score: Score = "strength", **options: Any) -> Method:
         select=lambda state: Selection(body.strength(state.params, state.spec)),
         after_step=keep_stats,
     )
-    return scored_by(score, method)
+    return scored_by(rank_by, method)

@@ -61,7 +61,7 @@ def neurofs(
     learning_rate: Positive = 0.01,
     momentum: Rate = 0.9,
     l2: Annotated[NonNegative, TERM] = 2e-5,
-    score: Score = "strength",
+    rank_by: Score = "strength",
 ) -> Method:
     """NeuroFS: the weakest inputs leave a sparse network, some come back by their gradient.
 
@@ -88,7 +88,7 @@ def neurofs(
       learning_rate: of gradient descent with Nesterov's momentum.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights in the loss.
-      score: of a column: its ``strength``, as in the paper, or by derivatives; see
+      rank_by: score of a column: its ``strength``, as in the paper, or by derivatives; see
         :func:`fsjax.methods.shared.attribution.scored_by`.
 
     Returns:
@@ -111,7 +111,7 @@ def neurofs(
         learning_rate=learning_rate,
         momentum=momentum,
         l2=l2,
-        score=score,
+        rank_by=rank_by,
         activation=activation,
         # The number of connections falls where few inputs have no room for them.
         form="dense",

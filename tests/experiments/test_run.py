@@ -22,7 +22,16 @@ from fsjax.evaluation import check_protocols
 from fsjax.methods import METHODS
 
 #: What the configs share, and the configs of comparisons; all other files are configs of a method.
-SHARED = ("__init__", "any", "common", "rewiring", "feature_selection", "sparsify", "regularize")
+SHARED = (
+    "__init__",
+    "any",
+    "common",
+    "papers",
+    "rewiring",
+    "feature_selection",
+    "sparsify",
+    "regularize",
+)
 MODULES = {
     path.stem: importlib.import_module(f"configs.{path.stem}")
     for path in sorted((ROOT / "configs").glob("*.py"))

@@ -62,7 +62,7 @@ def test_all_outputs_count_without_classes() -> None:
 @pytest.mark.parametrize("score", ["attribution", "attribution_times_input"])
 @pytest.mark.parametrize("name", ["set", "neural_network"])
 def test_informative_columns_are_found(name: str, score: str) -> None:
-    options = {"hidden": (24, 12), "learning_rate": 0.05, "score": score}
+    options = {"hidden": (24, 12), "learning_rate": 0.05, "rank_by": score}
     if name == "set":
         options |= {"epsilon": 4.0}
     method = fsjax.methods.METHODS[name](**options)
@@ -72,6 +72,6 @@ def test_informative_columns_are_found(name: str, score: str) -> None:
 
 def test_strength_is_the_default() -> None:
     plain = fsjax.methods.set(hidden=(4,))
-    assert plain is fsjax.methods.set(hidden=(4,), score="strength")
+    assert plain is fsjax.methods.set(hidden=(4,), rank_by="strength")
     with pytest.raises(fsjax.ConfigError, match="attribution"):
-        fsjax.methods.set(score="attributoin")
+        fsjax.methods.set(rank_by="attributoin")

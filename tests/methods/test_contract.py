@@ -23,8 +23,12 @@ VARIANTS: dict[str, Callable[[], Method]] = {
     ),
     "wast-epoch": lambda: _small("wast", update="epoch", drop="per_sign", accumulate=False),
     "set-dense-form": lambda: _small("set", form="dense"),
-    "set-paths-attribution": lambda: _small("set", grow="sampled_short_paths", score="attribution"),
-    "neural_network-attribution": lambda: _small("neural_network", score="attribution_times_input"),
+    "set-paths-attribution": lambda: _small(
+        "set", grow="sampled_short_paths", rank_by="attribution"
+    ),
+    "neural_network-attribution": lambda: _small(
+        "neural_network", rank_by="attribution_times_input"
+    ),
     "sequential_attention-pairs": lambda: _small(
         "sequential_attention", columns_per_phase=2, finetune_epochs=2
     ),

@@ -117,7 +117,7 @@ def test_rules_say_what_they_need() -> None:
     rules = [(rule, jnp.float32(0.5)) for rule in rules_of(drop, "fraction").values()]
     rules += [(rule, weight > 0) for rule in rules_of(grow, "dropped").values()]
     rules.append((grow.switched(grow.similar, grow.gradient), weight > 0))
-    assert len(rules) == 13
+    assert len(rules) == 15
     for rule, second in rules:
         missed = set()
         for field in optional:

@@ -46,15 +46,16 @@ class DenseOptions:
       learning_rate: of gradient descent with Nesterov's momentum, above 0.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights (not biases) in the loss.
-      score: of a column: its ``strength``, the sum of the absolute weights of its connections, or
-        by the derivatives of the outputs; see :func:`fsjax.methods.shared.attribution.scored_by`.
+      rank_by: score of a column: its ``strength``, the sum of the absolute weights of its
+        connections, or by the derivatives of the outputs; see
+        :func:`fsjax.methods.shared.attribution.scored_by`.
     """
 
     hidden: Layers = (1000, 1000, 1000)
     learning_rate: Positive = 0.01
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
-    score: Score = "strength"
+    rank_by: Score = "strength"
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class SparseOptions(DenseOptions):
       form: of the layers while the topology rests: ``dense`` with masks, ``coordinates``, or
         ``auto``: coordinates for layers of at most 2 % density on a CPU. The results are equal up
         to floating-point reassociation.
-      score: as for :class:`DenseOptions`.
+      rank_by: as for :class:`DenseOptions`.
     """
 
     epsilon: Annotated[NonNegative, STATIC] | None = 1.0
@@ -275,7 +276,7 @@ def sparse_network(
     )
     if drop is not None:
         method = method._replace(after_epoch=after_epoch)
-    return scored_by(o.score, method)
+    return scored_by(o.rank_by, method)
 
 
 def by_coordinates(form: str, density: float) -> bool:
