@@ -116,7 +116,7 @@ def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(ESTIMATORS[name], "_method", shared)
     # The same for all, as other steps are another program.
-    one = dataclasses.replace(ESTIMATORS[name].registration, training={})
+    one = dataclasses.replace(ESTIMATORS[name].registration, training={}, scaling="standard")
     monkeypatch.setattr(ESTIMATORS[name], "registration", one)
     passes(ESTIMATORS[name](**FAST))
 
