@@ -35,7 +35,7 @@ _DATASETS = flags.DEFINE_list("datasets", [], "Data sets; all by default.")
 _METHODS = flags.DEFINE_list("methods", [], "Methods, also module:function; all by default.")
 _SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds of runs that take less than a minute.", 1)
 _LONG_SEEDS = flags.DEFINE_integer("long_seeds", 2, "Seeds of the others.", 1)
-_MINUTES = flags.DEFINE_float("minutes", None, "Stops after these; no limit by default.", 0.0)
+_MINUTES = flags.DEFINE_float("minutes", None, "Stops after these; 0 trains nothing.", 0.0)
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder for the runs.")
 _PLAN = flags.DEFINE_bool("plan", False, "Prints runs, cells and minutes, and trains nothing.")
 _RESULTS = flags.DEFINE_string("results", "reproduction/results.csv", "Where the cells are kept.")
@@ -153,10 +153,13 @@ def _train(
             finished[item[0]] = found
     print(f"{len(finished)} of {len(todo)} runs are done")
     yield finished
+    if _MINUTES.value == 0:
+        return
     started = time.monotonic()
     if _MINUTES.value is not None:
         signal.signal(signal.SIGALRM, _stop)
-        signal.setitimer(signal.ITIMER_REAL, max(1e-3, 60.0 * _MINUTES.value))
+        # Again every second: one that arrives in a finaliser is lost.
+        signal.setitimer(signal.ITIMER_REAL, max(1e-3, 60.0 * _MINUTES.value), 1.0)
     try:
         for number, (run, seeds, seconds, _) in enumerate(left, start=1):
             print(f"[{number}/{len(left)}] {run.label}, {seeds} seeds, about {seconds:.0f} s")
