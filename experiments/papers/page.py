@@ -156,7 +156,7 @@ def make_page(cells: Sequence[Cell], table: pd.DataFrame, summary: pd.DataFrame)
     for paper in dict.fromkeys(cell.paper for cell in cells):
         text.append(f"\n## {TITLES[paper]}\n")
         of_paper = [cell for cell in cells if cell.paper == paper]
-        for number in dict.fromkeys(cell.table for cell in of_paper):
+        for number in sorted({cell.table for cell in of_paper}, key=int):
             of_table = [cell for cell in of_paper if cell.table == number]
             text.append(f"### Table {number}: {CAPTIONS.get((paper, number), '')}\n")
             parts: dict[str, list[Cell]] = {}
@@ -172,8 +172,13 @@ def make_page(cells: Sequence[Cell], table: pd.DataFrame, summary: pd.DataFrame)
                     "```{raw} html\n<div class='reproduction'><table>"
                     f"{caption}\n{_table(of_part, rows)}\n</table></div>\n```\n"
                 )
-            told = {row["reason"]: None for cell in of_table if (row := rows.get(cell.key))}
-            text += [f"- {reason}" for reason in told if reason]
+            told: dict[str, dict[str, None]] = {}
+            for cell in of_table:
+                if (row := rows.get(cell.key)) and row["reason"]:
+                    told.setdefault(row["reason"], {})[f"{cell.row.method}, {cell.row.dataset}"] = (
+                        None
+                    )
+            text += [f"- **{'; '.join(where)}**: {reason}" for reason, where in told.items()]
             text.append("")
     return "\n".join(text)
 
