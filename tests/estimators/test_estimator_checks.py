@@ -116,9 +116,9 @@ def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(ESTIMATORS[name], "_method", shared)
     # The same for all, as other steps are another program.
-    one = dataclasses.replace(ESTIMATORS[name].registration, training={}, scaling="standard")
+    one = dataclasses.replace(ESTIMATORS[name].registration, training={})
     monkeypatch.setattr(ESTIMATORS[name], "registration", one)
-    passes(ESTIMATORS[name](**FAST))
+    passes(ESTIMATORS[name](**FAST, standardize=True))
 
 
 @pytest.mark.parametrize("name", OWN)
