@@ -82,7 +82,8 @@ def kind(name: str) -> tuple[str, bool]:
 
 
 def estimator(name: str) -> Selector:
-    small = SMALL.get(name, METHODS[name].registration.small)
+    small = {**SMALL.get(name, METHODS[name].registration.small)}
+    small.pop("num_features", None)  # in FAST, by the estimator's name
     return ESTIMATORS[name](**{**FAST, **small})
 
 
