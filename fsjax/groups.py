@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from jax import Array
 
 from fsjax.errors import ConfigError
-from fsjax.method import Array
 
 Groups = tuple[int, ...] | None
 

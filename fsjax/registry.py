@@ -199,8 +199,8 @@ def register(
       scaling: likewise, a kind of :func:`fsjax.data.fit_scaler`.
       training: fixed arguments of :func:`fsjax.fit` beside them.
       small: arguments for tables of a dozen columns, with which the method is tested.
-      options: where the builder's ``**options`` come from: a dataclass, or another registered
-        builder.
+      options: where the builder's ``**options`` come from: an instance of a dataclass, whose
+        values are the defaults, or another registered builder.
       without: options that the method does not have.
 
     Returns:
@@ -269,14 +269,22 @@ def _parameters(
     own = inspect.signature(build).parameters
     kinds = {name: Kind(None) for name in own} | kinds_of(build)
     parameters = {name: one for name, one in own.items() if one.kind is not one.VAR_KEYWORD}
+    if isinstance(options, type):
+        raise ConfigError(f"options={options.__name__}; give an instance: {options.__name__}()")
     if options is not None:
         source = getattr(options, "registration", None)
-        further = source.parameters if source else inspect.signature(options).parameters
-        kinds = {**(source.kinds if source else kinds_of(options)), **kinds}
+        further = source.parameters if source else _fields(options)
+        kinds = {**(source.kinds if source else kinds_of(type(options))), **kinds}
         for name, one in further.items():
             if name not in parameters and name not in without:
                 parameters[name] = one.replace(kind=one.KEYWORD_ONLY)
     return parameters, {name: kinds[name] for name in parameters}
+
+
+def _fields(options: Any) -> dict[str, inspect.Parameter]:
+    """The fields of an instance of a dataclass as parameters, their values as defaults."""
+    further = inspect.signature(type(options)).parameters
+    return {name: one.replace(default=getattr(options, name)) for name, one in further.items()}
 
 
 @functools.lru_cache(maxsize=512)

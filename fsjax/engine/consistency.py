@@ -8,12 +8,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 
 from fsjax.engine.loop import as_batch, init_state, keeps_snapshot
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.seeds import has_own_rows
 from fsjax.errors import ConfigError
-from fsjax.method import Array, Batch, Method, Spec, TrainState
+from fsjax.method import Batch, Method, Spec, TrainState
 
 
 def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> None:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from fsjax import tasks
-from fsjax.method import Array, Batch, Method, PyTree, Snapshot, Spec, TrainState
+from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainState
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from fsjax.engine import loop
 from fsjax.engine.loop import Arrays
 from fsjax.errors import check_choice
-from fsjax.method import Array, PyTree, Spec, TrainState
+from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.selection import distinct_top_k
 

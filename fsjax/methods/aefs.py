@@ -6,20 +6,11 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.arguments import Layers, NonNegative, Positive
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions
 from fsjax.registry import register
 

@@ -36,7 +36,7 @@ HALF = 0.5
     optimises="the loss plus a price for every open input (or weight)",
     num_epochs=100,
     small={"hidden": (6,), "warmup": 0.0},
-    options=NetworkOptions,
+    options=NetworkOptions(),
     **TRAINING,
 )
 def binmask(

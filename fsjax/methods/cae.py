@@ -17,7 +17,7 @@ from fsjax.registry import register
     optimises="the loss of a network behind K relaxed selectors",
     num_epochs=200,
     small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
-    options=ConcreteOptions,
+    options=ConcreteOptions(),
 )
 def cae(
     num_features: Count = 50,

@@ -3,24 +3,15 @@ Deep Learning", NeurIPS 2023."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax import tasks
-from fsjax.arguments import NonNegative, Positive, Widths
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.arguments import NonNegative
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import NetworkOptions, keep_stats
 from fsjax.registry import register
 
@@ -36,18 +27,19 @@ SMOOTHING = 1e-8
     batch_size=128,
     training={"min_steps_per_epoch": 10},
     small={"hidden": (6,)},
-    options=NetworkOptions,
+    options=NetworkOptions(
+        hidden=(200,),
+        activation="relu",
+        optimizer="adamw",
+        learning_rate=1e-3,
+        final_learning_rate=None,
+        weight_decay=2e-4,
+    ),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
 def deep_lasso(
     *,
     penalty: NonNegative = 0.1,
-    hidden: Widths = (200,),
-    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
-    optimizer: Literal["sgd", "adam", "adamw"] = "adamw",
-    learning_rate: Positive = 1e-3,
-    final_learning_rate: NonNegative | None = None,
-    weight_decay: NonNegative = 2e-4,
     **options: Any,
 ) -> Method:
     """A network whose loss is to feel few columns: the lasso, on gradients instead of weights.
@@ -60,10 +52,8 @@ def deep_lasso(
       penalty: lambda, at least 0. The authors' code weighs the two terms by 1 - w and w, which is
         ``lambda = w / (1 - w)``, and looks for w between 0.01 and 0.5. Norms over B rows of a mean
         fall with the root of B, so that larger batches need a larger one.
-      hidden, activation: of the network; see below.
-      optimizer, learning_rate, final_learning_rate, weight_decay: of its weights; the authors' but
-        for the steps in which their rate falls.
-      **options: further ones of :class:`fsjax.methods.shared.network.NetworkOptions`.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; rate and decay are
+        the authors', but for the steps in which their rate falls.
 
     Returns:
       The method, for classification and regression; its score of a column is the norm of the
@@ -72,15 +62,7 @@ def deep_lasso(
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    body = NetworkOptions(
-        hidden=hidden,
-        activation=activation,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        final_learning_rate=final_learning_rate,
-        weight_decay=weight_decay,
-        **options,
-    )
+    body = NetworkOptions(**options)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         del data

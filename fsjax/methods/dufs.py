@@ -8,21 +8,12 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 from jax.scipy.stats import norm
 
 from fsjax.arguments import Count, NonNegative, Positive
 from fsjax.groups import expand
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.gates import open_share
 from fsjax.registry import register
 

@@ -7,23 +7,14 @@ arXiv 2410.02344.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from fsjax.arguments import STATIC, Count, NonNegative, Positive, Share, Widths
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.arguments import STATIC, Count, Share
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
@@ -42,7 +33,14 @@ NEVER = -1e3
     batch_size=256,
     training={"min_steps_per_epoch": 10},
     small={"num_features": 4, "hidden": (6,), "every": 4, "learning_rate": 0.03},
-    options=NetworkOptions,
+    options=NetworkOptions(
+        hidden=(100,),
+        activation="relu",
+        optimizer="adam",
+        learning_rate=1e-3,
+        final_learning_rate=None,
+        weight_decay=0.0,
+    ),
     without=("network", "finetune_epochs", "finetune_learning_rate"),
 )
 def entryprune(
@@ -50,12 +48,6 @@ def entryprune(
     *,
     candidates: Annotated[Share, STATIC] = 0.2,
     every: Count = 100,
-    hidden: Widths = (100,),
-    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
-    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
-    learning_rate: Positive = 1e-3,
-    final_learning_rate: NonNegative | None = None,
-    weight_decay: NonNegative = 0.0,
     **options: Any,
 ) -> Method:
     """A dense network on K columns and on candidates, which are exchanged every few steps.
@@ -70,9 +62,7 @@ def entryprune(
       candidates: share of the other columns that are in the network at a time, in [0, 1]; at least
         one is. The authors have 0.2 for tables with more rows than columns, otherwise 0.5.
       every: steps between two exchanges; theirs are 100 and 5.
-      hidden, activation: of the network; see below.
-      optimizer, learning_rate, final_learning_rate, weight_decay: of all weights.
-      **options: further ones of :class:`fsjax.methods.shared.network.NetworkOptions`.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
       The method; predictions are made from the K columns alone.
@@ -80,15 +70,7 @@ def entryprune(
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    body = NetworkOptions(
-        hidden=hidden,
-        activation=activation,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        final_learning_rate=final_learning_rate,
-        weight_decay=weight_decay,
-        **options,
-    )
+    body = NetworkOptions(**options)
 
     def num_inputs(spec: Spec) -> int:
         others = spec.num_columns - num_features

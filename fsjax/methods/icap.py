@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from jax import Array
 
 from fsjax.arguments import Count
-from fsjax.method import Array, Batch, Method, Spec
+from fsjax.method import Batch, Method, Spec
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.greedy_information import Merge, greedy_scores
 from fsjax.methods.shared.on_host import on_host

@@ -17,7 +17,7 @@ from fsjax.registry import register
     optimises="the loss of a network behind K relaxed selectors, whose logits are a learnt map",
     num_epochs=200,
     small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03, "embedding_dim": 5},
-    options=ConcreteOptions,
+    options=ConcreteOptions(),
 )
 def ip_cae(
     num_features: Count = 50,

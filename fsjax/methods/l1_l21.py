@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import jax
+import functools
+
 import numpy as np
 
 from fsjax.arguments import Count, NonNegative
-from fsjax.method import Array, Batch, Method, Spec
-from fsjax.methods.shared.fixed_columns import filter_method
-from fsjax.methods.shared.on_host import on_host
+from fsjax.method import Method
+from fsjax.methods.shared.linear_filter import linear_filter
 from fsjax.registry import register
 
 
@@ -16,9 +16,9 @@ def multitask_logistic(
     x: np.ndarray,
     signs: np.ndarray,
     weight: np.ndarray,
-    *,
     penalty: float = 0.1,
     tolerance: float = 1e-3,
+    *,
     max_steps: int = 1000,
 ) -> np.ndarray:
     """Minimises ``mean log(1 + exp(-y_nc (x_n W_c + b_c))) + penalty sum_d ||W_d||``.
@@ -116,17 +116,5 @@ def l1_l21(
       ConfigError: for a value outside its range.
     """
 
-    def of_rows(
-        x: np.ndarray, signs: np.ndarray, weight: np.ndarray, penalty: float, tolerance: float
-    ) -> np.ndarray:
-        found = multitask_logistic(
-            x, signs, weight, penalty=penalty, tolerance=tolerance, max_steps=max_steps
-        )
-        return np.linalg.norm(found, axis=1)
-
-    def scores(key: Array, spec: Spec, data: Batch) -> Array:
-        del key
-        signs = data._replace(y=2.0 * jax.nn.one_hot(data.y, spec.num_outputs) - 1.0)
-        return on_host(of_rows, signs, penalty, tolerance)
-
-    return filter_method(scores, ("classification",))
+    solve = functools.partial(multitask_logistic, max_steps=max_steps)
+    return linear_filter(solve, penalty, tolerance, low=-1.0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from jax import Array
 from scipy import sparse
 
 from fsjax.arguments import Count, Positive
-from fsjax.method import Array, Batch, Method, Spec
+from fsjax.method import Batch, Method, Spec
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.neighbour_graph import Metric, Weights, neighbour_graph
 from fsjax.methods.shared.on_host import on_host

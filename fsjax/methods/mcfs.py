@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
+from jax import Array
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.linear_model import Lars
 
 from fsjax.arguments import Count, Positive
-from fsjax.method import Array, Batch, Method, Spec
+from fsjax.method import Batch, Method, Spec
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.neighbour_graph import Metric, Weights, neighbour_graph
 from fsjax.methods.shared.on_host import on_host

@@ -19,7 +19,7 @@ from fsjax.registry import register
     optimises="the loss of an ordinary network, with L1, weight decay or dropout",
     num_epochs=100,
     small={"hidden": (6, 5), "batch_norm": True, "dropout": 0.1, "l1": 1e-3},
-    options=NetworkOptions,
+    options=NetworkOptions(),
     **TRAINING,
 )
 def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:

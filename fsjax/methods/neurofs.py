@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Annotated, Literal, NamedTuple
 
 import jax.numpy as jnp
+from jax import Array
 
 from fsjax.arguments import STATIC, TERM, Count, Layers, NonNegative, Positive, Rate, Share
-from fsjax.method import Array, Batch, Method, Spec, TrainState
+from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.methods.shared.attribution import Score
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.registry import register

@@ -27,7 +27,7 @@ UNROLLED = 4
     optimises="the expected loss over random masks with a budget",
     num_epochs=30,
     small={"hidden": (6, 5), "density": 0.3, "finetune_epochs": 1, "batch_norm": True},
-    options=NetworkOptions,
+    options=NetworkOptions(),
     **TRAINING,
 )
 def probmask(

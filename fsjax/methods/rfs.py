@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import jax
+import functools
+
 import numpy as np
 
 from fsjax.arguments import Count, Positive
-from fsjax.method import Array, Batch, Method, Spec
-from fsjax.methods.shared.fixed_columns import filter_method
-from fsjax.methods.shared.on_host import on_host
+from fsjax.method import Method
+from fsjax.methods.shared.linear_filter import linear_filter
 from fsjax.registry import register
 
 #: Added to the system of each iteration, which rows without residual would make singular.
@@ -22,9 +22,9 @@ def rfs_weights(
     x: np.ndarray,
     targets: np.ndarray,
     weight: np.ndarray,
-    *,
     penalty: float = 1.0,
     tolerance: float = 1e-3,
+    *,
     max_steps: int = 1000,
 ) -> np.ndarray:
     """Minimises ``sum_n v_n ||x_n W - y_n|| + penalty sum_d ||W_d||`` (eq. 8) by reweighting.
@@ -102,17 +102,5 @@ def rfs(*, penalty: Positive = 0.3, tolerance: Positive = 1e-3, max_steps: Count
       ConfigError: for a value outside its range.
     """
 
-    def of_rows(
-        x: np.ndarray, targets: np.ndarray, weight: np.ndarray, penalty: float, tolerance: float
-    ) -> np.ndarray:
-        found = rfs_weights(
-            x, targets, weight, penalty=penalty, tolerance=tolerance, max_steps=max_steps
-        )
-        return np.linalg.norm(found, axis=1)
-
-    def scores(key: Array, spec: Spec, data: Batch) -> Array:
-        del key
-        targets = data._replace(y=jax.nn.one_hot(data.y, spec.num_outputs))
-        return on_host(of_rows, targets, penalty, tolerance)
-
-    return filter_method(scores, ("classification",))
+    solve = functools.partial(rfs_weights, max_steps=max_steps)
+    return linear_filter(solve, penalty, tolerance, low=0.0)

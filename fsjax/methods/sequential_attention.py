@@ -5,24 +5,15 @@ Yasuda et al., "Sequential Attention for Feature Selection", ICLR 2023.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from fsjax.arguments import Count, NonNegative, Positive, Rate, Widths
+from fsjax.arguments import Count, Rate
 from fsjax.groups import expand
-from fsjax.method import (
-    About,
-    Array,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainState,
-    create_state,
-)
+from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
@@ -39,19 +30,20 @@ START = 1e-5
     batch_size=64,
     training={"min_steps_per_epoch": 10},
     small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
-    options=NetworkOptions,
+    options=NetworkOptions(
+        hidden=(67,),
+        activation="relu",
+        optimizer="adam",
+        learning_rate=1e-3,
+        final_learning_rate=None,
+        weight_decay=0.0,
+    ),
 )
 def sequential_attention(
     num_features: Count = 50,
     *,
     warmup: Rate = 0.1,
     columns_per_phase: Count = 1,
-    hidden: Widths = (67,),
-    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
-    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
-    learning_rate: Positive = 1e-3,
-    final_learning_rate: NonNegative | None = None,
-    weight_decay: NonNegative = 0.0,
     **options: Any,
 ) -> Method:
     """Sequential Attention: one column is fixed at the end of each of K equal phases.
@@ -67,11 +59,9 @@ def sequential_attention(
       num_features: K.
       warmup: share of the steps before the first phase, in [0, 1), in which no input is weighed.
       columns_per_phase: columns that are fixed at once; there are ``K / columns_per_phase`` phases.
-      hidden, activation: of the network; see below.
-      optimizer, learning_rate, final_learning_rate, weight_decay: of all parameters, the logits
-        among them.
-      **options: further ones of :class:`fsjax.methods.shared.network.NetworkOptions`. The phases
-        end before the epochs of fine-tuning.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; its optimiser
+        trains all parameters, the logits among them. The phases end before the epochs of
+        fine-tuning.
 
     Returns:
       The method; its score is the order in which columns were selected, then the softmax.
@@ -79,15 +69,7 @@ def sequential_attention(
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
-    body = NetworkOptions(
-        hidden=hidden,
-        activation=activation,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        final_learning_rate=final_learning_rate,
-        weight_decay=weight_decay,
-        **options,
-    )
+    body = NetworkOptions(**options)
 
     def fresh(key: Array, spec: Spec) -> Array:
         return START * jax.random.normal(key, (spec.num_units,))

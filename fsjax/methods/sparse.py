@@ -122,7 +122,7 @@ def static_sparse(**options: Any) -> Method:
     num_epochs=500,
     batch_size=100,
     small={"hidden": (16, 8), "learning_rate": 0.03},
-    options=DenseOptions,
+    options=DenseOptions(),
 )
 def dense(**options: Any) -> Method:
     """A dense ReLU network, trained as the sparse ones are: the baseline of CTRE's Table 2.
@@ -138,7 +138,7 @@ def dense(**options: Any) -> Method:
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the reconstruction by a sparse network that grows at random",
     small={"hidden": (6,), "density": 0.4, "form": "coordinates", "learning_rate": 0.03},
-    options=SparseOptions,
+    options=SparseOptions(),
     num_epochs=100,
     batch_size=128,
 )

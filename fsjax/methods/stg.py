@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.stats import norm
 
-from fsjax.arguments import Count, NonNegative, Positive, Widths
+from fsjax.arguments import Count, Positive
 from fsjax.groups import expand
 from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.gates import open_share
@@ -25,7 +25,14 @@ from fsjax.registry import register
     batch_size=128,
     training={"min_steps_per_epoch": 10},
     small={"hidden": (6,)},
-    options=NetworkOptions,
+    options=NetworkOptions(
+        hidden=(400, 200),
+        activation="relu",
+        optimizer="adam",
+        learning_rate=1e-2,
+        final_learning_rate=None,
+        weight_decay=1e-3,
+    ),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
 def stg(
@@ -35,12 +42,6 @@ def stg(
     search: bool = True,
     sigma: Positive = 0.5,
     penalty: Literal["mean", "sum"] = "mean",
-    hidden: Widths = (400, 200),
-    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
-    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
-    learning_rate: Positive = 1e-2,
-    final_learning_rate: NonNegative | None = None,
-    weight_decay: NonNegative = 1e-3,
     **options: Any,
 ) -> Method:
     """Stochastic gates: Gaussian gates, clipped to [0, 1], multiply the inputs.
@@ -57,24 +58,14 @@ def stg(
       sigma: of the noise, above 0.
       penalty: ``mean`` over the columns, as the authors' code has it, or their ``sum``, as in the
         paper.
-      hidden, activation: of the network; see below.
-      optimizer, learning_rate, final_learning_rate, weight_decay: of all parameters, the gates'
-        among them. The library of the authors has a rate of 1e-5 by default, with which no gate
-        moves; its examples have 0.1.
-      **options: further ones of :class:`fsjax.methods.shared.network.NetworkOptions`.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; its optimiser
+        trains all parameters, the gates' among them. The library of the authors has a rate of
+        1e-5 by default, with which no gate moves; its examples have 0.1.
 
     Returns:
       The method; its score of a column is mu.
     """
-    body = NetworkOptions(
-        hidden=hidden,
-        activation=activation,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        final_learning_rate=final_learning_rate,
-        weight_decay=weight_decay,
-        **options,
-    )
+    body = NetworkOptions(**options)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         key_network, key_gates = jax.random.split(key)

@@ -1,49 +1,23 @@
-"""Registered data sets: every form they come in, what is said when they do not, downloads."""
+"""Registered data sets: every form they come in, and what is said when they do not."""
 
-import dataclasses
 import gzip
-import http.server
 import io
 import pickle
 import tarfile
-import threading
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.io
+from registered import compress, rows_of
 
 from fsjax import data
 from fsjax.data import parsers
 from fsjax.data.catalog import ENTRIES
-from fsjax.data.download import Remote, fetch
-from fsjax.data.unlzw import unlzw
 from fsjax.errors import ConfigError, DataError
 
-
-@pytest.fixture(autouse=True)
-def only_tmp(tmp_path, monkeypatch) -> Path:
-    """Keep the tests away from the user's own files."""
-    home = tmp_path / "home"
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("FSJAX_DATA", raising=False)
-    return home
-
-
-@pytest.fixture
-def shrink(monkeypatch):
-    """Make a registered data set small, so that a test can write its files."""
-
-    def change(name: str, **values: object) -> None:
-        monkeypatch.setitem(ENTRIES, name, dataclasses.replace(ENTRIES[name], **values))
-
-    return change
-
-
-def rows_of(shape: tuple[int, int], classes: int) -> tuple[np.ndarray, np.ndarray]:
-    X = np.random.default_rng(0).integers(0, 9, shape).astype(np.uint8)
-    return X, np.arange(shape[0]) % classes
+pytestmark = pytest.mark.usefixtures("only_tmp")
 
 
 def test_names() -> None:
@@ -294,108 +268,6 @@ def test_missing_values_where_none_belong(tmp_path) -> None:
         data.load("coil20", tmp_path)
 
 
-def test_offline_message(tmp_path, shrink) -> None:
-    shrink("usps", remotes=(Remote("USPS.mat", ("http://127.0.0.1:9/USPS.mat",)),))
-    with pytest.raises(DataError) as caught:
-        data.load("usps", tmp_path / "nowhere")
-    message = str(caught.value)
-    for part in ("'usps'", "usps.npz; USPS.mat", "nowhere", ".cache/fsjax", "http://127.0.0.1:9"):
-        assert part in message
-    assert "FSJAX_DATA" in message and "refused" in message.lower()
-    with pytest.raises(DataError, match="download=False"):
-        data.load("usps", tmp_path, download=False)
-
-
-@pytest.fixture
-def server(tmp_path):
-    """A web server on this machine; yields its folder and its address."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args: object) -> None:
-            super().__init__(*args, directory=str(folder))
-
-        def do_GET(self) -> None:
-            if self.path != "/short.mat":
-                return super().do_GET()
-            self.send_response(200)
-            self.send_header("Content-Length", "10")
-            self.end_headers()
-            self.wfile.write(b"abc")
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
-    threading.Thread(target=running.serve_forever, daemon=True).start()
-    yield folder, f"http://127.0.0.1:{running.server_port}"
-    running.shutdown()
-    running.server_close()
-
-
-def test_download_records_the_checksum_and_checks_it_later(tmp_path, shrink, server) -> None:
-    folder, address = server
-    X, y = rows_of((50, 256), 10)
-    scipy.io.savemat(folder / "USPS.mat", {"X": X, "Y": y + 1})
-    urls = (f"{address}/absent.mat", f"{address}/USPS.mat")
-    shrink("usps", shape=(50, 256), remotes=(Remote("USPS.mat", urls),))
-    loaded = data.load("usps")
-    target = tmp_path / "home/.cache/fsjax/usps/USPS.mat"
-    assert loaded.source == str(target) and target.with_name("USPS.mat.sha256").exists()
-    assert sorted(path.name for path in target.parent.iterdir()) == ["USPS.mat", "USPS.mat.sha256"]
-    (folder / "USPS.mat").unlink()
-    assert data.load("usps").num_samples == 50
-    target.write_bytes(target.read_bytes() + b"x")
-    with pytest.raises(DataError, match="has changed since it was downloaded"):
-        data.load("usps")
-
-
-def test_download_into_the_data_dir(tmp_path, shrink, server) -> None:
-    folder, address = server
-    X, y = rows_of((50, 256), 10)
-    scipy.io.savemat(folder / "USPS.mat", {"X": X, "Y": y})
-    remote = Remote("USPS.mat", (f"{address}/USPS.mat",))
-    shrink("usps", shape=(50, 256), remotes=(remote,))
-    data.load("usps", tmp_path / "mine")
-    assert (tmp_path / "mine/usps/USPS.mat").exists()
-
-
-@pytest.mark.parametrize(
-    ("content", "sha256", "message"),
-    [
-        (b"something else", "0" * 64, "expected 0000"),
-        (b"<html>log in</html>", None, "a web page"),
-        (b"", None, "empty"),
-    ],
-)
-def test_a_download_that_is_not_the_file_leaves_nothing(
-    tmp_path, server, content, sha256, message
-) -> None:
-    folder, address = server
-    (folder / "a.mat").write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        fetch(Remote("a.mat", (f"{address}/a.mat",), sha256), tmp_path / "to")
-    assert list((tmp_path / "to").iterdir()) == []
-
-
-def test_a_download_that_stops_early_leads_to_the_next_source(tmp_path, server) -> None:
-    folder, address = server
-    with pytest.raises(DataError, match="short.mat .the download stopped after 3 of 10 bytes"):
-        fetch(Remote("a.mat", (f"{address}/short.mat",)), tmp_path / "to")
-    (folder / "a.mat").write_bytes(b"all of it")
-    urls = (f"{address}/short.mat", f"{address}/a.mat")
-    path = fetch(Remote("a.mat", urls), tmp_path / "to")
-    assert path.read_bytes() == b"all of it"
-    assert {item.name for item in path.parent.iterdir()} == {"a.mat", "a.mat.sha256"}
-
-
-def test_a_folder_that_cannot_be_made(tmp_path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot create"):
-        fetch(Remote("a", ("http://127.0.0.1:9/a",)), tmp_path / "file/sub")
-
-
 def test_catalog_is_complete() -> None:
     for name, entry in ENTRIES.items():
         if name in ("digits", "madelon_like", "ehr_like"):
@@ -403,60 +275,3 @@ def test_catalog_is_complete() -> None:
         assert entry.forms[0].members == ((f"{name}.npz",),)
         assert entry.remotes and all(remote.urls for remote in entry.remotes)
         assert entry.image_shape is None or np.prod(entry.image_shape) == entry.shape[1]
-
-
-@pytest.mark.parametrize("widest", [10, 12, 16])
-@pytest.mark.parametrize("clear_every", [0, 700])
-def test_unlzw(widest: int, clear_every: int) -> None:
-    numbers = np.random.default_rng(0).normal(size=3000).round(3)
-    text = ",".join(str(number) for number in numbers).encode()
-    assert unlzw(compress(text, widest, clear_every)) == text
-    assert unlzw(compress(b"")) == b""
-    with pytest.raises(ValueError, match="not a compress"):
-        unlzw(b"PK")
-    with pytest.raises(ValueError, match="damaged"):
-        unlzw(b"\x1f\x9d\x90\xff\xff\xff")
-
-
-def compress(text: bytes, widest: int = 16, clear_every: int = 0) -> bytes:
-    """What Unix ``compress`` writes (checked against ``gzip -dc``), for the tests only."""
-    packed = bytearray(b"\x1f\x9d" + bytes([0x80 | widest]))
-    table = {bytes([byte]): byte for byte in range(256)}
-    free, width, group = 257, 9, []
-
-    def flush(whole: bool = True) -> None:
-        if group:
-            word = sum(code << (place * width) for place, code in enumerate(group))
-            size = width if whole else (len(group) * width + 7) // 8
-            packed.extend(word.to_bytes(size, "little"))
-            group.clear()
-
-    def emit(code: int) -> None:
-        group.append(code)
-        if len(group) == 8:
-            flush()
-
-    current = b""
-    for place, byte in enumerate(text):
-        if clear_every and current and place % clear_every == 0:
-            emit(table[current])
-            emit(256)
-            flush()
-            table = {bytes([byte]): byte for byte in range(256)}
-            free, width, current = 257, 9, b""
-        longer = current + bytes([byte])
-        if longer in table:
-            current = longer
-            continue
-        emit(table[current])
-        if free < 1 << widest:
-            table[longer] = free
-            free += 1
-            if free > 1 << width and width < widest:
-                flush()
-                width += 1
-        current = bytes([byte])
-    if current:
-        emit(table[current])
-    flush(whole=False)
-    return bytes(packed)

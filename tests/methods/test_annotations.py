@@ -41,7 +41,7 @@ def annotated(
 
 
 def register() -> Any:
-    return fsjax.register(estimator="Annotated_", options=NetworkOptions, without=("l1",))(
+    return fsjax.register(estimator="Annotated_", options=NetworkOptions(), without=("l1",))(
         annotated
     )
 
@@ -110,3 +110,8 @@ def test_nothing_is_known_of_other_annotations() -> None:
 def table() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     return rng.normal(size=(30, 5)), np.arange(30) % 2
+
+
+def test_options_given_as_a_class_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"give an instance: NetworkOptions\(\)"):
+        fsjax.register(estimator="Annotated_", options=NetworkOptions)(annotated)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from selection_tables import linear_table
 
 import fsjax
 from fsjax.errors import ConfigError
@@ -39,20 +38,10 @@ def reference(
     return w, b
 
 
-def table(rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    """Columns 1 and 5 tell of three classes."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, rows)
-    x = rng.normal(size=(rows, 8))
-    x[:, 1] += 1.5 * (y == 1)
-    x[:, 5] -= 1.5 * (y == 2)
-    return x, y
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("penalty", [0.04, 0.06])
 def test_it_ends_at_the_minimum(penalty: float, weighted: bool) -> None:
-    x, y = table()
+    x, y = linear_table(60)
     signs = 2.0 * np.eye(3)[y] - 1.0
     weight = np.where(np.arange(60) < 20, 3.0, 1.0) if weighted else np.ones(60)
     found = multitask_logistic(x, signs, weight, penalty=penalty, tolerance=1e-13)
@@ -66,37 +55,9 @@ def test_it_ends_at_the_minimum(penalty: float, weighted: bool) -> None:
 
 
 def test_a_high_penalty_leaves_nothing() -> None:
-    x, y = table()
+    x, y = linear_table(60)
     signs = 2.0 * np.eye(3)[y] - 1.0
     assert not multitask_logistic(x, signs, np.ones(60), penalty=1.0).any()
-
-
-def test_finds_the_columns_that_tell_of_the_class() -> None:
-    x, y = table(300)
-    method = fsjax.methods.l1_l21()
-    result = fsjax.fit(method, (x, y), num_features=2, seeds=(0, 1))
-    assert [set(row) for row in result.selected.tolist()] == [{1, 5}] * 2
-    order = np.random.default_rng(3).permutation(8)
-    again = fsjax.fit(method, (x[:, order], y), num_features=2)
-    np.testing.assert_allclose(again.scores[0], result.scores[0, order], rtol=1e-3, atol=1e-6)
-    shuffled = fsjax.fit(method, (x, np.random.default_rng(4).permutation(y)), num_features=2)
-    assert set(shuffled.selected[0].tolist()) != {1, 5}
-    assert shuffled.scores.max() < 0.5 * result.scores.max()
-
-
-def test_rows_without_weight_do_not_count() -> None:
-    x, y = table()
-    method = fsjax.methods.l1_l21()
-    spec = fsjax.Spec(8, 3, "classification", 67, 16, 1, steps_per_epoch=4)
-    x = jnp.asarray(x, jnp.float32)
-    more = fsjax.Batch(
-        jnp.concatenate([x, jnp.full((7, 8), 50.0)]),
-        jnp.concatenate([y, jnp.zeros(7, int)]),
-        (jnp.arange(67) < 60) * 1.0,
-    )
-    padded = method.init(jax.random.key(0), spec, more)
-    plain = method.init(jax.random.key(0), spec, fsjax.Batch(x, jnp.asarray(y), jnp.ones(60)))
-    np.testing.assert_array_equal(method.select(padded).scores, method.select(plain).scores)
 
 
 def test_a_negative_penalty_is_refused() -> None:

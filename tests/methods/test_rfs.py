@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from selection_tables import linear_table
 
 import fsjax
 from fsjax.errors import ConfigError
@@ -29,20 +28,10 @@ def objective(x: np.ndarray, y: np.ndarray, w: np.ndarray, penalty: float) -> fl
     return norms + penalty * np.linalg.norm(w, axis=1).sum()
 
 
-def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns 1 and 5 tell of three classes."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, rows)
-    x = rng.normal(size=(rows, columns))
-    x[:, 1] += 2.0 * (y == 1)
-    x[:, 5] -= 2.0 * (y == 2)
-    return x, y
-
-
 @pytest.mark.parametrize("shape", [(40, 8), (12, 20)])
 @pytest.mark.parametrize("penalty", [0.1, 1.0])
 def test_weights_are_those_of_the_algorithm(shape: tuple[int, int], penalty: float) -> None:
-    x, y = table(*shape)
+    x, y = linear_table(*shape)
     targets = np.eye(3)[y]
     for steps in (1, 4):
         found = rfs_weights(
@@ -52,7 +41,7 @@ def test_weights_are_those_of_the_algorithm(shape: tuple[int, int], penalty: flo
 
 
 def test_it_ends_at_a_minimum() -> None:
-    x, y = table(60, 8)
+    x, y = linear_table(60)
     targets = np.eye(3)[y]
     found = rfs_weights(x, targets, np.ones(60), penalty=2.0, tolerance=1e-9)
     least = objective(x, targets, found, 2.0)
@@ -65,40 +54,12 @@ def test_it_ends_at_a_minimum() -> None:
 
 
 def test_whole_weights_are_repeated_rows() -> None:
-    x, y = table(60, 8)
+    x, y = linear_table(60)
     targets = np.eye(3)[y]
     weight = np.where(np.arange(60) < 20, 2.0, 1.0)
     found = rfs_weights(x, targets, weight, tolerance=1e-10)
     twice = np.concatenate([x, x[:20]]), np.concatenate([targets, targets[:20]]), np.ones(80)
     np.testing.assert_allclose(found, rfs_weights(*twice, tolerance=1e-10), atol=1e-3)
-
-
-def test_finds_the_columns_that_tell_of_the_class() -> None:
-    x, y = table(200, 12)
-    method = fsjax.methods.rfs()
-    result = fsjax.fit(method, (x, y), num_features=2, seeds=(0, 1))
-    assert [set(row) for row in result.selected.tolist()] == [{1, 5}] * 2
-    order = np.random.default_rng(3).permutation(12)
-    again = fsjax.fit(method, (x[:, order], y), num_features=2)
-    np.testing.assert_allclose(again.scores[0], result.scores[0, order], rtol=1e-3, atol=1e-6)
-    shuffled = fsjax.fit(method, (x, np.random.default_rng(4).permutation(y)), num_features=2)
-    assert set(shuffled.selected[0].tolist()) != {1, 5}
-    assert shuffled.scores.max() < 0.8 * result.scores.max()
-
-
-def test_rows_without_weight_do_not_count() -> None:
-    x, y = table(40, 8)
-    method = fsjax.methods.rfs()
-    spec = fsjax.Spec(8, 3, "classification", 47, 16, 1, steps_per_epoch=3)
-    x = jnp.asarray(x, jnp.float32)
-    more = fsjax.Batch(
-        jnp.concatenate([x, jnp.full((7, 8), 50.0)]),
-        jnp.concatenate([y, jnp.zeros(7, int)]),
-        (jnp.arange(47) < 40) * 1.0,
-    )
-    padded = method.init(jax.random.key(0), spec, more)
-    plain = method.init(jax.random.key(0), spec, fsjax.Batch(x, jnp.asarray(y), jnp.ones(40)))
-    np.testing.assert_array_equal(method.select(padded).scores, method.select(plain).scores)
 
 
 def test_a_penalty_of_zero_is_refused() -> None:

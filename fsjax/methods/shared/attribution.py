@@ -10,8 +10,9 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from fsjax.method import Array, Batch, Method, Selection, TrainState
+from fsjax.method import Batch, Method, Selection, TrainState
 
 #: Rows whose derivatives are held at once.
 ROWS_AT_ONCE = 1024

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-
-from fsjax.method import Array
+from jax import Array
 
 
 def open_share(mu: Array) -> Array:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from fsjax.method import Array, Batch
+from fsjax.method import Batch
 
 #: ``(x (N, D), y, weight (N,), *values) -> scores (D,)``, all of them NumPy's.
 HostScores = Callable[..., np.ndarray]

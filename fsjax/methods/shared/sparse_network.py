@@ -85,7 +85,7 @@ SPARSE = {
     "num_epochs": 500,
     "batch_size": 100,
     "small": {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},
-    "options": SparseOptions,
+    "options": SparseOptions(),
 }
 
 

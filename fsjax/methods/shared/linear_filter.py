@@ -1,0 +1,36 @@
+"""Filters that score a column by its weights in a linear model of the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jax import Array
+
+from fsjax.method import Batch, Method, Spec
+from fsjax.methods.shared.fixed_columns import filter_method
+from fsjax.methods.shared.on_host import on_host
+
+#: ``(x (N, D), targets (N, C), weight (N,), *values) -> W (D, C)``, all of them NumPy's.
+Solver = Callable[..., np.ndarray]
+
+
+def linear_filter(solve: Solver, *values: float, low: float) -> Method:
+    """The norms of the columns' weights, ``||W_d||``, in a linear model of all classes.
+
+    Args:
+      solve: finds the weights.
+      *values: float arguments of the method, which may be traced.
+      low: the target of a class in rows of another one; 1 in its own.
+    """
+
+    def of_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray, *values: float) -> np.ndarray:
+        return np.linalg.norm(solve(x, y, weight, *values), axis=1)
+
+    def scores(key: Array, spec: Spec, data: Batch) -> Array:
+        del key
+        targets = low + (1.0 - low) * jax.nn.one_hot(data.y, spec.num_outputs)
+        return on_host(of_rows, data._replace(y=targets), *values)
+
+    return filter_method(scores, ("classification",))

@@ -1,0 +1,116 @@
+"""Downloads: their checksums, what is left of those that fail, where they go."""
+
+import http.server
+import threading
+
+import pytest
+import scipy.io
+from registered import rows_of
+
+from fsjax import data
+from fsjax.data.download import Remote, fetch
+from fsjax.errors import DataError
+
+pytestmark = pytest.mark.usefixtures("only_tmp")
+
+
+def test_offline_message(tmp_path, shrink) -> None:
+    shrink("usps", remotes=(Remote("USPS.mat", ("http://127.0.0.1:9/USPS.mat",)),))
+    with pytest.raises(DataError) as caught:
+        data.load("usps", tmp_path / "nowhere")
+    message = str(caught.value)
+    for part in ("'usps'", "usps.npz; USPS.mat", "nowhere", ".cache/fsjax", "http://127.0.0.1:9"):
+        assert part in message
+    assert "FSJAX_DATA" in message and "refused" in message.lower()
+    with pytest.raises(DataError, match="download=False"):
+        data.load("usps", tmp_path, download=False)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A web server on this machine; yields its folder and its address."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args: object) -> None:
+            super().__init__(*args, directory=str(folder))
+
+        def do_GET(self) -> None:
+            if self.path != "/short.mat":
+                return super().do_GET()
+            self.send_response(200)
+            self.send_header("Content-Length", "10")
+            self.end_headers()
+            self.wfile.write(b"abc")
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{running.server_port}"
+    running.shutdown()
+    running.server_close()
+
+
+def test_download_records_the_checksum_and_checks_it_later(tmp_path, shrink, server) -> None:
+    folder, address = server
+    X, y = rows_of((50, 256), 10)
+    scipy.io.savemat(folder / "USPS.mat", {"X": X, "Y": y + 1})
+    urls = (f"{address}/absent.mat", f"{address}/USPS.mat")
+    shrink("usps", shape=(50, 256), remotes=(Remote("USPS.mat", urls),))
+    loaded = data.load("usps")
+    target = tmp_path / "home/.cache/fsjax/usps/USPS.mat"
+    assert loaded.source == str(target) and target.with_name("USPS.mat.sha256").exists()
+    assert sorted(path.name for path in target.parent.iterdir()) == ["USPS.mat", "USPS.mat.sha256"]
+    (folder / "USPS.mat").unlink()
+    assert data.load("usps").num_samples == 50
+    target.write_bytes(target.read_bytes() + b"x")
+    with pytest.raises(DataError, match="has changed since it was downloaded"):
+        data.load("usps")
+
+
+def test_download_into_the_data_dir(tmp_path, shrink, server) -> None:
+    folder, address = server
+    X, y = rows_of((50, 256), 10)
+    scipy.io.savemat(folder / "USPS.mat", {"X": X, "Y": y})
+    remote = Remote("USPS.mat", (f"{address}/USPS.mat",))
+    shrink("usps", shape=(50, 256), remotes=(remote,))
+    data.load("usps", tmp_path / "mine")
+    assert (tmp_path / "mine/usps/USPS.mat").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sha256", "message"),
+    [
+        (b"something else", "0" * 64, "expected 0000"),
+        (b"<html>log in</html>", None, "a web page"),
+        (b"", None, "empty"),
+    ],
+)
+def test_a_download_that_is_not_the_file_leaves_nothing(
+    tmp_path, server, content, sha256, message
+) -> None:
+    folder, address = server
+    (folder / "a.mat").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        fetch(Remote("a.mat", (f"{address}/a.mat",), sha256), tmp_path / "to")
+    assert list((tmp_path / "to").iterdir()) == []
+
+
+def test_a_download_that_stops_early_leads_to_the_next_source(tmp_path, server) -> None:
+    folder, address = server
+    with pytest.raises(DataError, match="short.mat .the download stopped after 3 of 10 bytes"):
+        fetch(Remote("a.mat", (f"{address}/short.mat",)), tmp_path / "to")
+    (folder / "a.mat").write_bytes(b"all of it")
+    urls = (f"{address}/short.mat", f"{address}/a.mat")
+    path = fetch(Remote("a.mat", urls), tmp_path / "to")
+    assert path.read_bytes() == b"all of it"
+    assert {item.name for item in path.parent.iterdir()} == {"a.mat", "a.mat.sha256"}
+
+
+def test_a_folder_that_cannot_be_made(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot create"):
+        fetch(Remote("a", ("http://127.0.0.1:9/a",)), tmp_path / "file/sub")
