@@ -15,7 +15,7 @@ import numpy as np
 
 from configs.rewiring import WAST_NUM_FEATURES
 from experiments.cli import load_config
-from experiments.launch import recorded_accuracy, run_experiment
+from experiments.launch import check_workdir, recorded_accuracy, run_experiment
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.statistics.comparison import training_delay
 from fsjax.atomic import write_text
@@ -127,10 +127,15 @@ def train(run: Run, seeds: int, workdir: Path, *, progress: bool = False) -> dic
 
 
 def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
-    """What :func:`train` gave, or ``None`` for a run that is not finished."""
+    """What :func:`train` gave, or ``None`` for a run that is not finished.
+
+    Raises:
+      ConfigError: if the folder has a run of another setting, one from before the protocol changed.
+    """
     folder = folder_of(run, seeds, workdir)
     if not (folder / "result.json").exists():
         return None
+    check_workdir(config_of(run, seeds), folder)
     result = json.loads((folder / "result.json").read_text())
     config = json.loads((folder / "config.json").read_text())
     spent = folder / "cpu_seconds.txt"

@@ -12,7 +12,16 @@ _ROWS_AT_A_TIME = 4096
 _FIXED = {"mnist": (0.1306, 0.3080), "fashion_mnist": (0.2873, 0.3529), "unit255": (0.0, 1.0)}
 """Mean and standard deviation of pixels in [0, 1] (IP-CAE's experiments)."""
 
-KINDS = ("none", "minmax", "standard", "scalar", "unit255", "mnist", "fashion_mnist")
+KINDS = (
+    "none",
+    "minmax",
+    "standard",
+    "scalar",
+    "scalar255",
+    "unit255",
+    "mnist",
+    "fashion_mnist",
+)
 """What :func:`fit_scaler` knows."""
 
 
@@ -48,7 +57,9 @@ def fit_scaler(kind: str, X: np.ndarray) -> Scaler:
     Args:
         kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'standard'``, each column to
             mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
-            deviation for the whole matrix (WAST's reference code); ``'unit255'``, divided by 255;
+            deviation for the whole matrix (WAST's reference code); ``'scalar255'``, these of the
+            matrix, applied to the matrix divided by 255, as that code does by accident to bytes
+            (PCMAC), which leaves them almost constant; ``'unit255'``, divided by 255;
             ``'mnist'`` and ``'fashion_mnist'``, divided by 255 and normalised with that set's
             fixed pixel mean and standard deviation (IP-CAE's experiments).
         X: finite values; the last three kinds want pixels from 0 to 255.
@@ -70,9 +81,11 @@ def fit_scaler(kind: str, X: np.ndarray) -> Scaler:
     elif kind == "standard":
         shift, std = _moments(X)
         scale = np.where(constant_columns(X), 0.0, _inverse(std))
-    elif kind == "scalar":
+    elif kind in ("scalar", "scalar255"):
         (shift,), std = _moments(X.reshape(-1, 1))
         scale = 0.0 if X.min() == X.max() else _inverse(std)[0]
+        if kind == "scalar255":
+            shift, scale = 255.0 * shift, scale / 255.0
     elif kind in _FIXED:
         if 0 < X.max() <= 1:
             raise DataError(

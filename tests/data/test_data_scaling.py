@@ -17,7 +17,9 @@ tables = hnp.arrays(
 
 
 @settings(max_examples=60, deadline=None)
-@given(X=tables, kind=st.sampled_from(["none", "minmax", "standard", "scalar", "unit255"]))
+@given(
+    X=tables, kind=st.sampled_from(["none", "minmax", "standard", "scalar", "scalar255", "unit255"])
+)
 def test_never_nan_and_constants_become_zero(X: np.ndarray, kind: str) -> None:
     if kind == "unit255":
         X = np.abs(X) + 2
@@ -51,6 +53,12 @@ def test_scalar_is_one_mean_and_one_deviation() -> None:
     )
 
 
+def test_bytes_that_are_divided_after_their_mean_was_taken() -> None:
+    X = np.random.default_rng(0).integers(0, 9, (50, 4)).astype(np.uint8)
+    scaled = data.apply(data.fit_scaler("scalar255", X), X)
+    np.testing.assert_allclose(scaled, (X / 255 - X.mean()) / X.std(), rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("kind", "mean", "std"),
     [("mnist", 0.1306, 0.3080), ("fashion_mnist", 0.2873, 0.3529), ("unit255", 0.0, 1.0)],
@@ -66,7 +74,7 @@ def test_a_column_constant_in_training_is_zero_in_test_rows() -> None:
     assert data.apply(scaler, np.array([[1, 9]], np.float32))[0, 1] == 0
 
 
-@pytest.mark.parametrize("kind", ["minmax", "standard", "scalar"])
+@pytest.mark.parametrize("kind", ["minmax", "standard", "scalar", "scalar255"])
 def test_spreads_too_small_for_float32_count_as_constant(kind: str) -> None:
     X = np.array([[0.0], [1e-44]], np.float32)
     assert np.isfinite(data.apply(data.fit_scaler(kind, X), X)).all()
