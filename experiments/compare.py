@@ -72,7 +72,7 @@ def main() -> None:
         results[label] = run_experiment(config, workdir / label, progress=_PROGRESS.value)
     text = report.summary_table(list(results.values())) + comparisons(results, workdir)
     (workdir / "table.txt").write_text(text + "\n")
-    print(text)
+    print(f"{text}\n\nall of it on one page: {report.write_report(workdir)}")
 
 
 if __name__ == "__main__":

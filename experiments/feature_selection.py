@@ -162,9 +162,10 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
 
 
 def draw(table: pd.DataFrame, workdir: Path) -> None:
-    """``accuracy.png``, the paper's Figure 1."""
+    """``accuracy.png``, the paper's Figure 1, and the page."""
     titled = table.assign(method=table["method"].replace(TITLES))
-    report.save_figure(plot_accuracy(titled), workdir / "accuracy.png")
+    launch.save_pictures({"accuracy": plot_accuracy(titled)}, workdir)
+    report.write_report(workdir)
 
 
 def summary(table: pd.DataFrame) -> str:

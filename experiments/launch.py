@@ -2,13 +2,17 @@
 
 import dataclasses
 import json
+import shlex
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from flax.traverse_util import flatten_dict
+from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 import fsjax
@@ -30,19 +34,29 @@ TABLES = (
     "sizes.json",
 )
 PICTURES = (
-    "curves.png",
-    "selection.png",
-    "stability.png",
-    "path.png",
-    "accuracy.png",
-    "accuracy_sparsity.png",
-    "layer_sparsity.png",
-    "regularization.png",
-    "sweep.png",
+    "curves",
+    "selection",
+    "stability",
+    "path",
+    "accuracy",
+    "accuracy_sparsity",
+    "layer_sparsity",
+    "regularization",
+    "sweep",
 )
 
+#: To look at, and for the page.
+FORMATS = ("png", "svg")
+
 #: Artifacts of all launchers: a folder with one of them and no ``config.json`` is somebody else's.
-WRITTEN = ("result.json", "checkpoints", "scores.npz", *TABLES, *PICTURES)
+WRITTEN = (
+    "result.json",
+    "report.html",
+    "checkpoints",
+    "scores.npz",
+    *TABLES,
+    *(f"{name}.{suffix}" for name in PICTURES for suffix in FORMATS),
+)
 
 
 def build_method(config: ConfigDict) -> fsjax.Method:
@@ -113,6 +127,7 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
         there = json.loads(found.read_text())
         for added in ("versions", "device", "git_revision"):
             there.pop(added)
+        there.pop("command", None)
     except (ValueError, KeyError, AttributeError, TypeError):
         raise ConfigError(
             f"{found} is not a configuration of fsjax; choose another workdir"
@@ -140,6 +155,8 @@ def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any
     """
     if not check_workdir(config, workdir):
         return None
+    if not (workdir / "report.html").exists():
+        report.write_report(workdir)
     if progress:
         print(f"{workdir} holds this finished run; its results:")
     return json.loads((workdir / "result.json").read_text())
@@ -147,7 +164,23 @@ def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any
 
 def begin(config: ConfigDict, workdir: Path) -> None:
     """Writes ``config.json``, once everything was checked: a mistake leaves nothing behind."""
-    report.write_config_json(json.loads(config.to_json()), workdir / "config.json")
+    fields = json.loads(config.to_json())
+    report.write_config_json(fields, workdir / "config.json", _command())
+
+
+def _command() -> str | None:
+    """The command line, if it is that of a launcher."""
+    spec = sys.modules["__main__"].__spec__
+    if spec is None or not spec.name.startswith("experiments."):
+        return None
+    return shlex.join(["python", "-m", spec.name, *sys.argv[1:]])
+
+
+def save_pictures(pictures: Mapping[str, Figure], workdir: Path) -> None:
+    """Writes figures by their names, in all :data:`FORMATS`."""
+    for name, figure in pictures.items():
+        for suffix in FORMATS:
+            report.save_figure(figure, workdir / f"{name}.{suffix}")
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -218,13 +251,14 @@ def run_experiment(
     metrics = evaluate(result, dataset, judged.protocols, judged.num_features, **fields)
     result = dataclasses.replace(result, metrics=metrics)
     write_artifacts(result, dataset, workdir)
+    report.write_report(workdir)
     if progress:
         print(f"artifacts in {workdir} after {time.perf_counter() - started:.1f} s")
     return json.loads((workdir / "result.json").read_text())
 
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
-    """All but ``config.json`` and the checkpoints; ``result.json`` last, to mark the end."""
+    """All but ``config.json``, checkpoints and page; ``result.json`` last, to mark the end."""
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
     shape, names = dataset.image_shape, dataset.feature_names
@@ -236,8 +270,7 @@ def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) ->
         pictures["path"] = report.plot_path(result)
     if len(result.seeds) > 1:
         pictures["stability"] = report.plot_stability(result, names)
-    for name, figure in pictures.items():
-        report.save_figure(figure, workdir / f"{name}.png")
+    save_pictures(pictures, workdir)
     report.write_result_json(result, workdir / "result.json")
 
 

@@ -190,7 +190,8 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
                 f"test AUC {means['test_auc']:.4f}, L0 {means['l0']:.3f}"
             )
     write_text(workdir / "table.txt", figures.regularization_table(table) + "\n")
-    report.save_figure(figures.plot_regularization(table), workdir / "regularization.png")
+    launch.save_pictures({"regularization": figures.plot_regularization(table)}, workdir)
+    report.write_report(workdir)
     return table
 
 

@@ -185,6 +185,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> dict[str, A
     result = summarize(config, tables["sparsity"])
     draw(tables, result["settings"], workdir)
     write_json(result, workdir / "result.json")
+    report.write_report(workdir)
     shutil.rmtree(workdir / "checkpoints", ignore_errors=True)
     return plain(result)
 
@@ -223,15 +224,17 @@ def draw(
 ) -> None:
     """Both figures; the second is about the setting of :func:`shown_strength`."""
     points = tables["sparsity"].assign(method=tables["sparsity"]["method"].map(TITLES))
-    report.save_figure(plot_accuracy_sparsity(points), workdir / "accuracy_sparsity.png")
     strength = shown_strength(found)
     shown = [
         launch.of_setting(tables["layers"], method, strength) for method in (BINMASK, PROBMASK)
     ]
     layers = pd.concat([rows for rows in shown if len(rows)])
     titles = layers["method"].map({**TITLES, BINMASK: f"BinMask, {strength:g}"})
-    figure = plot_layer_sparsity(layers.assign(method=titles))
-    report.save_figure(figure, workdir / "layer_sparsity.png")
+    pictures = {
+        "accuracy_sparsity": plot_accuracy_sparsity(points),
+        "layer_sparsity": plot_layer_sparsity(layers.assign(method=titles)),
+    }
+    launch.save_pictures(pictures, workdir)
 
 
 def shown_strength(found: Sequence[Mapping[str, Any]]) -> float:

@@ -26,7 +26,14 @@ from absl import flags
 
 import fsjax
 from experiments import cli
-from experiments.launch import begin, build_method, check_workdir, load_data, plan_options
+from experiments.launch import (
+    begin,
+    build_method,
+    check_workdir,
+    load_data,
+    plan_options,
+    save_pictures,
+)
 from experiments.statistics.comparison import MAIN_METRICS
 from fsjax import report
 from fsjax.atomic import write_text
@@ -155,7 +162,7 @@ def _write(found: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
     table = found.table()
     write_text(workdir / "sweep.csv", table.to_csv(index=False, lineterminator="\n"))
     metric = next((name for name in MAIN_METRICS if name in table), "validation")
-    report.save_figure(plot_sweep(table, found.names, metric), workdir / "sweep.png")
+    save_pictures({"sweep": plot_sweep(table, found.names, metric)}, workdir)
     best = None if table["validation"].isna().all() else found.best()
     content = {
         "names": found.names,
@@ -165,6 +172,7 @@ def _write(found: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
     }
     plain = report.artifacts.plain(content)
     write_text(workdir / "result.json", json.dumps(plain, indent=2, allow_nan=False) + "\n")
+    report.write_report(workdir)
     return table
 
 

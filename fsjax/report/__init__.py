@@ -8,6 +8,7 @@ from fsjax.report.artifacts import (
     write_scores,
 )
 from fsjax.report.curves import plot_curves
+from fsjax.report.html import write_report
 from fsjax.report.paper import published, published_value
 from fsjax.report.path import path_of, plot_path
 from fsjax.report.selection import plot_selection
@@ -29,6 +30,7 @@ __all__ = [
     "summary_table",
     "write_config_json",
     "write_metrics_csv",
+    "write_report",
     "write_result_json",
     "write_scores",
 ]

@@ -80,17 +80,20 @@ def write_scores(result: FitResult, path: str | Path) -> None:
         np.savez(file, scores=result.scores, selection_frequency=result.selection_frequency)
 
 
-def write_config_json(config: Mapping[str, Any], path: str | Path) -> None:
+def write_config_json(
+    config: Mapping[str, Any], path: str | Path, command: str | None = None
+) -> None:
     """Writes the configuration that ran and where it ran, as a rule to ``config.json``.
 
     Beside the configuration's own fields, of which those that JSON lacks are written as text, the
-    file has ``versions``, ``device`` (``platform``, ``kind``, ``count``) and ``git_revision`` (or
-    null). OSError where it cannot be written.
+    file has ``versions``, ``device`` (``platform``, ``kind``, ``count``), ``git_revision`` and the
+    ``command`` (or null). OSError where it cannot be written.
     """
     facts = {
         "versions": environment.versions(),
         "device": environment.device(),
         "git_revision": environment.git_revision(),
+        "command": command,
     }
     write_json({**config, **facts}, path)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import html
+import itertools
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,7 +60,8 @@ th:first-child, td:first-child { text-align: left; }
 td.words { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 thead th { background: var(--soft); }
 figure { margin: 1rem 0; } figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
-img { max-width: 100%; height: auto; background: #ffffff; border-radius: 4px; padding: 4px; }
+figure > * { max-width: 100%; }
+img, svg { height: auto; background: #ffffff; border-radius: 4px; padding: 4px; }
 pre { background: var(--soft); padding: 0.7rem; overflow-x: auto; font-size: 0.82rem; }
 summary { cursor: pointer; }
 """
@@ -90,7 +93,8 @@ def write_report(workdir: str | Path) -> Path:
         )
     for folder in below:
         write_report(folder)
-    write_text(path, _page(f"{workdir.name}: {len(below)} runs", _index(below)))
+    sections = itertools.chain(_index(below), _pictures(workdir))
+    write_text(path, _page(f"{workdir.name}: {len(below)} runs", sections))
     return path
 
 
@@ -220,13 +224,20 @@ def _pictures(workdir: Path) -> Iterable[str]:
     names = [*(name for name in CAPTIONS if name in found), *sorted(set(found) - set(CAPTIONS))]
     for name in names:
         path = found[name]
-        kind = "svg+xml" if path.suffix == ".svg" else "png"
-        data = base64.b64encode(path.read_bytes()).decode()
         caption = html.escape(CAPTIONS.get(name, name.replace("_", " ")))
-        yield (
-            f"<figure><figcaption>{caption}</figcaption>"
-            f"<img alt='{caption}' src='data:image/{kind};base64,{data}'></figure>"
-        )
+        if path.suffix == ".svg":
+            picture = _inline(path.read_text(encoding="utf-8"), name, caption)
+        else:
+            data = base64.b64encode(path.read_bytes()).decode()
+            picture = f"<img alt='{caption}' src='data:image/png;base64,{data}'>"
+        yield f"<figure><figcaption>{caption}</figcaption>{picture}</figure>"
+
+
+def _inline(text: str, name: str, caption: str) -> str:
+    """An SVG as a part of a page: without its head, its ids unlike those of other pictures."""
+    text = re.sub("<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text[text.index("<svg") :])
+    return text.replace("<svg", f"<svg role='img' aria-label='{caption}'", 1)
 
 
 def _index(folders: Sequence[Path]) -> Iterable[str]:

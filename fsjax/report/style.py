@@ -66,7 +66,9 @@ def save_figure(figure: Figure, path: str | Path) -> None:
       ValueError: if the suffix is no format that Matplotlib writes.
     """
     with atomic_open(path) as file:
-        figure.savefig(file, format=Path(path).suffix.lstrip(".") or "png")
+        suffix = Path(path).suffix.lstrip(".") or "png"
+        # An SVG tells its date otherwise, and another run would have other bytes.
+        figure.savefig(file, format=suffix, metadata={"Date": None} if suffix == "svg" else None)
 
 
 def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Axes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,12 @@ def test_artifacts(finished: Path) -> None:
     assert scores["selection_frequency"].sum() == pytest.approx(7)
     for picture in ("curves.png", "selection.png"):
         assert (finished / picture).stat().st_size > 5000
+    page = (finished / "report.html").read_text()
+    assert page.count("<svg ") == 3 and "<img" not in page and "embedded accuracy" in page
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids)) > 10
+    assert {*re.findall(r'(?:url\(|href=")#([^")]+)', page)} <= set(ids)
+    assert not re.search("https?://(?!www.w3)", page)
     assert any((finished / "checkpoints").iterdir())
 
 
@@ -73,6 +80,9 @@ def test_a_finished_run_is_read_again_and_another_one_refused(finished: Path) ->
     result = run_experiment(config, finished, progress=False)
     assert result["seeds"] == [3, 5]
     assert (finished / "result.json").stat().st_mtime_ns == before
+    (finished / "report.html").unlink()
+    run_experiment(config, finished, progress=False)
+    assert (finished / "report.html").exists()
     config.num_features = 8
     with pytest.raises(ConfigError, match="holds another run .*num_features is 7 there and 8"):
         run_experiment(config, finished, progress=False)
