@@ -15,7 +15,13 @@ import jax
 from absl import flags
 
 import fsjax
-from experiments import benchmark_concrete, benchmark_selectors, benchmark_sparse, cli
+from experiments import (
+    benchmark_concrete,
+    benchmark_selectors,
+    benchmark_sparse,
+    benchmark_sweep,
+    cli,
+)
 from fsjax.errors import ConfigError, nearest
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")
@@ -43,7 +49,7 @@ def measure(name: str, devices: int) -> str:
 
 def main() -> None:
     """Entry point."""
-    parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors)
+    parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors, benchmark_sweep)
     cases = {name: case for part in parts for name, case in part.cases().items()}
     if _WORKER.value:
         if _CPU_DEVICES.value:

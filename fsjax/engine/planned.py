@@ -149,9 +149,7 @@ class Plan:
           ConfigError: if the method selects any number and none is asked for.
           NonFiniteLossError: if the training loss leaves the finite numbers.
         """
-        about = self.method.about
-        if not self.sizes and not about.gates:
-            raise ConfigError(f"{about.name} selects any number; give fit(num_features=...)")
+        self.check_number()
         if self.sizes and self.method.search is not None:
             found = self._searched(self.method.search.parameter)
             return [
@@ -160,6 +158,14 @@ class Plan:
             ]
         trained = self.train()
         return self.select(trained, self.choose(trained))
+
+    def check_number(self) -> None:
+        """ConfigError if the method selects any number and none is asked for."""
+        if not self.sizes and not self.method.about.gates:
+            name = self.method.name
+            raise ConfigError(
+                f"{name} selects any number; give num_features, as in num_features=10"
+            )
 
     def select(self, trained: Trained, chosen: Chosen) -> list[FitResult]:
         """The results of a training, in the order of ``sizes``."""

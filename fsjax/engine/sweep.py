@@ -149,6 +149,7 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     Returns:
       One result for each; the seconds of training are an equal share of those of all.
     """
+    planned.check_number()
     seeds, count = len(planned.seeds), len(methods)
     plans = [
         dataclasses.replace(planned, method=method, hyper=structure_of(method)[1])

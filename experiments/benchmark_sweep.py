@@ -1,0 +1,99 @@
+"""A sweep in one program beside as many trainings, and as many launches."""
+
+import resource
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import jax
+import numpy as np
+
+import fsjax
+from experiments.timing import Case, measured
+from fsjax.data import Split
+
+#: Settings and seeds of the sweep: 30 rows.
+GRID = {"sensitivity_weight": (0.1, 0.4, 0.9), "drop_fraction": (0.1, 0.3)}
+SEEDS = tuple(range(5))
+ROWS = 30
+
+#: Launches that are measured; the others are taken to cost as much.
+LAUNCHES = 3
+
+
+def options() -> dict[str, Any]:
+    """What ``fsjax.plan`` gets beside the method: a table of Madelon's size, ten epochs of WAST."""
+    rows, none = 2000, np.arange(0)
+    return {
+        "data": (np.random.default_rng(0).standard_normal((rows, 500), np.float32), None),
+        "split": Split(np.arange(rows), none, none),
+        "scaling": "none",
+        "batch_size": 128,
+        "num_epochs": 10,
+    }
+
+
+def swept() -> dict[str, Any]:
+    """CPU seconds of the sweep in this fresh process, and of another one after it."""
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, seconds, **_: compiled.append(seconds) if "backend_compile" in name else None
+    )
+
+    def run() -> Any:
+        found = fsjax.sweep(
+            fsjax.methods.wast(), grid=GRID, seeds=SEEDS, num_features=20, **options()
+        )
+        return [result.scores for result in found.results]
+
+    first, _ = measured(run)
+    programs = len(compiled)
+    again, _ = measured(run)
+    return {
+        "rows": ROWS,
+        "cpu_seconds": first["cpu_seconds"],
+        "cpu_seconds_again": again["cpu_seconds"],
+        "programs": programs,
+        "programs_again": len(compiled) - programs,
+    }
+
+
+def alone() -> dict[str, Any]:
+    """CPU seconds of the epochs of every row by itself, without any compilation."""
+    total = 0.0
+    compiled = False
+    for weight in GRID["sensitivity_weight"]:
+        for fraction in GRID["drop_fraction"]:
+            method = fsjax.methods.wast(sensitivity_weight=weight, drop_fraction=fraction)
+            for seed in SEEDS:
+                planned = fsjax.plan(method, seeds=(seed,), **options())
+                if not compiled:
+                    planned.train()
+                    compiled = True
+                total += measured(planned.train)[0]["cpu_seconds"]
+    return {"rows": ROWS, "cpu_seconds": total}
+
+
+def launched() -> dict[str, Any]:
+    """CPU seconds of a launch for every row, from a few of them, the first one left out."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(LAUNCHES + 1):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            command = [sys.executable, "-m", "experiments.run", "--noprogress"]
+            command += ["--config=configs/wast.py:madelon_like", f"--config.seeds={seed}"]
+            command += ["--config.evaluation.protocols=", f"--workdir={folder}/{seed}"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return {"rows": ROWS, "cpu_seconds": ROWS * float(np.median(found[1:]))}
+
+
+def cases() -> dict[str, Case]:
+    """The measurements by name."""
+    return {
+        "sweep/wast, 6 settings x 5 seeds": (swept, 2),
+        "sweep/the 30 trainings alone": (alone, 2),
+        "sweep/30 launches": (launched, 0),
+    }
