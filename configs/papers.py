@@ -87,6 +87,8 @@ def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
     build = get_method(method)
     task = parse_variant(variant, build(**build.registration.small).about.tasks[0]).task
     config = autoencoder_config(method, WAST_EPOCHS, task)(variant)
+    if build(**build.registration.small).predict is None:
+        config.evaluation.protocols = ("svm",)
     scaling, fields = WAST_SETTINGS.get(method, ("scalar", {}))
     config.data.scaling = scaling
     config.method.update(fields)

@@ -87,7 +87,7 @@ def plan_table(todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path
             "cells": len(of_run),
             "seeds": seeds,
             "minutes": f"{seconds / 60:.1f}",
-            "state": "done" if runs.read(run, seeds, workdir) else "",
+            "state": "done" if _done(run, seeds, workdir) else "",
         }
         for run, seeds, seconds, of_run in todo
     ]
@@ -135,6 +135,10 @@ def main() -> None:
     print(summary.to_string(index=False))
 
 
+def _done(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
+    return runs.read_done(run, min(seeds, _LONG_SEEDS.value), workdir)
+
+
 def _is_here(name: str) -> bool:
     return not available([name])[1]
 
@@ -146,7 +150,7 @@ def _train(
     finished: dict[Run, dict[str, Any]] = {}
     left = []
     for item in todo:
-        found = runs.read(item[0], item[1], workdir)
+        found = _done(item[0], item[1], workdir)
         if found is None:
             left.append(item)
         else:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.papers import runs
 from experiments.papers.cells import Cell, Run, run_of, tolerance, value_of
+from experiments.papers.curves import compared_values, compared_with
 from fsjax.atomic import write_text
 from fsjax.errors import ConfigError
 
@@ -131,8 +131,8 @@ def collect(
         result = finished.get(run_of(cell))
         if result is None:
             continue
-        if cell.row.metric == "training_delay_pct":
-            values = runs.delays(cell, finished)
+        if compared_with(cell):
+            values = compared_values(cell, finished)
         else:
             values = value_of(cell, result)
         if values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import itertools
 import json
 import statistics
@@ -11,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import ml_collections
-import numpy as np
 
 from configs.rewiring import WAST_NUM_FEATURES
 from experiments.cli import load_config
-from experiments.launch import check_workdir, recorded_accuracy, run_experiment
+from experiments.launch import check_workdir, run_experiment
 from experiments.papers.cells import Cell, Run, run_of
-from experiments.statistics.comparison import training_delay
+from experiments.papers.curves import compared_with
 from fsjax.atomic import write_text
 from fsjax.data.catalog import ENTRIES
 from fsjax.methods import get_method
@@ -28,9 +28,6 @@ SPEED, LEAST = 4e9, 15.0
 
 #: Epochs that the estimate takes for LassoNet's path.
 PATH_EPOCHS = 4000
-
-#: Methods that Table 6 of CTRE compares; its delay is relative to the best of them.
-DELAYS = ("set", "snip", "rigl", "ctre_sim", "ctre_seq")
 
 
 def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
@@ -148,28 +145,26 @@ def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
     }
 
 
-def delays(cell: Cell, finished: Mapping[Run, Mapping[str, Any]]) -> list[float] | None:
-    """The training delay of a cell of CTRE's Table 6, seeds that never get there left out.
+def read_done(run: Run, fewest: int, workdir: Path) -> dict[str, Any] | None:
+    """:func:`read` of the finished run of most seeds, at least so many.
 
-    ``None`` until every method of its comparison has run.
+    How many seeds a run gets depends on what it costs, which is known better afterwards.
     """
-    curves = {}
-    for method in DELAYS:
-        result = finished.get(run_of(cell._replace(row=cell.row._replace(method=method))))
-        if result is None:
-            return None
-        curves[method] = recorded_accuracy(Path(result["folder"]))
-    best = max(float(np.nanmax(curve.mean(axis=0))) for curve in curves.values())
-    found = training_delay(curves[cell.row.method], best, cell.row.options["th"])
-    return [float(one) for one in found if np.isfinite(one)] or None
+    found = (
+        int(folder.name.rpartition("-s")[2])
+        for folder in workdir.glob(f"{glob.escape(run.label)}-s*")
+        if (folder / "result.json").exists()
+        and folder.name.removeprefix(f"{run.label}-s").isdecimal()
+    )
+    most = max(found, default=0)
+    return read(run, most, workdir) if most >= fewest else None
 
 
 def runs_of(cells: Sequence[Cell]) -> dict[Run, list[Cell]]:
-    """The cells of each run; a delay needs the runs of all methods that it is compared with."""
+    """The cells of each run, and the runs that these cells are compared with."""
     found: dict[Run, list[Cell]] = {}
     for cell in cells:
         found.setdefault(run_of(cell), []).append(cell)
-        if cell.row.metric == "training_delay_pct":
-            for method in DELAYS:
-                found.setdefault(run_of(cell._replace(row=cell.row._replace(method=method))), [])
+        for run in compared_with(cell).values():
+            found.setdefault(run, [])
     return found

@@ -12,6 +12,7 @@ import pytest
 from configs import papers
 from experiments.papers import page, results, runs
 from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, run_of, tolerance, value_of
+from experiments.papers.curves import compared_values
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
 
@@ -192,10 +193,30 @@ def test_delays_need_all_methods(tmp_path: Path) -> None:
         lines = [f"0,{epoch},test,accuracy,{10 * epoch}" for epoch in range(1, 11)]
         header = "seed,epoch,split,metric,value"
         (folder / "metrics.csv").write_text("\n".join([header, *lines]) + "\n")
-        assert runs.delays(one, finished) is None
+        assert compared_values(one, finished) is None
         finished[run] = {"folder": folder}
     # 90 % of 100 is reached after 9 of 10 epochs.
-    assert runs.delays(one, finished) == [90.0]
+    assert compared_values(one, finished) == [90.0]
+
+
+def test_a_speed_up_is_how_much_earlier_cae_is_surpassed(tmp_path: Path) -> None:
+    for task, metric, values in (
+        ("classification", "accuracy", ([10, 40, 60, 50], [40, 51, 70, 70], [0, 0, 50, 50])),
+        ("reconstruction", "loss", ([9, 6, 4, 5], [6, 4.9, 3, 3], [9, 9, 5, 5])),
+    ):
+        one = cell("ip_cae", "3", "ip_cae", "isolet", "speedup", options={"task": task})
+        finished = {}
+        for run, curves in zip(runs.runs_of([one]), (values[1:], values[:1]), strict=True):
+            folder = tmp_path / run.label
+            folder.mkdir()
+            lines = ["seed,epoch,split,metric,value", "0,1,train,loss,0", "0,1,test,accuracy,99"]
+            for seed, curve in enumerate(curves):
+                lines += [f"{seed},{e},valid,{metric},{v}" for e, v in enumerate(curve, start=1)]
+            (folder / "metrics.csv").write_text("\n".join(lines) + "\n")
+            assert compared_values(one, finished) is None
+            finished[run] = {"folder": folder}
+        # CAE ends at 50 (5), which one seed surpasses after 2 of 4 epochs, the other never.
+        assert compared_values(one, finished) == [2.0]
 
 
 def test_costs_that_were_seen_set_the_scale() -> None:
