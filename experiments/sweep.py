@@ -37,7 +37,7 @@ from experiments.launch import (
 from experiments.statistics.comparison import MAIN_METRICS
 from fsjax import report
 from fsjax.atomic import write_text
-from fsjax.engine.sweep import combinations
+from fsjax.engine.sweep import combinations, plan_sweep
 from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols, evaluate
 from fsjax.report.sweep import plot_sweep
@@ -137,8 +137,9 @@ def run_sweep(
     }
     varied = {names[field]: values for field, values in grid.items()}
     options = {name: value for name, value in options.items() if name not in varied}
+    planned = plan_sweep(method, dataset, varied, **options)
     begin(config, workdir)
-    found = fsjax.sweep(method, dataset, varied, **options)
+    found = planned.fit()
     judged_results = [
         dataclasses.replace(
             result,

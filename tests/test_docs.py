@@ -11,6 +11,8 @@ import matplotlib
 import pytest
 
 import fsjax
+from experiments.cli import load_config
+from experiments.sweep import read_grid
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
@@ -61,3 +63,14 @@ def test_named_files_exist() -> None:
         assert (root / path).is_file(), path
     for module in re.findall(r"python -m (experiments\.\w+)", text):
         assert (root / f"{module.replace('.', '/')}.py").is_file(), module
+
+
+def test_sweeps_of_the_papers_ablations_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (DOCS / "reproducing.md").read_text()
+    found = re.findall(r"`--config=(\S+) ((?:--sweep=\S+ ?)+)`", text)
+    assert len(found) == 12
+    monkeypatch.chdir(DOCS.parent)
+    for config, flags in found:
+        sweeps = [one.removeprefix("--sweep=") for one in flags.split()]
+        grid = read_grid(load_config(config), sweeps)
+        assert all(len(values) > 1 for values in grid.values()), config

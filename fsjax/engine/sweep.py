@@ -7,7 +7,7 @@ import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -92,9 +92,66 @@ def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **optio
       The results, in the order of the grid.
 
     Raises:
-      ConfigError: for a name that neither has, no values, or values out of range.
+      ConfigError: for a name that neither has, no values, or values out of range, before anything
+        is trained.
       DataError, NonFiniteLossError: as :func:`fsjax.fit`.
     """
+    return plan_sweep(method, data, grid, **options).fit()
+
+
+class Group(NamedTuple):
+    """Settings that share a program.
+
+    Attributes:
+      places: in the order of the grid.
+      methods: one for each.
+      further: options of ``plan`` beside those of the sweep.
+    """
+
+    places: list[int]
+    methods: list[Method]
+    further: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedSweep:
+    """A sweep that was checked as a whole; see :func:`sweep`.
+
+    Attributes:
+      settings: the values of each setting by name.
+      groups: the settings by their programs.
+      data: as it was given.
+      options: of :func:`fsjax.plan`.
+    """
+
+    settings: tuple[Mapping[str, Any], ...]
+    groups: tuple[Group, ...]
+    data: Data
+    options: Mapping[str, Any]
+
+    def plan(self, number: int) -> Plan:
+        """The plan of a group; its checkpoints have a folder of their own."""
+        group, options = self.groups[number], dict(self.options)
+        if options.get("checkpoint_dir") is not None:
+            options["checkpoint_dir"] = Path(options["checkpoint_dir"]) / f"{number:03d}"
+        planned = plan(group.methods[0], self.data, **options, **group.further)
+        planned.check_number()
+        return planned
+
+    def fit(self) -> Sweep:
+        """Trains one group after the other; their data are prepared one at a time."""
+        results: dict[int, FitResult] = {}
+        for number, group in enumerate(self.groups):
+            found = fit_many(self.plan(number), group.methods)
+            results |= zip(group.places, found, strict=True)
+        ordered = tuple(results[place] for place in range(len(self.settings)))
+        return Sweep(tuple(self.settings[0]), self.settings, ordered)
+
+
+def plan_sweep(
+    method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **options: Any
+) -> PlannedSweep:
+    """Checks a sweep; arguments and errors as those of :func:`sweep`."""
     settings = combinations(grid)
     arguments, own = _registration(method).parameters, inspect.signature(plan).parameters
     known = [*arguments, *own]
@@ -102,25 +159,19 @@ def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **optio
         if name in FIXED or name not in known or name in options:
             hint = "it is for the whole sweep" if name in (*FIXED, *options) else None
             raise ConfigError(f"cannot sweep over {name!r}: {hint or nearest(name, known)}")
-    groups: dict[Any, list[int]] = {}
-    members = []
+    groups: dict[Any, Group] = {}
     for place, setting in enumerate(settings):
         changes = {name: value for name, value in setting.items() if name in arguments}
         further = {name: value for name, value in setting.items() if name not in arguments}
         one = METHODS[method.name](**dict(method.about.settings) | changes)
-        members.append((one, further))
-        structure, _ = structure_of(one)
-        groups.setdefault((structure, tuple(map(repr, further.items()))), []).append(place)
-    results: list[FitResult | None] = [None] * len(settings)
-    folder = options.get("checkpoint_dir")
-    for number, places in enumerate(groups.values()):
-        if folder is not None:
-            options["checkpoint_dir"] = Path(folder) / f"{number:03d}"
-        methods = [members[place][0] for place in places]
-        planned = plan(methods[0], data, **options, **members[places[0]][1])
-        for place, result in zip(places, fit_many(planned, methods), strict=True):
-            results[place] = result
-    return Sweep(tuple(grid), tuple(settings), tuple(results))
+        key = (structure_of(one)[0], tuple(map(repr, further.items())))
+        group = groups.setdefault(key, Group([], [], further))
+        group.places.append(place)
+        group.methods.append(one)
+    planned = PlannedSweep(tuple(settings), tuple(groups.values()), data, options)
+    for number in range(len(groups)):
+        planned.plan(number)
+    return planned
 
 
 def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -149,7 +200,6 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     Returns:
       One result for each; the seconds of training are an equal share of those of all.
     """
-    planned.check_number()
     seeds, count = len(planned.seeds), len(methods)
     plans = [
         dataclasses.replace(planned, method=method, hyper=structure_of(method)[1])

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from absl import flags
+from absl import app, flags
 
 import fsjax
 
 ROOT = Path(__file__).parents[2]
+
+# Its own flags must be there before a launcher runs.
+assert app
 
 
 class Done(NamedTuple):

@@ -1,0 +1,71 @@
+"""``experiments.sweep`` as it is used: artifacts, groups, mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from launcher import launch_here
+
+SHORT = ("--config=configs/wast.py:digits", "--config.train.num_epochs=2", "--noprogress")
+
+
+def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
+    arguments = [
+        *SHORT,
+        "--config.data.valid_fraction=0.2",
+        "--config.seeds=3,4",
+        "--sweep=method.sensitivity_weight=0.1,0.9",
+        "--sweep=num_features=5,10",
+        f"--workdir={tmp_path / 'sweep'}",
+    ]
+    done = launch_here("sweep", *arguments)
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "sweep" / "sweep.csv")
+    assert len(table) == 2 * 2 * 2
+    rows = set(zip(table.sensitivity_weight, table.num_features, table.seed, strict=True))
+    assert (0.1, 5, 3) in rows and (0.9, 10, 4) in rows
+    # More columns tell more.
+    by_k = table.groupby("num_features")["svm_accuracy"].mean()
+    assert by_k[10] > by_k[5] > 30
+    means = table.groupby(["sensitivity_weight", "num_features"])["validation"].mean()
+    weight, k = means.idxmin()
+    told = f"best on the validation rows: sensitivity_weight={weight}, num_features={k}"
+    assert told in done.stdout
+    result = json.loads((tmp_path / "sweep" / "result.json").read_text())
+    assert result["settings"][result["best"]] == {"sensitivity_weight": weight, "num_features": k}
+    assert (tmp_path / "sweep" / "sweep.png").stat().st_size > 5000
+    page = (tmp_path / "sweep" / "report.html").read_text()
+    assert "<svg" in page and "sensitivity_weight" in page
+
+    again = launch_here("sweep", *arguments)
+    assert "holds this finished sweep" in again.stdout and told in again.stdout
+    other = launch_here("sweep", *arguments, "--sweep=method.drop_fraction=0.1")
+    assert other.returncode == 2 and "holds another run" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "told"),
+    [
+        ([], "--sweep is missing"),
+        (["method.sensitivity_weigth=0.1,0.2"], "did you mean 'method.sensitivity_weight'"),
+        (["method.sensitivity_weight=a,b"], "'a' is no number"),
+        (["method.sensitivity_weight=0.1,2"], "sensitivity_weight=2.0; choose a value from 0 to 1"),
+        (["method.sensitivity_weight"], "write field=value,value"),
+        (["method.name=wast,set"], "cannot sweep over method.name"),
+        (["data.name=digits,madelon"], "cannot sweep over data.name"),
+        (["method.density=0.1,0.1"], "give different values"),
+        (["method.density=0.1", "method.density=0.2"], "is there twice"),
+        (["method.hidden=(100,),(2"], "write tuples as (100,),(200,100)"),
+        ([f"num_features={','.join(map(str, range(1, 2002)))}"], "10,005 rows; add --yes"),
+        (["num_features=5,65"], "num_features=65 but X has 64 columns"),
+    ],
+)
+def test_mistakes_train_nothing(sweeps: list[str], told: str, tmp_path: Path) -> None:
+    given = [f"--sweep={one}" for one in sweeps]
+    folder = tmp_path / "sweep"
+    done = launch_here("sweep", *SHORT, "--config.seeds=0,1,2,3,4", *given, f"--workdir={folder}")
+    assert done.returncode == 2 and told in done.stderr, done.stderr
+    assert not folder.exists()
