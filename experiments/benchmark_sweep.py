@@ -54,8 +54,7 @@ def swept() -> dict[str, Any]:
         "rows": ROWS,
         "cpu_seconds": first["cpu_seconds"],
         "cpu_seconds_again": again["cpu_seconds"],
-        "programs": programs,
-        "programs_again": len(compiled) - programs,
+        "compiled_again": len(compiled) - programs,
     }
 
 
@@ -83,7 +82,7 @@ def launched() -> dict[str, Any]:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             command = [sys.executable, "-m", "experiments.run", "--noprogress"]
             command += ["--config=configs/wast.py:madelon_like", f"--config.seeds={seed}"]
-            command += ["--config.evaluation.protocols=", f"--workdir={folder}/{seed}"]
+            command += ["--config.evaluation.protocols=svm", f"--workdir={folder}/{seed}"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
