@@ -39,6 +39,7 @@ CAPTIONS = {
     ("ctre", "10"): "Accuracy (%) by the order of the searches",
     ("ip_cae", "1"): "Reconstruction error (Frobenius norm over D)",
     ("ip_cae", "2"): "Accuracy (%)",
+    ("ip_cae", "3"): "Speed-up: all epochs over those until CAE's last validation value is surpassed",
     ("ip_cae", "6"): "200 or 1000 epochs",
 }
 
@@ -48,7 +49,8 @@ HEAD = """\
 Each cell has the published mean and, below it, ours: <span class="agrees">in agreement</span>,
 <span class="differs">not in agreement</span> or not run. A cell agrees when our mean over the
 seeds is within 1.5 points (5 % of an error or a count) or two published standard deviations of the
-paper's, whichever is more. The number of seeds, the spread and the price of each cell are in
+paper's, whichever is more. Runs have three seeds where they take less than a minute, as a rule, and
+two otherwise; the number of seeds, the spread and the price of each cell are in
 `reproduction/results.csv`, and shown when the pointer rests on a cell.
 
     python -m experiments.reproduce --workdir=runs/papers
