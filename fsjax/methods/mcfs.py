@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 
 import numpy as np
 from jax import Array
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lars
 
 from fsjax.arguments import Count, Positive
@@ -54,7 +56,10 @@ def mcfs_coefficients(
     model = Lars(n_nonzero_coefs=num_nonzero, fit_intercept=False, fit_path=False)
     coefficients = np.zeros((x.shape[1], vectors.shape[1]))
     if len(used):
-        model.fit(columns[:, used] / length, targets)
+        with warnings.catch_warnings():
+            # Columns that say the same are dropped from the path, as they should be.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(columns[:, used] / length, targets)
         coefficients[used] = np.reshape(model.coef_, (-1, len(used))).T / length[:, None]
     return coefficients
 
