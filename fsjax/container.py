@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from fsjax.archives import damaged_member
 from fsjax.atomic import atomic_open
 from fsjax.errors import ConfigError, DataError
 from fsjax.version import __version__
@@ -89,6 +90,9 @@ def _open_npz(path: str | Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
     if not ends:
         raise DataError(f"{path} is incomplete: its end is missing; copy or save it again")
     try:
+        if damaged := damaged_member(file):
+            raise ValueError(f"the checksum of {damaged!r} does not fit; copy or save it again")
+        file.seek(0)
         return np.load(file, allow_pickle=False)
     # What a broken or hostile zip file makes its reader raise is not a closed list.
     except Exception as error:

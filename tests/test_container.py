@@ -95,7 +95,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     for length in (10, len(whole) // 2, len(whole) - 1):
         refused("incomplete", whole[:length])
     middle = len(whole) // 4
-    refused("cannot be read", whole[:middle] + bytes(50) + whole[middle + 50 :])
+    refused("checksum of .array", whole[:middle] + bytes(50) + whole[middle + 50 :])
     table = whole.index(b"PK\x01\x02")
     refused("is broken", whole[:table] + bytes(8) + whole[table + 8 :])
     with zipfile.ZipFile(path, "w") as file:

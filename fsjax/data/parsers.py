@@ -16,6 +16,8 @@ import scipy.io
 import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
+from fsjax.archives import damaged_member
+from fsjax.data.dense import dense
 from fsjax.data.unlzw import unlzw
 from fsjax.errors import DataError
 
@@ -52,6 +54,8 @@ def read_npz(files: Sequence[bytes], target: str | int | None = None) -> Table:
     The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are
     understood too. Nothing is ever unpickled.
     """
+    if damaged := damaged_member(io.BytesIO(files[0])):
+        raise DataError(f"the checksum of {damaged!r} does not fit; copy or download it again")
     loaded = np.load(io.BytesIO(files[0]), allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
@@ -75,7 +79,7 @@ def read_mat(files: Sequence[bytes], target: str | int | None = None) -> Table:
     arrays = {key: value for key, value in content.items() if not key.startswith("__")}
     X = _pick(arrays, ("X", "x", "fea"))
     y = _pick(arrays, ("Y", "y", "gnd"), target, needed=False)
-    X, y = (part.toarray() if scipy.sparse.issparse(part) else part for part in (X, y))
+    X, y = (dense(part) if scipy.sparse.issparse(part) else part for part in (X, y))
     if y is not None and y.dtype == object:
         y = np.array([str(np.asarray(cell).ravel()[0]) for cell in y.ravel()])
     return Table(X, None if y is None else y.ravel())
@@ -201,7 +205,7 @@ def _sparse_rows(data: bytes, columns: int) -> np.ndarray:
     """Rows of ``column:value`` pairs, columns from 1, as (N, columns) uint16."""
     labelled = b"\n".join(b"0 " + line for line in plain(data).splitlines())
     X, _ = load_svmlight_file(io.BytesIO(labelled), n_features=columns, zero_based=False)
-    return X.toarray().astype(np.uint16)
+    return dense(X).astype(np.uint16)
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.data.checks import check_features, name_some, numeric_columns
 from fsjax.data.dataset import Dataset
+from fsjax.data.dense import dense
 from fsjax.data.impute import impute as fill
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
 from fsjax.data.sniff import first_line, sniff
@@ -173,7 +174,7 @@ def _read_libsvm(data: bytes, target: str | int | None) -> Table:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
-    return Table(X.toarray(), y)
+    return Table(dense(X), y)
 
 
 def _read_plain_text(data: bytes, target: str | int | None) -> Table:
