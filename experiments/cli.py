@@ -33,7 +33,7 @@ def fail(message: object) -> NoReturn:
 
 def require(value: object, flag: str, example: str) -> None:
     """Raises ConfigError if a flag was left out."""
-    if value is None or value == []:
+    if value in (None, [], ""):
         raise ConfigError(f"--{flag} is missing; for example {example}")
 
 
@@ -47,7 +47,18 @@ def load_config(name: str) -> ml_collections.ConfigDict:
     if not Path(path).is_file():
         known = sorted(map(str, Path(path).parent.glob("*.py")))
         raise ConfigError(f"there is no config file {path}: {nearest(path, known)}")
-    return runpy.run_path(path)["get_config"](variant or None)
+    try:
+        config = runpy.run_path(path)["get_config"](variant or None)
+    except FsjaxError:
+        raise
+    # A file of the user's own may fail in any way.
+    except Exception as error:
+        told = "it has no get_config(variant)" if error.args == ("get_config",) else error
+        raise ConfigError(f"{path} is no config file: {type(error).__name__}: {told}") from error
+    if not isinstance(config, ml_collections.ConfigDict):
+        kind = type(config).__name__
+        raise ConfigError(f"get_config of {path} gives {kind}, not an ml_collections.ConfigDict")
+    return config
 
 
 def override(config: ml_collections.ConfigDict, assignment: str) -> None:

@@ -59,6 +59,18 @@ WRITTEN = (
 )
 
 
+#: What the configuration of a run has.
+FIELDS = ("seeds", "task", "num_features", "method", "data", "train", "evaluation")
+
+
+def check_fields(config: ConfigDict) -> None:
+    """ConfigError for a configuration of something else, or one that lacks a field."""
+    if missing := [name for name in FIELDS if name not in config]:
+        raise ConfigError(
+            f"the config lacks {', '.join(missing)}; configs/any.py makes one for any method"
+        )
+
+
 def build_method(config: ConfigDict) -> fsjax.Method:
     """The method of ``config.method`` for ``config.num_features`` columns.
 
@@ -155,11 +167,27 @@ def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any
     """
     if not check_workdir(config, workdir):
         return None
+    result = read_result(workdir)
     if not (workdir / "report.html").exists():
         report.write_report(workdir)
     if progress:
         print(f"{workdir} holds this finished run; its results:")
-    return json.loads((workdir / "result.json").read_text())
+    return result
+
+
+def read_result(workdir: Path) -> dict[str, Any]:
+    """``result.json`` of a folder.
+
+    Raises:
+      ConfigError: if it is damaged.
+    """
+    path = workdir / "result.json"
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} is damaged ({error}); remove it, and the same command makes it anew"
+        ) from None
 
 
 def begin(config: ConfigDict, workdir: Path) -> None:
@@ -219,9 +247,13 @@ def run_experiment(
       ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`, before any training
         where that is possible.
     """
+    check_fields(config)
     workdir = Path(workdir)
-    if (there := finished(config, workdir, progress)) is not None:
+    lost = [name for name in ("metrics.csv", "scores.npz") if not (workdir / name).exists()]
+    if not lost and (there := finished(config, workdir, progress)) is not None:
         return there
+    if lost and check_workdir(config, workdir) and progress:
+        print(f"{workdir} lacks {' and '.join(lost)}, which are made anew")
     method = build_method(config)
     dataset = load_data(config)
     judged = config.evaluation
@@ -254,7 +286,7 @@ def run_experiment(
     report.write_report(workdir)
     if progress:
         print(f"artifacts in {workdir} after {time.perf_counter() - started:.1f} s")
-    return json.loads((workdir / "result.json").read_text())
+    return read_result(workdir)
 
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:

@@ -29,6 +29,7 @@ from experiments import cli
 from experiments.launch import (
     begin,
     build_method,
+    check_fields,
     check_workdir,
     load_data,
     plan_options,
@@ -104,6 +105,7 @@ def run_sweep(
     config: ml_collections.ConfigDict, sweeps: Sequence[str], workdir: Path, progress: bool
 ) -> pd.DataFrame:
     """Runs a sweep, or reads a finished one; its rows, one for each setting and seed."""
+    check_fields(config)
     config = copy.deepcopy(config)
     grid = read_grid(config, sweeps)
     if not grid:

@@ -15,7 +15,7 @@ import ml_collections
 
 from configs.rewiring import WAST_NUM_FEATURES
 from experiments.cli import load_config
-from experiments.launch import check_workdir, run_experiment
+from experiments.launch import check_workdir, read_result, run_experiment
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
 from fsjax.atomic import write_text
@@ -133,7 +133,7 @@ def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
     if not (folder / "result.json").exists():
         return None
     check_workdir(config_of(run, seeds), folder)
-    result = json.loads((folder / "result.json").read_text())
+    result = read_result(folder)
     config = json.loads((folder / "config.json").read_text())
     spent = folder / "cpu_seconds.txt"
     return {

@@ -85,6 +85,7 @@ def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
     [
         ([], "--config is missing"),
         (["--config=configs/ip_cae.py"], "--workdir is missing"),
+        (["--config=configs/ip_cae.py", "--workdir="], "--workdir is missing"),
         (["--config=configs/ipcae.py"], "did you mean 'configs/ip_cae.py'"),
         (["--config=configs/ip_cae.py:coil21"], "did you mean 'coil20'"),
         (["--config=configs/ip_cae.py", "--config.trian.num_epochs=3"], "did you mean 'train."),
@@ -180,3 +181,25 @@ def test_overrides_of_fields_that_are_still_empty() -> None:
 def test_bad_overrides(assignment: str) -> None:
     with pytest.raises(ConfigError, match=assignment.split("=")[0]):
         cli.override(quick(), assignment)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def get_config(variant=None:", "is no config file: SyntaxError"),
+        ("import nothing_here", "is no config file: ModuleNotFoundError"),
+        ("x = 1", "it has no get_config"),
+        ("def get_config(variant=None):\n    return 3", "gives int, not an ml_collections.Conf"),
+        (
+            "import ml_collections\n"
+            "def get_config(variant=None):\n    return ml_collections.ConfigDict({'seeds': (1,)})",
+            "the config lacks task, num_features, method, data, train, evaluation",
+        ),
+    ],
+)
+def test_config_files_that_are_none(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text + "\n")
+    done = launch_here("run", f"--config={path}", f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 2 and message in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and not (tmp_path / "run").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,25 @@ def test_a_finished_run_is_read_again_and_another_one_refused(finished: Path) ->
     config.num_features = 8
     with pytest.raises(ConfigError, match="holds another run .*num_features is 7 there and 8"):
         run_experiment(config, finished, progress=False)
+
+
+def test_what_is_lost_of_a_finished_run_is_made_anew(finished: Path, tmp_path: Path) -> None:
+    config = quick()
+    config.seeds, config.num_features = (3, 5), 7
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    metrics = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").unlink()
+    (folder / "scores.npz").unlink()
+    again = run_experiment(config, folder, progress=False)
+    assert (folder / "metrics.csv").read_text() == metrics
+    np.testing.assert_array_equal(
+        *(np.load(one / "scores.npz")["scores"] for one in (finished, folder))
+    )
+    (folder / "result.json").write_text('{"method": "ip_c')
+    with pytest.raises(ConfigError, match=r"result.json is damaged .* remove it"):
+        run_experiment(config, folder, progress=False)
+    (folder / "result.json").unlink()
+    assert run_experiment(config, folder, progress=False)["selected"] == again["selected"]
 
 
 def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
