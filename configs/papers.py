@@ -59,6 +59,8 @@ WAST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
 #: Further arguments of a method on a data set, chosen likewise.
 WAST_ON: dict[tuple[str, str], dict[str, Any]] = {
     ("mcfs", "madelon"): {"signed": True},
+    ("laplacian_score", "madelon"): {"weights": "heat", "metric": "euclidean"},
+    ("laplacian_score", "pcmac"): {"weights": "heat", "metric": "euclidean"},
     # At the rate of the authors' example, 1, the gates of these do worse than random columns.
     ("dufs", "isolet"): {"learning_rate": 0.01},
     ("dufs", "usps"): {"learning_rate": 0.01},
