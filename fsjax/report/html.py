@@ -176,7 +176,9 @@ def metrics_table(
                     theirs.get("source", ""),
                 )
             )
-    return _rows(head, rows)
+    # Most tables have no published values.
+    shown = [place for place in range(len(head)) if any(row[place] for row in rows)]
+    return _rows([head[i] for i in shown], [[row[i] for i in shown] for row in rows])
 
 
 def _interval(metric: str, values: np.ndarray) -> tuple[str, str, str, str]:

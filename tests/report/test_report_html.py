@@ -58,7 +58,9 @@ def test_a_folder_of_runs(tmp_path: Path) -> None:
     leave_run(tmp_path / "one", [80.0, 90.0])
     leave_run(tmp_path / "two", [70.0, 71.0])
     page = report.write_report(tmp_path).read_text()
-    assert "<a href='one/report.html'>" in page and "70.50" in page
+    assert "<a href='one/report.html'>" in page and "70.50" in page and "published" in page
+    table = report.html.metrics_table([{"method": "cae", "metrics": {"auc": [0.5, 0.6]}}])
+    assert "0.55" in table and "published" not in table
     assert (tmp_path / "two" / "report.html").exists()
 
 
