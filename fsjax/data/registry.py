@@ -15,11 +15,11 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.download import fetch
 from fsjax.data.files import Found, find, places
 from fsjax.data.generate import ehr_like, madelon_like
-from fsjax.data.impute import impute
+from fsjax.data.impute import RULES, impute
 from fsjax.data.parsers import Table, compact
 from fsjax.data.sniff import first_line, sniff
 from fsjax.data.tables import KINDS, load_table
-from fsjax.errors import ConfigError, DataError, nearest
+from fsjax.errors import ConfigError, DataError, check_choice, nearest
 
 
 def available() -> tuple[str, ...]:
@@ -72,6 +72,8 @@ def load(
         if option not in allowed:
             raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
     rule = options.pop("impute", None)
+    if rule is not None:
+        check_choice("impute", rule, RULES)
     if name not in ENTRIES:
         return load_table(name, tuple(places(data_dir).values()), target, rule)
     if target is not None:

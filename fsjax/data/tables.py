@@ -59,7 +59,7 @@ def load_table(
             used: text, missing or infinite values, duplicate names, no rows, one class.
     """
     if impute is not None:
-        check_choice("impute of a table", impute, RULES)
+        check_choice("impute", impute, RULES)
     path = _locate(name, folders)
     where, table = str(path), _read(path, target)
     X = compact(table.X)

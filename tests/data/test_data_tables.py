@@ -214,8 +214,10 @@ def test_missing_files_and_unknown_suffixes(tmp_path, frame) -> None:
 
 def test_bad_options(tmp_path, frame) -> None:
     frame.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(ConfigError, match="impute of a table='men': did you mean 'mean'"):
+    with pytest.raises(ConfigError, match="impute='men': did you mean 'mean'"):
         data.load(str(tmp_path / "a.csv"), target="label", impute="men")
+    with pytest.raises(ConfigError, match="impute='men': did you mean 'mean'"):
+        data.load("digits", impute="men")
     with pytest.raises(ConfigError, match="no option 'imput'; did you mean 'impute'"):
         data.load(str(tmp_path / "a.csv"), imput="mean")
     (tmp_path / "b.csv").write_text("a,b\n,1\n,2\n")
