@@ -155,6 +155,10 @@ def make_page(cells: Sequence[Cell], table: pd.DataFrame, summary: pd.DataFrame)
       summary: what :func:`experiments.papers.results.coverage` gives.
     """
     rows = {tuple(row[name] for name in KEY): row for row in table.to_dict("records")}
+    summary = summary.assign(
+        coverage=_percent(summary["run"], summary["data here"]),
+        agreement=_percent(summary["agree"], summary["run"]),
+    )
     names = list(summary.columns)
     text = [HEAD, "| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
     text += ["| " + " | ".join(map(str, row)) + " |" for row in summary.itertuples(index=False)]
@@ -186,6 +190,12 @@ def make_page(cells: Sequence[Cell], table: pd.DataFrame, summary: pd.DataFrame)
             text += [f"- **{'; '.join(where)}**: {reason}" for reason, where in told.items()]
             text.append("")
     return "\n".join(text)
+
+
+def _percent(part: pd.Series, whole: pd.Series) -> list[str]:
+    """Shares as ``74 %``; ``-`` of nothing."""
+    pairs = zip(part, whole, strict=True)
+    return [f"{100 * one / other:.0f} %" if other else "-" for one, other in pairs]
 
 
 def write_page(
