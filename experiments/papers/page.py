@@ -101,6 +101,7 @@ _BY_K: tuple[Name, Name, Name] = (
 )
 _BY_NETWORK: tuple[Name, Name, Name] = (lambda cell: cell.row.dataset, _variant, _network)
 _BY_METRIC: tuple[Name, Name, Name] = (lambda cell: cell.row.metric, *_BY_DATASET[1:])
+_BY_TASK: tuple[Name, Name, Name] = (lambda cell: cell.row.options["task"], *_BY_DATASET[1:])
 
 
 def _layout(cell: Cell) -> tuple[Name, Name, Name]:
@@ -110,6 +111,8 @@ def _layout(cell: Cell) -> tuple[Name, Name, Name]:
         return _BY_NETWORK[0], row, _network
     if (cell.paper, cell.table) in (("wast", "3"), ("ip_cae", "6")):
         return _BY_METRIC
+    if (cell.paper, cell.table) == ("ip_cae", "3"):
+        return _BY_TASK
     return _BY_K if (cell.paper, cell.table) in (("wast", "5"), ("wast", "6")) else _BY_DATASET
 
 
