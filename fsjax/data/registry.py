@@ -72,10 +72,10 @@ def load(
         if option not in allowed:
             raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
     rule = options.pop("impute", None)
-    if rule is not None:
-        check_choice("impute", rule, RULES)
     if name not in ENTRIES:
         return load_table(name, tuple(places(data_dir).values()), target, rule)
+    if rule is not None:
+        check_choice("impute", rule, RULES)
     if target is not None:
         raise ConfigError(
             f"target={target!r} is for your own tables; {name!r} has its own target, leave it out"

@@ -122,28 +122,22 @@ class PlannedSweep:
       groups: the settings by their programs.
       data: as it was given.
       options: of :func:`fsjax.plan`.
+      first: the plan of the first group, which most sweeps have alone; the data of the others are
+        prepared again when their turn comes, so that memory holds those of few.
     """
 
     settings: tuple[Mapping[str, Any], ...]
     groups: tuple[Group, ...]
     data: Data
     options: Mapping[str, Any]
-
-    def plan(self, number: int) -> Plan:
-        """The plan of a group; its checkpoints have a folder of their own."""
-        group, options = self.groups[number], dict(self.options)
-        if options.get("checkpoint_dir") is not None:
-            options["checkpoint_dir"] = Path(options["checkpoint_dir"]) / f"{number:03d}"
-        planned = plan(group.methods[0], self.data, **options, **group.further)
-        planned.check_number()
-        return planned
+    first: Plan
 
     def fit(self) -> Sweep:
-        """Trains one group after the other; their data are prepared one at a time."""
+        """Trains one group after the other."""
         results: dict[int, FitResult] = {}
         for number, group in enumerate(self.groups):
-            found = fit_many(self.plan(number), group.methods)
-            results |= zip(group.places, found, strict=True)
+            planned = _plan_group(number, group, self.data, self.options) if number else self.first
+            results |= zip(group.places, fit_many(planned, group.methods), strict=True)
         ordered = tuple(results[place] for place in range(len(self.settings)))
         return Sweep(tuple(self.settings[0]), self.settings, ordered)
 
@@ -168,9 +162,20 @@ def plan_sweep(
         group = groups.setdefault(key, Group([], [], further))
         group.places.append(place)
         group.methods.append(one)
-    planned = PlannedSweep(tuple(settings), tuple(groups.values()), data, options)
-    for number in range(len(groups)):
-        planned.plan(number)
+    first, *others = groups.values()
+    for number, group in enumerate(others, start=1):
+        _plan_group(number, group, data, options)
+    planned = _plan_group(0, first, data, options)
+    return PlannedSweep(tuple(settings), (first, *others), data, options, planned)
+
+
+def _plan_group(number: int, group: Group, data: Data, options: Mapping[str, Any]) -> Plan:
+    """The plan of a group; its checkpoints have a folder of their own."""
+    options = {**options, **group.further}
+    if options.get("checkpoint_dir") is not None:
+        options["checkpoint_dir"] = Path(options["checkpoint_dir"]) / f"{number:03d}"
+    planned = plan(group.methods[0], data, **options)
+    planned.check_number()
     return planned
 
 

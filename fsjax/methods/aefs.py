@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import jax
@@ -11,7 +12,7 @@ from jax import Array
 from fsjax.arguments import Layers, NonNegative, Positive
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
-from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions
+from fsjax.methods.shared.network import FIRST_LAYER, PLAIN
 from fsjax.registry import register
 
 #: Under the roots, as a norm has no gradient where it is 0.
@@ -62,14 +63,7 @@ def aefs(
     """
     if len(hidden) != 1:
         raise ConfigError(f"hidden={hidden}; aefs has one hidden layer, such as (200,)")
-    body = NetworkOptions(
-        hidden=hidden,
-        activation=activation,
-        optimizer="adam",
-        learning_rate=learning_rate,
-        final_learning_rate=None,
-        weight_decay=0.0,
-    )
+    body = replace(PLAIN, hidden=hidden, activation=activation, learning_rate=learning_rate)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         del data

@@ -3,6 +3,7 @@ Deep Learning", NeurIPS 2023."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ from jax import Array
 from fsjax import tasks
 from fsjax.arguments import NonNegative
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
-from fsjax.methods.shared.network import NetworkOptions, keep_stats
+from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
 
 #: Under the roots, as a norm has no gradient where it is 0; that of the authors' code.
@@ -27,14 +28,7 @@ SMOOTHING = 1e-8
     batch_size=128,
     training={"min_steps_per_epoch": 10},
     small={"hidden": (6,)},
-    options=NetworkOptions(
-        hidden=(200,),
-        activation="relu",
-        optimizer="adamw",
-        learning_rate=1e-3,
-        final_learning_rate=None,
-        weight_decay=2e-4,
-    ),
+    options=replace(PLAIN, hidden=(200,), optimizer="adamw", weight_decay=2e-4),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
 def deep_lasso(

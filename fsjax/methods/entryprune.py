@@ -7,6 +7,7 @@ arXiv 2410.02344.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated, Any
 
 import jax
@@ -15,7 +16,7 @@ from jax import Array
 
 from fsjax.arguments import STATIC, Count, Share
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
-from fsjax.methods.shared.network import FIRST_LAYER, NetworkOptions
+from fsjax.methods.shared.network import FIRST_LAYER, PLAIN, NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
 from fsjax.sparsity import largest, random_subset
@@ -33,14 +34,7 @@ NEVER = -1e3
     batch_size=256,
     training={"min_steps_per_epoch": 10},
     small={"num_features": 4, "hidden": (6,), "every": 4, "learning_rate": 0.03},
-    options=NetworkOptions(
-        hidden=(100,),
-        activation="relu",
-        optimizer="adam",
-        learning_rate=1e-3,
-        final_learning_rate=None,
-        weight_decay=0.0,
-    ),
+    options=replace(PLAIN, hidden=(100,)),
     without=("network", "finetune_epochs", "finetune_learning_rate"),
 )
 def entryprune(

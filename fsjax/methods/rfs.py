@@ -101,6 +101,5 @@ def rfs(*, penalty: Positive = 0.3, tolerance: Positive = 1e-3, max_steps: Count
     Raises:
       ConfigError: for a value outside its range.
     """
-
     solve = functools.partial(rfs_weights, max_steps=max_steps)
     return linear_filter(solve, penalty, tolerance, low=0.0)

@@ -5,6 +5,7 @@ Yasuda et al., "Sequential Attention for Feature Selection", ICLR 2023.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ from jax import Array
 from fsjax.arguments import Count, Rate
 from fsjax.groups import expand
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
-from fsjax.methods.shared.network import NetworkOptions
+from fsjax.methods.shared.network import PLAIN, NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
 
@@ -30,14 +31,7 @@ START = 1e-5
     batch_size=64,
     training={"min_steps_per_epoch": 10},
     small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
-    options=NetworkOptions(
-        hidden=(67,),
-        activation="relu",
-        optimizer="adam",
-        learning_rate=1e-3,
-        final_learning_rate=None,
-        weight_decay=0.0,
-    ),
+    options=replace(PLAIN, hidden=(67,)),
 )
 def sequential_attention(
     num_features: Count = 50,

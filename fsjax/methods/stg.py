@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import jax
@@ -13,7 +14,7 @@ from fsjax.arguments import Count, Positive
 from fsjax.groups import expand
 from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.gates import open_share
-from fsjax.methods.shared.network import NetworkOptions, close, keep_stats
+from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats
 from fsjax.registry import register
 
 
@@ -25,14 +26,7 @@ from fsjax.registry import register
     batch_size=128,
     training={"min_steps_per_epoch": 10},
     small={"hidden": (6,)},
-    options=NetworkOptions(
-        hidden=(400, 200),
-        activation="relu",
-        optimizer="adam",
-        learning_rate=1e-2,
-        final_learning_rate=None,
-        weight_decay=1e-3,
-    ),
+    options=replace(PLAIN, hidden=(400, 200), learning_rate=1e-2, weight_decay=1e-3),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
 def stg(

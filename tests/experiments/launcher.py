@@ -12,15 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import absl.app  # noqa: F401, its flags must be there before a launcher runs
 import pytest
-from absl import app, flags
+from absl import flags
 
 import fsjax
 
 ROOT = Path(__file__).parents[2]
-
-# Its own flags must be there before a launcher runs.
-assert app
 
 
 class Done(NamedTuple):

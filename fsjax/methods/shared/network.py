@@ -154,6 +154,16 @@ class NetworkOptions:
         return jnp.sum(jnp.abs(weights[FIRST_LAYER]["Dense_0"]["kernel"]), axis=1)
 
 
+#: A ReLU network under Adam at a constant rate, which the selectors around it have in common.
+PLAIN = NetworkOptions(
+    activation="relu",
+    optimizer="adam",
+    learning_rate=1e-3,
+    final_learning_rate=None,
+    weight_decay=0.0,
+)
+
+
 def keep_stats(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
     """``after_step`` of a network: the new batch statistics."""
     return state.replace(extra={**state.extra, "stats": aux["stats"]})
