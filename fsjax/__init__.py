@@ -1,7 +1,7 @@
 """fsjax: neural feature selection and sparse training in JAX."""
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 from fsjax import concrete, data, methods, tasks
 from fsjax.engine import (
@@ -33,12 +33,14 @@ from fsjax.publish import register
 from fsjax.version import __version__ as __version__
 
 #: Imported where they are first used: they bring in scikit-learn's and Matplotlib's modules.
-_LATER = ("estimators", "evaluation", "nets", "report", "sparsity", "testing")
+_LATER = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "testing")
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"fsjax.{name}")
+    if name == "select":
+        return importlib.import_module("fsjax.auto").select
     raise AttributeError(f"module 'fsjax' has no attribute {name!r}")
 
 
@@ -69,6 +71,7 @@ __all__ = [
     "plan",
     "register",
     "save",
+    "select",
     "sweep",
     "tasks",
     "use_compilation_cache",

@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ class _Kind(NamedTuple):
     title: str
     read: Callable[[bytes, str | int | None], Table]
     looks: tuple[str, ...]
+    frame: Callable[[bytes], pd.DataFrame | None] = lambda data: None
 
 
 def load_table(
@@ -81,6 +82,38 @@ def load_table(
     )
 
 
+def load_frame(
+    name: str, target: str | int, folders: Sequence[Path] = ()
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Load the user's own table as it is, with text, dates and gaps.
+
+    Args:
+        name: path of a file as :func:`load_table` reads it.
+        target: the column to predict, by name or by number from 0 (-1 for the last); in ``.npz``
+            and ``.mat`` files, the name of the array.
+        folders: where a relative path is looked for besides the working directory.
+
+    Returns:
+        The (N, columns) frame without the target, and the (N,) target as it stands there.
+
+    Raises:
+        DataError: if the file is missing, is not what its suffix says, or has no such target.
+    """
+    path = _locate(name, folders)
+    kind, data = _contents(path)
+    frame = _guarded(path, kind, lambda: kind.frame(data))
+    if frame is None:
+        table = _guarded(path, kind, lambda: kind.read(data, target))
+        names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
+        if table.y is None:
+            raise DataError(f"{path} has no target {target!r}; name the array that holds it")
+        return pd.DataFrame(table.X, columns=list(names)), np.asarray(table.y)
+    if len(frame) == 0:
+        raise DataError(f"{path} is empty: there are column names but no rows")
+    column = _guarded(path, kind, lambda: _target_column(list(frame.columns), target))
+    return frame.drop(columns=column), frame[column].to_numpy()
+
+
 def _locate(name: str, folders: Sequence[Path]) -> Path:
     path = Path(name).expanduser()
     candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
@@ -99,6 +132,12 @@ def _locate(name: str, folders: Sequence[Path]) -> Path:
 
 
 def _read(path: Path, target: str | int | None) -> Table:
+    kind, data = _contents(path)
+    return _guarded(path, kind, lambda: kind.read(data, target))
+
+
+def _contents(path: Path) -> tuple[_Kind, bytes]:
+    """How a file is read, by its suffix, and its bytes, which look like that."""
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
         raise DataError(
@@ -117,8 +156,13 @@ def _read(path: Path, target: str | int | None) -> Table:
             f"{path} is {looks}, not {kind.title}, as its suffix {path.suffix} says; "
             "give the file its right suffix, or save or download it again"
         )
+    return kind, data
+
+
+def _guarded(path: Path, kind: _Kind, read: Callable[[], Any]) -> Any:
+    """What is read, or a DataError that names the file."""
     try:
-        return kind.read(data, target)
+        return read()
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     except Exception as error:  # whatever a reader trips over, the file is at fault
@@ -129,6 +173,10 @@ def _read(path: Path, target: str | int | None) -> Table:
 
 
 def _read_text(data: bytes, target: str | int | None, separator: str | None) -> Table:
+    return _from_frame(_text_frame(data, separator), target)
+
+
+def _text_frame(data: bytes, separator: str | None) -> pd.DataFrame:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -163,11 +211,15 @@ def _read_text(data: bytes, target: str | int | None, separator: str | None) -> 
     # A nameless first column that only counts the rows, as pandas saves it.
     if header[0] == "" and len(frame) and np.array_equal(frame.iloc[:, 0], np.arange(len(frame))):
         frame = frame.iloc[:, 1:]
-    return _from_frame(frame, target)
+    return frame
+
+
+def _parquet_frame(data: bytes) -> pd.DataFrame:
+    return pd.read_parquet(io.BytesIO(data)).rename(columns=str)
 
 
 def _read_parquet(data: bytes, target: str | int | None) -> Table:
-    return _from_frame(pd.read_parquet(io.BytesIO(data)).rename(columns=str), target)
+    return _from_frame(_parquet_frame(data), target)
 
 
 def _read_libsvm(data: bytes, target: str | int | None) -> Table:
@@ -178,18 +230,36 @@ def _read_libsvm(data: bytes, target: str | int | None) -> Table:
 
 
 def _read_plain_text(data: bytes, target: str | int | None) -> Table:
-    cells = data.lstrip().split(b"\n", 1)[0].split()
-    if len(cells) > 1 and b":" in cells[1]:
+    if _is_libsvm(data):
         return _read_libsvm(data, target)
     return _read_text(data, target, None)
 
 
+def _plain_text_frame(data: bytes) -> pd.DataFrame | None:
+    return None if _is_libsvm(data) else _text_frame(data, None)
+
+
+def _is_libsvm(data: bytes) -> bool:
+    cells = data.lstrip().split(b"\n", 1)[0].split()
+    return len(cells) > 1 and b":" in cells[1]
+
+
 _TEXT = ("text",)
 KINDS: dict[str, _Kind] = {
-    ".csv": _Kind("a CSV table", lambda *args: _read_text(*args, ","), _TEXT),
-    ".tsv": _Kind("a table separated by tabs", lambda *args: _read_text(*args, "\t"), _TEXT),
-    ".txt": _Kind("a text table", _read_plain_text, _TEXT),
-    ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",)),
+    ".csv": _Kind(
+        "a CSV table",
+        lambda *args: _read_text(*args, ","),
+        _TEXT,
+        lambda data: _text_frame(data, ","),
+    ),
+    ".tsv": _Kind(
+        "a table separated by tabs",
+        lambda *args: _read_text(*args, "\t"),
+        _TEXT,
+        lambda data: _text_frame(data, "\t"),
+    ),
+    ".txt": _Kind("a text table", _read_plain_text, _TEXT, _plain_text_frame),
+    ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",), _parquet_frame),
     ".npz": _Kind(
         "a NumPy archive (np.savez)",
         lambda data, target: read_npz([data], target),

@@ -7,6 +7,7 @@ papers, also for epochs, rows per step and scaling.
 The classes follow from the registration of their methods (:func:`fsjax.register`).
 """
 
+from fsjax.estimators.auto import AutoSelector
 from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS, estimator_of
 from fsjax.estimators.files import load
@@ -28,4 +29,4 @@ def __getattr__(name: str) -> type[Selector]:
     raise AttributeError(f"module 'fsjax.estimators' has no attribute {name!r}")
 
 
-__all__ = ["ESTIMATORS", "Selector", "load", *_CLASSES]  # noqa: PLE0604
+__all__ = ["ESTIMATORS", "AutoSelector", "Selector", "load", *_CLASSES]  # noqa: PLE0604

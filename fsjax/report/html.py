@@ -83,7 +83,7 @@ def write_report(workdir: str | Path) -> Path:
     workdir = Path(workdir)
     path = workdir / "report.html"
     if (workdir / "config.json").exists() and _finished(workdir):
-        write_text(path, _page(f"{workdir.name}", _run(workdir)))
+        write_text(path, page_of(f"{workdir.name}", _run(workdir)))
         return path
     below = sorted(one.parent for one in workdir.glob("*/config.json") if _finished(one.parent))
     if not below:
@@ -94,7 +94,7 @@ def write_report(workdir: str | Path) -> Path:
     for folder in below:
         write_report(folder)
     sections = itertools.chain(_index(below), _pictures(workdir))
-    write_text(path, _page(f"{workdir.name}: {len(below)} runs", sections))
+    write_text(path, page_of(f"{workdir.name}: {len(below)} runs", sections))
     return path
 
 
@@ -110,7 +110,7 @@ def _run(workdir: Path) -> Iterable[str]:
         result = json.loads((workdir / "result.json").read_text())
     facts = {name: config.pop(name, None) for name in ("versions", "device", "git_revision")}
     command = config.pop("command", None)
-    yield _table(_what(config, result, facts))
+    yield facts_table(_what(config, result, facts))
     if "metrics" in result:
         yield "<h2>Results</h2>" + metrics_table([result])
     elif "results" in result:
@@ -122,7 +122,7 @@ def _run(workdir: Path) -> Iterable[str]:
     if "selected" in result:
         yield "<h2>Selected columns</h2>" + _selected(result)
     if any((result.get("cost") or {}).values()):
-        yield "<h2>Cost</h2>" + _table(
+        yield "<h2>Cost</h2>" + facts_table(
             {name.replace("_", " "): _short(value) for name, value in result["cost"].items()}
         )
     text = html.escape(json.dumps(config, indent=2, ensure_ascii=False))
@@ -178,7 +178,7 @@ def metrics_table(
             )
     # Most tables have no published values.
     shown = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    return _rows([head[i] for i in shown], [[row[i] for i in shown] for row in rows])
+    return rows_table([head[i] for i in shown], [[row[i] for i in shown] for row in rows])
 
 
 def _interval(metric: str, values: np.ndarray) -> tuple[str, str, str, str]:
@@ -228,14 +228,14 @@ def _pictures(workdir: Path) -> Iterable[str]:
         path = found[name]
         caption = html.escape(CAPTIONS.get(name, name.replace("_", " ")))
         if path.suffix == ".svg":
-            picture = _inline(path.read_text(encoding="utf-8"), name, caption)
+            picture = inline_svg(path.read_text(encoding="utf-8"), name, caption)
         else:
             data = base64.b64encode(path.read_bytes()).decode()
             picture = f"<img alt='{caption}' src='data:image/png;base64,{data}'>"
         yield f"<figure><figcaption>{caption}</figcaption>{picture}</figure>"
 
 
-def _inline(text: str, name: str, caption: str) -> str:
+def inline_svg(text: str, name: str, caption: str) -> str:
     """An SVG as a part of a page: without its head, its ids unlike those of other pictures."""
     text = re.sub("<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text[text.index("<svg") :])
@@ -262,7 +262,7 @@ def _frame(table: pd.DataFrame) -> str:
         [_short(value) for value in row] for row in table.head(MAX_ROWS).itertuples(index=False)
     ]
     more = f"<p>{len(table) - MAX_ROWS} more rows in the file.</p>" if len(table) > MAX_ROWS else ""
-    return _rows(list(table.columns), shown) + more
+    return rows_table(list(table.columns), shown) + more
 
 
 def _short(value: Any) -> str:
@@ -271,16 +271,23 @@ def _short(value: Any) -> str:
     return str(value)
 
 
-def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def rows_table(head: Sequence[str], rows: Iterable[Sequence[str]], words: bool = False) -> str:
+    """A table that scrolls sideways; with ``words`` the last cells are text that may wrap."""
     top = "".join(f"<th>{html.escape(str(name))}</th>" for name in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
+    last = len(head) - 1 if words else -1
+
+    def cells(row: Sequence[str]) -> str:
+        look = (" class='words'" if place == last else "" for place in range(len(row)))
+        texts = map(html.escape, row)
+        return "".join(f"<td{one}>{text}</td>" for one, text in zip(look, texts, strict=True))
+
+    body = "".join(f"<tr>{cells(row)}</tr>" for row in rows)
     table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
     return f"<div class='scroll'>{table}</div>"
 
 
-def _table(values: Mapping[str, str]) -> str:
+def facts_table(values: Mapping[str, str]) -> str:
+    """A table of names and what they are."""
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td class='words'>{html.escape(value)}</td></tr>"
         for name, value in values.items()
@@ -288,7 +295,8 @@ def _table(values: Mapping[str, str]) -> str:
     return f"<div class='scroll'><table><tbody>{rows}</tbody></table></div>"
 
 
-def _page(title: str, sections: Iterable[str]) -> str:
+def page_of(title: str, sections: Iterable[str]) -> str:
+    """A whole page, from its sections as HTML."""
     body = "\n".join(sections)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"

@@ -1,0 +1,288 @@
+"""A table as people have it (text, dates, truth values, gaps) as numbers, column by column.
+
+Each column of the table that is of use becomes a *unit*: one numeric column, or the several that
+stand for a category, a date, or a number with gaps. Units are selected as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+from sklearn.preprocessing import OneHotEncoder
+
+from fsjax.data.checks import holds_numbers, name_some
+from fsjax.errors import DataError, check_choice
+
+#: What ``impute`` may be.
+RULES = ("mean", "median")
+
+#: Categories of a text column that get a column of their own; the rest share one.
+MAX_CATEGORIES = 20
+
+#: More different texts than this, in more than half of the rows, are no categories.
+_MANY_TEXTS = 30
+
+#: Share of the values that have to read as numbers, or dates, for the column to be one.
+_MOST = 0.95
+
+#: Texts that stand for a missing value in a column of numbers; pandas knows the others.
+_GAPS = frozenset({"?", "-", "--", ".", "missing", "unknown"})
+
+_DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
+_IDENTIFIER = re.compile(r"(^|[^a-z])(id|uuid|guid|index|idx|key|rowid|row|nr|no|number)([^a-z]|$)")
+
+
+class Note(NamedTuple):
+    """Something that was done with a column and that its owner should know.
+
+    Attributes:
+      column: its name.
+      kind: ``constant``, ``identifier``, ``text``, ``duplicate``, ``empty``, ``leak``, ``date``,
+        ``category``, ``missing`` or ``number``; the first five are left out.
+      text: what was found, without the name.
+    """
+
+    column: str
+    kind: str
+    text: str
+
+
+#: Kinds of notes on columns that are left out.
+LEFT_OUT = ("constant", "identifier", "text", "duplicate", "empty")
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The numbers that selectors see.
+
+    Attributes:
+      X: ``(N, D)`` float64, NaN where a number is missing.
+      names: D names, such as ``colour=red``.
+      groups: ``(D,)`` the unit of each column, numbered from 0 to G - 1 in order.
+      units: G names, those of the columns of the table.
+      notes: what was done and found.
+      impute: what fills the gaps, computed from the training rows of each fold, or ``None``.
+    """
+
+    X: np.ndarray
+    names: tuple[str, ...]
+    groups: np.ndarray
+    units: tuple[str, ...]
+    notes: tuple[Note, ...]
+    impute: str | None = None
+
+    @property
+    def num_units(self) -> int:
+        """G, how many there are to choose from."""
+        return len(self.units)
+
+    def columns_of(self, units: Sequence[int] | np.ndarray) -> np.ndarray:
+        """The columns of X that belong to some units, ascending."""
+        return np.flatnonzero(np.isin(self.groups, units))
+
+
+class _Part(NamedTuple):
+    """One unit: its columns ``(N, d)``, and their names."""
+
+    values: np.ndarray
+    names: list[str]
+
+
+def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
+    """Turns the columns of a table into numbers.
+
+    Numbers and truth values stay one column; categories become one column each (all but one where
+    there are two, the rarest together beyond :data:`MAX_CATEGORIES`); dates become days since the
+    first, month, weekday and hour, as far as they vary. Columns that are constant, empty, the same
+    as an earlier one, free text, or a number or name for each row are left out, and said.
+
+    Args:
+      frame: ``(N, columns)``.
+      impute: ``'mean'`` or ``'median'`` of the training rows for missing numbers; each such unit
+        gets a column that tells where the gaps were. A missing category is a category.
+
+    Raises:
+      ConfigError: for another ``impute``.
+      DataError: for missing numbers without ``impute``, infinite ones, repeated names, or if no
+        column is left.
+    """
+    if impute is not None:
+        check_choice("impute", impute, RULES)
+    names = [str(name) for name in frame.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1}) if len(names) else []
+    if repeated:
+        raise DataError(
+            f"the table has column names more than once: {name_some(repeated)}; give every column "
+            "its own name"
+        )
+    notes: list[Note] = []
+    parts: list[_Part] = []
+    units: list[str] = []
+    seen: dict[bytes, str] = {}
+    for name, (_, column) in zip(names, frame.items(), strict=True):
+        part = _part(name, column, notes)
+        if part is None:
+            continue
+        content = part.values.tobytes()
+        if content in seen:
+            notes.append(Note(name, "duplicate", f"has the same values as {seen[content]!r}"))
+            continue
+        seen[content] = name
+        parts.append(part)
+        units.append(name)
+    if not parts:
+        told = "; ".join(f"{note.column!r} {note.text}" for note in notes[:5])
+        raise DataError(f"no column is left to choose from: {told or 'the table has none'}")
+    _check_gaps(parts, units, impute)
+    parts = [_with_indicator(part, unit, notes) for part, unit in zip(parts, units, strict=True)]
+    return Design(
+        X=np.concatenate([part.values for part in parts], axis=1),
+        names=tuple(name for part in parts for name in part.names),
+        groups=np.repeat(np.arange(len(parts)), [len(part.names) for part in parts]),
+        units=tuple(units),
+        notes=tuple(notes),
+        impute=impute,
+    )
+
+
+def design_of_array(X: np.ndarray, names: Sequence[str] | None, impute: str | None) -> Design:
+    """:func:`design` of ``(N, D)`` numbers, whose columns are called x0, x1, ... without names."""
+    names = [f"x{i}" for i in range(X.shape[1])] if names is None else list(names)
+    return design(pd.DataFrame(X, columns=names), impute)
+
+
+def _part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
+    """The unit of a column, or ``None`` with a note why there is none."""
+    if not column.notna().any():
+        notes.append(Note(name, "empty", "has no value at all"))
+        return None
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    if not (holds_numbers(column) or is_datetime64_any_dtype(column)):
+        column = _read_text(name, column, notes)
+    if column.nunique(dropna=False) < 2:
+        value = str(column.iloc[0])
+        notes.append(Note(name, "constant", f"has one value only ({value[:30]!r})"))
+        return None
+    if is_datetime64_any_dtype(column):
+        return _date_part(name, column, notes)
+    if is_bool_dtype(column) or is_numeric_dtype(column):
+        return _number_part(name, column, notes)
+    return _category_part(name, column, notes)
+
+
+def _read_text(name: str, column: pd.Series, notes: list[Note]) -> pd.Series:
+    """Text that holds numbers or dates as such."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and holds_numbers(
+        column.cat.categories.to_series()
+    ):
+        return column.astype(str).where(column.notna(), None)
+    text = column.astype(str).str.strip().where(column.notna(), None)
+    known = text[text.notna() & ~text.str.lower().isin(_GAPS)]
+    if not len(known):
+        return text
+    numbers = pd.to_numeric(known, errors="coerce")
+    if numbers.notna().all():
+        gaps = int(text.notna().sum() - len(known))
+        if gaps:
+            told = f"has {gaps} texts such as '?' among its numbers, taken as missing"
+            notes.append(Note(name, "number", told))
+        return numbers.reindex(column.index)
+    for form in _DATE_FORMATS:
+        dates = pd.to_datetime(known, format=form, errors="coerce", utc=True)
+        if dates.notna().mean() >= _MOST:
+            return dates.reindex(column.index)
+    return text
+
+
+def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise DataError(
+            f"column {name!r} has {infinite} infinite values; replace them, or leave them empty "
+            "and choose how gaps are filled (impute='median')"
+        )
+    known = values[~np.isnan(values)]
+    whole, distinct = bool(np.all(known == np.round(known))), len(np.unique(known)) == len(values)
+    if whole and distinct and len(values) > 2:
+        counts = known.max() - known.min() == len(known) - 1
+        if counts or _IDENTIFIER.search(name.lower()):
+            told = "counts the rows" if counts else "has another whole number in every row"
+            notes.append(Note(name, "identifier", told))
+            return None
+    return _Part(values[:, None], [name])
+
+
+def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
+    text = column.astype(object).where(column.notna(), "(missing)").astype(str)
+    found, rows = text.nunique(), len(text)
+    if found == rows and rows > 2:
+        notes.append(Note(name, "identifier", "has another text in every row"))
+        return None
+    if found > _MANY_TEXTS and found > rows / 2:
+        notes.append(Note(name, "text", f"is free text: {found} different ones in {rows} rows"))
+        return None
+    encoder = OneHotEncoder(
+        drop="if_binary", max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float64
+    )
+    values = encoder.fit_transform(text.to_numpy().reshape(-1, 1))
+    labels = [f"{name}={one}" for one in _categories(encoder, values.shape[1])]
+    rare = f", the {found - MAX_CATEGORIES + 1} rarest together" if found > MAX_CATEGORIES else ""
+    notes.append(Note(name, "category", f"has {found} categories{rare}"))
+    return _Part(values, labels)
+
+
+def _categories(encoder: OneHotEncoder, columns: int) -> list[str]:
+    prefix = "x0_"
+    names = [name.removeprefix(prefix) for name in encoder.get_feature_names_out()]
+    assert len(names) == columns
+    return ["(others)" if name == "infrequent_sklearn" else name for name in names]
+
+
+def _date_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
+    dates = pd.to_datetime(column, utc=True)
+    first = dates.min()
+    told = {
+        "days": (dates - first).dt.total_seconds() / 86400,
+        "month": dates.dt.month,
+        "weekday": dates.dt.weekday,
+        "hour": dates.dt.hour,
+    }
+    kept = {kind: values for kind, values in told.items() if values.nunique() > 1}
+    notes.append(
+        Note(name, "date", f"is a date from {first.date()} to {dates.max().date()}, taken as "
+             + ", ".join(kept))
+    )  # fmt: skip
+    values = np.stack([one.to_numpy(np.float64, na_value=np.nan) for one in kept.values()], axis=1)
+    return _Part(values, [f"{name}: {kind}" for kind in kept])
+
+
+def _check_gaps(parts: Sequence[_Part], units: Sequence[str], impute: str | None) -> None:
+    """Raises DataError for missing numbers that nobody said how to fill."""
+    gaps = [int(np.isnan(part.values[:, 0]).sum()) for part in parts]
+    if impute is not None or not any(gaps):
+        return
+    bad = [unit for unit, count in zip(units, gaps, strict=True) if count]
+    raise DataError(
+        f"{sum(gaps)} values are missing in {len(bad)} of {len(units)} columns: {name_some(bad)}; "
+        "choose how they are filled (impute='median', on the command line --impute=median), or "
+        "drop these columns or rows"
+    )
+
+
+def _with_indicator(part: _Part, unit: str, notes: list[Note]) -> _Part:
+    missing = np.isnan(part.values).any(axis=1)
+    if not missing.any():
+        return part
+    count = int(missing.sum())
+    notes.append(Note(unit, "missing", f"has {count} of {len(missing)} values missing"))
+    return _Part(
+        np.column_stack([part.values, missing.astype(np.float64)]), [*part.names, f"{unit} missing"]
+    )

@@ -1,0 +1,218 @@
+"""All contenders under cross-validation, cheapest first, until the time is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fsjax.auto import library
+from fsjax.auto.budget import Clock, timed
+from fsjax.auto.columns import Design
+from fsjax.auto.ledger import Ledger
+from fsjax.auto.models import Metric, judge
+from fsjax.auto.preparation import Fold, Part, parts
+from fsjax.auto.rankers import SIMPLE, Ranking, rank_units
+from fsjax.auto.rule import Scores, standard_error
+from fsjax.errors import ConfigError
+
+#: Share of the budget that cross-validation may take.
+SHARE = 0.65
+
+#: Numbers of columns that are tried.
+GRID = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120)
+
+#: What stands for all columns among the methods.
+ALL = "all"
+
+#: These run whatever the time; without them there is no answer.
+NEEDED = (ALL, "random", "univariate")
+
+#: Methods behind the best by this many standard errors sit out the later rounds.
+_BEHIND = 2.0
+
+#: Seconds of a first and of a further fold at 450 rows and 30 columns, before any was measured.
+_GUESS = {"wast": (4, 0.1), "deep_lasso": (4, 0.5), "lassonet": (12, 7), "binmask": (12, 9),
+          "stg": (30, 25)}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is asked, checked and prepared.
+
+    Attributes:
+      design: the columns as numbers.
+      y: ``(N,)`` classes from 0, or numbers ``(N,)`` or ``(N, C)``.
+      task: ``classification`` or ``regression``.
+      metric: how predictions are judged.
+      rounds: folds, round by round.
+      methods: names of the contenders, cheapest first.
+      seed: of all that is random.
+    """
+
+    design: Design
+    y: np.ndarray
+    task: str
+    metric: Metric
+    rounds: list[list[Fold]]
+    methods: tuple[str, ...]
+    seed: int
+    sizes: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        most = self.design.num_units - 1
+        object.__setattr__(self, "sizes", tuple(size for size in GRID if size <= most) or (1,))
+
+    @property
+    def folds(self) -> int:
+        """Folds of a round."""
+        return len(self.rounds[0])
+
+
+def ranking(
+    name: str,
+    part: Part,
+    task: str,
+    groups: np.ndarray,
+    sizes: Sequence[int],
+    seed: int,
+) -> Ranking:
+    """Ranks units by a simple selector or a method of the library."""
+    if name in SIMPLE:
+        return rank_units(SIMPLE[name](part, task, seed), groups, sizes)
+    return library.rank(name, part, task, groups, sizes, seed)
+
+
+def compete(problem: Problem, ledger: Ledger, clock: Clock) -> dict[str, str]:
+    """Runs what the time allows; the pieces are in the ledger as ``fold/METHOD/ROUND/FOLD``.
+
+    Returns:
+      Why, for methods that were left out or did not finish their first round.
+    """
+    why: dict[str, str] = {}
+    for number, folds in enumerate(problem.rounds):
+        for name in _of_round(problem, ledger, number):
+            if name in why:
+                continue
+            for place, fold in enumerate(folds):
+                key = _key(name, number, place)
+                if key in ledger:
+                    continue
+                need = _expected(name, problem, ledger, number, place)
+                if number == 0 and name in NEEDED:
+                    _check_time(ledger, clock)
+                elif need > clock.left(SHARE):
+                    if number == 0:
+                        why[name] = f"left out: about {need:.0f} s more were needed"
+                    break
+                clock.tell(
+                    f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "
+                    f"{place + 1} of {len(folds)}"
+                )
+                # A method that fails on this table is no reason to lose the others.
+                try:
+                    ledger.get(key, lambda name=name, fold=fold, place=place: timed(
+                        lambda: _fold(problem, name, fold, place)
+                    ))  # fmt: skip
+                except (ValueError, np.linalg.LinAlgError) as error:
+                    why[name] = f"failed: {error}"
+                    break
+    return why
+
+
+def scores_of(problem: Problem, ledger: Ledger) -> dict[tuple[str, int], np.ndarray]:
+    """Scores ``(F,)`` over the folds of all rounds, by method and size; NaN where it did not run.
+
+    Methods that did not finish the first round are not among them.
+    """
+    found: dict[tuple[str, int], np.ndarray] = {}
+    places = [(n, p) for n, folds in enumerate(problem.rounds) for p in range(len(folds))]
+    for name in (ALL, *problem.methods):
+        if any(_key(name, 0, place) not in ledger for place in range(problem.folds)):
+            continue
+        for index, (number, place) in enumerate(places):
+            key = _key(name, number, place)
+            if key not in ledger:
+                continue
+            for size, score in ledger[key]["scores"].items():
+                values = found.setdefault((name, int(size)), np.full(len(places), np.nan))
+                values[index] = np.nan if score is None else score
+    return found
+
+
+def chance_level(problem: Problem) -> np.ndarray:
+    """``(F,)`` what is reached without any column, by fold."""
+    return np.array(
+        [
+            problem.metric.chance(problem.y[fold.train], problem.y[fold.test])
+            for folds in problem.rounds
+            for fold in folds
+        ]
+    )
+
+
+def _of_round(problem: Problem, ledger: Ledger, number: int) -> Sequence[str]:
+    """Who takes part: all in the first round, later those that may still win."""
+    everyone = (ALL, *problem.methods)
+    if number == 0:
+        return everyone
+    scores: Scores = scores_of(problem, ledger)
+    means = {key: float(np.nanmean(values)) for key, values in scores.items()}
+    if not means:
+        return ()
+    top = max(means, key=lambda key: means[key])
+    least = means[top] - _BEHIND * standard_error(scores[top], problem.folds)
+    kept = {name for (name, _), mean in means.items() if mean >= least}
+    # For comparison, and they cost little.
+    kept |= {ALL, "random", "univariate"}
+    return [name for name in everyone if name in kept]
+
+
+def _fold(problem: Problem, name: str, fold: Fold, place: int) -> dict[str, Any]:
+    """Selects on the training rows, judges on the test rows, for every size."""
+    design, task, metric = problem.design, problem.task, problem.metric
+    train, test = parts(design, problem.y, fold)
+    if name == ALL:
+        columns = np.arange(len(design.names))
+        return {"scores": {design.num_units: _number(judge(metric, task, train, test, columns))}}
+    found = ranking(name, train, task, design.groups, problem.sizes, problem.seed + place)
+    scores = {
+        size: _number(judge(metric, task, train, test, design.columns_of(order)))
+        for size, order in found.order.items()
+    }
+    return {"scores": scores, "order": found.order[problem.sizes[-1]].tolist()}
+
+
+def _check_time(ledger: Ledger, clock: Clock) -> None:
+    """Raises ConfigError if the budget is spent before there is anything to compare."""
+    if clock.left() <= 0:
+        raise ConfigError(
+            f"the budget of {clock.total:.3g} s is spent before one round of the quickest methods "
+            f"is done; choose a longer one, such as {max(60, 10 * round(clock.spent))}s"
+            + (" (what is done is kept, the same command goes on)" if ledger.keeps else "")
+        )
+
+
+def _expected(name: str, problem: Problem, ledger: Ledger, number: int, place: int) -> float:
+    """Seconds that the rest of the round will need."""
+    rest = len(problem.rounds[number]) - place
+    first, further = _GUESS.get(name, (15, 10) if name not in SIMPLE else (0, 0))
+    rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
+    further *= max(1.0, rows / 450) * max(1.0, columns / 100)
+    if number == 0 and place == 0:
+        return first + rest * further
+    before = _key(name, number, place - 1) if place else _key(name, 0, 1)
+    measured = rest * ledger[before]["seconds"] if before in ledger else 0.0
+    # The first fold compiled what the second one only runs.
+    return min(measured, rest * further) if number == 0 and place == 1 else measured
+
+
+def _key(name: str, number: int, place: int) -> str:
+    return f"fold/{name}/{number}/{place}"
+
+
+def _number(value: float) -> float | None:
+    """A number for JSON, which has no NaN."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,90 @@
+"""Decoy columns: of no use by construction, and otherwise like the real ones.
+
+Permuted copies keep the distribution of a column and lose all ties to the others. Gaussian
+knockoffs (Candes et al. 2018, "Panning for gold", section 3) keep the correlations too: a column
+may be swapped for its knockoff without a change of mean and covariance, so that a useless column
+beside a useful one has a decoy beside it as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from scipy.special import ndtr, ndtri
+from scipy.stats import rankdata
+from sklearn.covariance import ledoit_wolf
+from sklearn.decomposition import PCA
+
+#: More columns than this get knockoffs from a model of common factors.
+MAX_COVARIANCE = 2500
+
+#: Share of the largest step that keeps the covariance of columns and knockoffs positive.
+_SAFE = 0.98
+
+#: Common factors of a wide table, at most.
+_FACTORS = 20
+
+
+def permuted(X: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """``(N, D)`` with the rows of each group of columns in an order of its own."""
+    copy = X.copy()
+    for group in np.unique(groups):
+        columns = np.flatnonzero(groups == group)
+        copy[:, columns] = X[np.ix_(rng.permutation(len(X)), columns)]
+    return copy
+
+
+def knockoffs(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Gaussian knockoffs of ``(N, D)`` numbers, with the distribution of each column kept.
+
+    The columns are brought to normal scores by their ranks, knockoffs are drawn there, and brought
+    back by the quantiles of the column (a Gaussian copula). The covariance is that of Ledoit and
+    Wolf; how far a knockoff may differ from its column is in proportion to what the other columns
+    leave unexplained of it. Tables of more than :data:`MAX_COVARIANCE` columns take common factors
+    and permuted residuals in place of the covariance (Fan et al. 2020, IPAD).
+
+    Args:
+      X: ``(N, D)`` finite numbers.
+      rng: source of the draws.
+
+    Returns:
+      ``(N, D)``, each column holding values of the column it stands for.
+    """
+    scores = ndtri((rankdata(X, axis=0) - 0.5) / len(X))
+    deviation = scores.std(axis=0)
+    Z = (scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    wide = X.shape[1] > MAX_COVARIANCE
+    decoys = _by_factors(Z, rng) if wide else _by_covariance(Z, rng)
+    return _with_quantiles(X, decoys * deviation)
+
+
+def _by_covariance(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    covariance = ledoit_wolf(Z, assume_centered=True)[0]
+    covariance += 1e-6 * np.eye(len(covariance))
+    precision = np.linalg.inv(covariance)
+    unexplained = 1.0 / np.diag(precision)
+    root = 1.0 / np.sqrt(unexplained)
+    # The largest step t with 2 covariance - t diag(unexplained) positive.
+    largest = 2.0 * scipy.linalg.eigh(
+        root[:, None] * covariance * root, eigvals_only=True, subset_by_index=(0, 0)
+    )
+    step = np.minimum(_SAFE * largest * unexplained, np.diag(covariance))
+    pulled = precision * step
+    spread = np.diag(2.0 * step) - step[:, None] * pulled
+    factor = scipy.linalg.cholesky(spread + 1e-9 * np.eye(len(spread)), lower=True)
+    return Z - Z @ pulled + rng.standard_normal(Z.shape) @ factor.T
+
+
+def _by_factors(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    count = max(1, min(_FACTORS, len(Z) // 4))
+    pca = PCA(count, svd_solver="randomized", random_state=0).fit(Z)
+    common = pca.inverse_transform(pca.transform(Z))
+    residual = Z - common
+    return common + rng.permuted(residual, axis=0)
+
+
+def _with_quantiles(X: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Values of X's columns at the probabilities of normal scores."""
+    ordered = np.sort(X, axis=0)
+    place = np.clip((ndtr(normal) * len(X)).astype(int), 0, len(X) - 1)
+    return np.take_along_axis(ordered, place, axis=0)

@@ -1,0 +1,58 @@
+"""How many of the columns are there by chance: real columns against decoys.
+
+Every set of decoys joins the table once, and all columns compete for importance. Of the columns
+above a threshold at most as many are false, on average, as decoys of a set are above it; the
+estimated false discovery rate of a column is the smallest such share of any threshold that lets it
+in. Several sets make the count of decoys finer than one, as single knockoff filters have it
+(Barber and Candes 2015), and steady; one decoy is added to the count, as in their "knockoff+".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsjax.auto.columns import Design
+from fsjax.auto.decoys import knockoffs, permuted
+
+
+def with_decoys(
+    X: np.ndarray, design: Design, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The columns and a decoy of each, ``(N, 2 D)``, and their units ``(2 D,)``, decoys from G on.
+
+    Units of one numeric column get Gaussian knockoffs, the others copies with permuted rows.
+    """
+    sizes = np.bincount(design.groups)
+    single = sizes[design.groups] == 1
+    # Two values are no normal scores.
+    plain = single & np.array([len(np.unique(column)) > 10 for column in X.T])
+    copy = np.empty_like(X)
+    if plain.any():
+        copy[:, plain] = knockoffs(X[:, plain], rng)
+    if not plain.all():
+        copy[:, ~plain] = permuted(X[:, ~plain], design.groups[~plain], rng)
+    return np.hstack([X, copy]), np.concatenate([design.groups, design.groups + design.num_units])
+
+
+def false_discovery_rates(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
+    """Estimated share of false ones among the units at least as important as each.
+
+    Args:
+      scores: ``(M, G)`` importance of the units beside each of M sets of decoys.
+      decoys: ``(M, G)`` importance of these decoys.
+
+    Returns:
+      ``(G,)`` in [0, 1]; 1 for units without any importance.
+    """
+    sets, units = scores.shape
+    mean = scores.mean(axis=0)
+    order = np.argsort(-mean, kind="stable")
+    ranked = np.sort(decoys.ravel())
+    # Of equally important ones, decoys count and columns too.
+    above = len(ranked) - np.searchsorted(ranked, mean[order], side="left")
+    through = np.searchsorted(-mean[order], -mean[order], side="right")
+    share = (above + 1.0) / sets / through
+    rates = np.empty(units)
+    rates[order] = np.minimum.accumulate(share[::-1])[::-1]
+    useless = mean <= min(float(mean.min()), 0.0)
+    return np.where(useless, 1.0, np.minimum(rates, 1.0))

@@ -1,0 +1,90 @@
+"""Columns that give the target away, and columns that could stand for one another."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import rankdata
+
+from fsjax.auto.columns import Design, Note
+
+#: Absolute rank correlation from which a column can stand for another.
+ALIKE = 0.8
+
+#: Units that others are compared with, the most important ones.
+LEADERS = 200
+
+#: Rank correlation with a numeric target that no honest column has.
+_SAME = 0.9999
+
+#: Fewer rows tell classes apart by chance when there are many columns.
+_FEW_ROWS = 20
+
+
+def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
+    """Columns that tell the target by themselves: a copy, or thresholds that separate all classes.
+
+    Args:
+      design: the columns.
+      y: classes from 0, or numbers.
+      task: ``classification`` or ``regression``.
+    """
+    if len(y) < _FEW_ROWS:
+        return []
+    X = np.where(np.isnan(design.X), np.nanmean(design.X, axis=0), design.X)
+    if task == "classification":
+        found, told = _separates(X, y), "separates the classes by itself (AUC of 1)"
+    else:
+        numbers = y if y.ndim == 1 else y[:, 0]
+        found = np.abs(_correlations(X, rankdata(numbers)[:, None])[:, 0]) >= _SAME
+        told = "orders the rows as the target does"
+    units = dict.fromkeys(design.groups[found].tolist())
+    text = f"{told}: a likely leak, is it known before the target is?"
+    return [Note(design.units[unit], "leak", text) for unit in units]
+
+
+def alike(design: Design, units: np.ndarray) -> np.ndarray:
+    """How like some units all units are: ``(n, G)`` absolute rank correlations in [0, 1].
+
+    Units are as like as any two of their columns.
+    """
+    X = np.where(np.isnan(design.X), np.nanmean(design.X, axis=0), design.X)
+    ranks = _standard(rankdata(X, axis=0))
+    found = np.zeros((len(units), design.num_units))
+    for row, unit in zip(found, units, strict=True):
+        own = ranks[:, design.groups == unit]
+        np.maximum.at(row, design.groups, np.abs(own.T @ ranks / len(ranks)).max(axis=0))
+    return np.minimum(found, 1.0)
+
+
+def leaders(likeness: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """``(G,)`` for each unit the first of some units that it could stand for, or itself.
+
+    Args:
+      likeness: what :func:`alike` gives for these units.
+      units: by importance, the best first; a unit that follows another leads no others.
+    """
+    leader = np.full(likeness.shape[1], -1)
+    for row, unit in zip(likeness, units, strict=True):
+        if leader[unit] < 0:
+            leader[(row >= ALIKE) & (leader < 0)] = unit
+            leader[unit] = unit
+    return np.where(leader < 0, np.arange(len(leader)), leader)
+
+
+def _separates(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """``(D,)`` whether thresholds of a column tell all classes apart."""
+    low = np.stack([X[y == label].min(axis=0) for label in np.unique(y)])
+    high = np.stack([X[y == label].max(axis=0) for label in np.unique(y)])
+    order = np.argsort(low, axis=0)
+    low = np.take_along_axis(low, order, axis=0)
+    high = np.take_along_axis(high, order, axis=0)
+    return (high[:-1] < low[1:]).all(axis=0)
+
+
+def _correlations(X: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    return _standard(rankdata(X, axis=0)).T @ _standard(ranks) / len(X)
+
+
+def _standard(values: np.ndarray) -> np.ndarray:
+    deviation = values.std(axis=0)
+    return (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)

@@ -1,0 +1,54 @@
+"""What the training rows of a fold teach about filling gaps and scaling; the test rows follow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fsjax.auto.columns import Design
+
+
+class Fold(NamedTuple):
+    """One split of the rows: numbers of those that teach, and of those that judge."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+class Part(NamedTuple):
+    """Filled and standardised rows.
+
+    Attributes:
+      X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 where constant there).
+      y: ``(n,)`` or ``(n, C)``.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+
+
+def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
+    """The training and the test rows of a fold."""
+    train, test = design.X[fold.train], design.X[fold.test]
+    if design.impute is not None and np.isnan(design.X).any():
+        fill = _centres(train, design.impute)
+        train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
+    mean, deviation = train.mean(axis=0), train.std(axis=0)
+    # What rounding leaves of a constant column is no variation.
+    varies = deviation > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+    scale = np.where(varies, deviation, np.inf)
+    return Part((train - mean) / scale, y[fold.train]), Part((test - mean) / scale, y[fold.test])
+
+
+def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:
+    """Some rows, or all of them, filled and standardised by themselves."""
+    rows = np.arange(len(y)) if rows is None else rows
+    return parts(design, y, Fold(rows, rows[:0]))[0]
+
+
+def _centres(rows: np.ndarray, rule: str) -> np.ndarray:
+    """``(D,)`` means or medians; 0 where a column has no value in these rows."""
+    known = ~np.isnan(rows)
+    filled = np.where(known.any(axis=0), rows, 0.0)
+    return np.nanmean(filled, axis=0) if rule == "mean" else np.nanmedian(filled, axis=0)

@@ -1,0 +1,112 @@
+"""Simple selectors that everything else has to beat: each ranks all columns in one go."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import f_classif, f_regression
+from sklearn.linear_model import lasso_path
+
+from fsjax.auto.preparation import Part
+
+#: Scores of columns ``(D,)``, larger is better, from training rows, a task and a seed.
+Score = Callable[[Part, str, int], np.ndarray]
+
+#: Points of the path, and the weakest penalty as a share of the strongest.
+_PATH, _END = 40, 0.02
+
+#: Trees of a forest.
+_TREES = 300
+
+#: What marks columns that did not take part: below every score.
+_NONE = -np.inf
+
+
+class Ranking(NamedTuple):
+    """Units in order of importance.
+
+    Attributes:
+      order: for each size, distinct units, best first; a ranking has one order for all sizes.
+      scores: ``(G,)`` importance of every unit.
+    """
+
+    order: dict[int, np.ndarray]
+    scores: np.ndarray
+
+
+def univariate(part: Part, task: str, seed: int) -> np.ndarray:
+    """F statistic of each column by itself (analysis of variance, or of a linear regression)."""
+    statistics = [_univariate(part.X, y, task) for y in targets(part.y, task, split=False)]
+    return np.mean(statistics, axis=0)
+
+
+def _univariate(X: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # constant columns
+        found = (f_classif if task == "classification" else f_regression)(X, y)[0]
+    return np.where(np.isnan(found), _NONE, found)
+
+
+def l1(part: Part, task: str, seed: int) -> np.ndarray:
+    """Absolute coefficient, the mean over a path of Lasso from the strongest penalty down.
+
+    Classes are regressed one against the rest on their indicators, and their coefficients added.
+    """
+    total = np.zeros(part.X.shape[1])
+    X = np.asfortranarray(part.X)
+    for y in targets(part.y, task, split=True):
+        deviation = y.std()
+        if deviation == 0:
+            continue
+        with warnings.catch_warnings():
+            # The weakest penalties may stop early; their share in the mean hardly matters.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            _, path, _ = lasso_path(X, (y - y.mean()) / deviation, eps=_END, alphas=_PATH)
+        total += np.abs(path).mean(axis=1)
+    return total
+
+
+def forest(part: Part, task: str, seed: int) -> np.ndarray:
+    """Decrease of impurity by each column in a forest of extremely randomised trees."""
+    kind = ExtraTreesClassifier if task == "classification" else ExtraTreesRegressor
+    model = kind(_TREES, min_samples_leaf=2, max_features="sqrt", random_state=seed)
+    return model.fit(part.X, part.y).feature_importances_
+
+
+def random(part: Part, task: str, seed: int) -> np.ndarray:
+    """Chance: scores that have nothing to do with the data."""
+    return np.random.default_rng(seed).random(part.X.shape[1])
+
+
+def targets(y: np.ndarray, task: str, split: bool) -> Sequence[np.ndarray]:
+    """The target as single columns of numbers; classes whole, or ``split`` into indicators."""
+    if task != "classification":
+        return [y] if y.ndim == 1 else list(y.T)
+    if not split:
+        return [y]
+    classes = np.unique(y)
+    if len(classes) == 2:
+        return [(y == classes[1]).astype(np.float64)]
+    return [(y == label).astype(np.float64) for label in classes]
+
+
+def rank_units(scores: np.ndarray, groups: np.ndarray, sizes: Sequence[int]) -> Ranking:
+    """Units by the best score of their columns; ties go to the first."""
+    units = np.full(int(groups.max()) + 1, _NONE)
+    np.maximum.at(units, groups, scores)
+    order = np.argsort(-units, kind="stable")
+    return Ranking({size: order[:size] for size in sizes}, units)
+
+
+#: The simple selectors by name, cheapest first.
+SIMPLE: dict[str, Score] = {
+    "random": random,
+    "univariate": univariate,
+    "l1": l1,
+    "forest": forest,
+}

@@ -1,0 +1,140 @@
+"""The command ``fsjax``; ``fsjax select table.csv --target=NAME`` needs no clone of the project."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from fsjax.errors import ConfigError, FsjaxError, nearest
+from fsjax.version import __version__
+
+#: Exit codes: of mistakes, and after Ctrl-C.
+MISTAKE, STOPPED = 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for a mistake, with the nearest name, in place of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"error: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(MISTAKE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command line; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    options, unknown = parser.parse_known_args(given)
+    if unknown:
+        flags = [text for action in _select_flags(parser) for text in action.option_strings]
+        print(f"error: {unknown[0]!r}: {nearest(unknown[0].partition('=')[0], flags)}",
+              file=sys.stderr)  # fmt: skip
+        return MISTAKE
+    # A scheduler's SIGTERM ends as Ctrl-C does: with a report.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _select(options, shlex.join(["fsjax", *given]))
+    except FsjaxError as error:
+        print(f"\rerror: {error}", file=sys.stderr)
+        return MISTAKE
+    except OSError as error:
+        print(f"\rerror: {error.filename}: {error.strerror}", file=sys.stderr)
+        return MISTAKE
+    except KeyboardInterrupt:
+        print("\rstopped before there was anything to tell; the same command goes on",
+              file=sys.stderr)  # fmt: skip
+        return STOPPED
+
+
+def _select(options: argparse.Namespace, command: str) -> int:
+    # Heavy, and not needed for --help or a mistyped flag.
+    import pandas as pd
+
+    from fsjax.auto import select
+    from fsjax.data.tables import load_frame
+
+    workdir = Path(options.workdir or f"{Path(options.table).stem}-selection")
+    if workdir.exists() and not workdir.is_dir():
+        raise ConfigError(f"--workdir={workdir} is a file; name a folder for the report")
+    frame, target = load_frame(options.table, options.target)
+    row_groups = None
+    if options.groups is not None:
+        if options.groups not in frame:
+            raise ConfigError(f"--groups={options.groups}: {nearest(options.groups, frame)}")
+        row_groups = pd.factorize(frame.pop(options.groups))[0]
+    if options.order is not None:
+        if options.order not in frame:
+            raise ConfigError(f"--order={options.order}: {nearest(options.order, frame)}")
+        order = frame[options.order].argsort(kind="stable").to_numpy()
+        frame, target = frame.drop(columns=options.order).iloc[order], target[order]
+    for name in filter(None, (options.drop or "").split(",")):
+        if name not in frame:
+            raise ConfigError(f"--drop={name}: {nearest(name, frame)}")
+        frame = frame.drop(columns=name)
+    found = select(
+        frame,
+        target,
+        task=options.task,
+        metric=options.metric,
+        budget=options.budget,
+        fdr=options.fdr,
+        impute=options.impute,
+        methods=options.methods,
+        row_groups=row_groups,
+        ordered=options.order is not None,
+        seed=options.seed,
+        workdir=workdir,
+        progress=not options.quiet,
+    )
+    path = found.save(workdir, command)
+    print(found)
+    print(f"\nreport: {path}, columns: {workdir / 'columns.csv'}; {found.seconds:.0f} s")
+    return STOPPED if found.stopped else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="fsjax", description="Neural feature selection and sparse training.")
+    parser.add_argument("--version", action="version", version=f"fsjax {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    one = commands.add_parser(
+        "select",
+        help="which columns of a table to keep, how many, and how sure",
+        description="Says which columns of a table predict its target, how many are enough, by "
+        "which method, and how sure that is. Leaves report.html, columns.csv and selection.json. "
+        "Ctrl-C leaves a report of what is done; the same command goes on.",
+    )
+    one.set_defaults(command="select")
+    one.add_argument("table", metavar="TABLE", help="a .csv, .tsv, .parquet, .npz or .mat file")
+    one.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
+    one.add_argument("--workdir", metavar="DIR", help="folder of the report (TABLE-selection)")
+    one.add_argument("--budget", default="5min", metavar="TIME", help="such as 90s, 5min, 1h")
+    one.add_argument("--task", metavar="TASK", help="classification or regression")
+    one.add_argument("--metric", metavar="NAME", help="accuracy, auc or r2")
+    one.add_argument(
+        "--fdr",
+        type=float,
+        metavar="SHARE",
+        help="select all columns whose estimated share of false ones stays below this, such as 0.1",
+    )
+    one.add_argument("--impute", metavar="RULE", help="fill missing numbers: median or mean")
+    one.add_argument("--methods", metavar="A,B", help="contenders, such as l1,forest,stg")
+    one.add_argument("--groups", metavar="NAME", help="column of rows that belong together")
+    one.add_argument("--order", metavar="NAME", help="column of the time: earlier rows teach")
+    one.add_argument("--drop", metavar="A,B", help="columns that may not be selected")
+    one.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws (0)")
+    one.add_argument("--quiet", action="store_true", help="no progress line")
+    return parser
+
+
+def _select_flags(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
+    found = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return found.choices["select"]._actions
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""``AutoSelector``: :func:`fsjax.select` as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fsjax.auto import Selection, select
+from fsjax.errors import DataError
+
+
+class AutoSelector(SelectorMixin, BaseEstimator):
+    """Selects columns by the method, and in the number, that cross-validation calls for.
+
+    All columns, random ones, simple selectors and methods of the library compete on the rows of
+    ``fit``; the fewest columns within one standard error of the best are kept. See
+    :func:`fsjax.select` for how, and for tables with text and dates.
+
+    Args:
+      budget: time for ``fit``, such as ``'60s'``, ``'5min'`` or seconds; ``None`` is without end.
+        What is done within it depends on the machine: name ``methods`` that it is ample for where
+        the same result is wanted everywhere.
+      task: ``'classification'`` or ``'regression'``; by default what y looks like.
+      metric: ``'accuracy'``, ``'auc'`` or ``'r2'``.
+      fdr: false discovery rate in (0, 1) that the selection keeps below; by default the fewest
+        columns that predict as well.
+      methods: names of the contenders, such as ``('univariate', 'l1', 'forest')``.
+      random_state: seed of folds, draws and trainings, a whole number from 0.
+      verbose: whether to show what is going on.
+
+    Attributes:
+      support_: ``(D,)`` bool, the selected columns.
+      n_features_: how many they are; all D where nothing is better than chance or no selection
+        is as good.
+      ranking_: ``(D,)`` from 1, the most important.
+      scores_: ``(D,)`` importance by the chosen method, NaN where it gave none or the column is
+        constant.
+      selection_: the :class:`fsjax.auto.Selection`.
+      n_features_in_, feature_names_in_: the columns of ``fit``.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: str | float | None = "5min",
+        task: str | None = None,
+        metric: str | None = None,
+        fdr: float | None = None,
+        methods: Sequence[str] | None = None,
+        random_state: int = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.budget = budget
+        self.task = task
+        self.metric = metric
+        self.fdr = fdr
+        self.methods = methods
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike, row_groups: ArrayLike | None = None) -> Self:
+        """Lets the methods compete, and keeps the columns of the choice.
+
+        Args:
+          X: ``(N, D)`` numbers without missing values.
+          y: ``(N,)`` labels or numbers, or ``(N, C)`` numbers.
+          row_groups: ``(N,)`` labels of rows that stay on one side of each split.
+
+        Raises:
+          DataError, ConfigError: as :func:`fsjax.select`; both are ValueErrors.
+        """
+        if y is None:
+            raise DataError("AutoSelector requires y to be passed, but the target y is None")
+        X, y = validate_data(
+            self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
+            ensure_min_features=2,
+        )  # fmt: skip
+        # Two names cannot be the same; the user's own may.
+        table = pd.DataFrame(X, columns=[str(i) for i in range(X.shape[1])])
+        self.selection_: Selection = select(
+            table,
+            y,
+            task=self.task,
+            metric=self.metric,
+            budget=self.budget,
+            fdr=self.fdr,
+            methods=self.methods,
+            row_groups=row_groups,
+            seed=self.random_state,
+            progress=self.verbose,
+        )
+        found = self.selection_.table
+        order = found["column"].astype(int).to_numpy()
+        self.scores_ = np.full(X.shape[1], np.nan)
+        self.scores_[order] = found["score"]
+        rest = np.setdiff1d(np.arange(X.shape[1]), order)
+        self.ranking_ = np.empty(X.shape[1], int)
+        self.ranking_[np.concatenate([order, rest])] = np.arange(1, X.shape[1] + 1)
+        self.support_ = np.zeros(X.shape[1], bool)
+        self.support_[[int(name) for name in self.selection_.columns]] = True
+        if not self.support_.any():
+            self.support_[:] = True
+        self.n_features_ = int(self.support_.sum())
+        return self
+
+    def plot(self):
+        """Scores by the number of columns for every method; see :meth:`Selection.plot`."""
+        check_is_fitted(self, "support_")
+        return self.selection_.plot()
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self, "support_")
+        return self.support_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
