@@ -77,8 +77,13 @@ def read_table(path: Path) -> pd.DataFrame:
 def as_markdown(table: pd.DataFrame) -> str:
     """The table with the best first."""
     order = table["found"].str.split().str[0].astype(float).argsort(kind="stable")[::-1]
+    return as_rows(table.iloc[order])
+
+
+def as_rows(table: pd.DataFrame) -> str:
+    """The table in Markdown."""
     rule = ["---", *["---:"] * (len(table.columns) - 1)]
-    rows = [table.columns, rule, *table.iloc[order].to_numpy()]
+    rows = [table.columns, rule, *table.to_numpy()]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 

@@ -252,7 +252,7 @@ def _date_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
     told = {
         "days": (dates - first).dt.total_seconds() / 86400,
         "month": dates.dt.month,
-        "weekday": dates.dt.weekday,
+        "weekday": dates.dt.day_of_week,
         "hour": dates.dt.hour,
     }
     kept = {kind: values for kind, values in told.items() if values.nunique() > 1}

@@ -8,6 +8,8 @@ beside a useful one has a decoy beside it as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
 from scipy.special import ndtr, ndtri
@@ -35,7 +37,12 @@ def permuted(X: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.
 
 
 def knockoffs(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Gaussian knockoffs of ``(N, D)`` numbers, with the distribution of each column kept.
+    """Gaussian knockoffs of ``(N, D)`` numbers: a draw of :func:`knockoff_model`."""
+    return knockoff_model(X)(rng)
+
+
+def knockoff_model(X: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
+    """What draws Gaussian knockoffs of a table, with the distribution of each column kept.
 
     The columns are brought to normal scores by their ranks, knockoffs are drawn there, and brought
     back by the quantiles of the column (a Gaussian copula). The covariance is that of Ledoit and
@@ -45,20 +52,20 @@ def knockoffs(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
     Args:
       X: ``(N, D)`` finite numbers.
-      rng: source of the draws.
 
     Returns:
-      ``(N, D)``, each column holding values of the column it stands for.
+      From a random generator to ``(N, D)``, each column holding values of the one it stands for.
     """
     scores = ndtri((rankdata(X, axis=0) - 0.5) / len(X))
     deviation = scores.std(axis=0)
     Z = (scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     wide = X.shape[1] > MAX_COVARIANCE
-    decoys = _by_factors(Z, rng) if wide else _by_covariance(Z, rng)
-    return _with_quantiles(X, decoys * deviation)
+    draw = _by_factors(Z) if wide else _by_covariance(Z)
+    ordered = np.sort(X, axis=0)
+    return lambda rng: _at_quantiles(ordered, draw(rng) * deviation)
 
 
-def _by_covariance(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _by_covariance(Z: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
     covariance = ledoit_wolf(Z, assume_centered=True)[0]
     covariance += 1e-6 * np.eye(len(covariance))
     precision = np.linalg.inv(covariance)
@@ -72,19 +79,18 @@ def _by_covariance(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     pulled = precision * step
     spread = np.diag(2.0 * step) - step[:, None] * pulled
     factor = scipy.linalg.cholesky(spread + 1e-9 * np.eye(len(spread)), lower=True)
-    return Z - Z @ pulled + rng.standard_normal(Z.shape) @ factor.T
+    centre = Z - Z @ pulled
+    return lambda rng: centre + rng.standard_normal(Z.shape) @ factor.T
 
 
-def _by_factors(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _by_factors(Z: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
     count = max(1, min(_FACTORS, len(Z) // 4))
     pca = PCA(count, svd_solver="randomized", random_state=0).fit(Z)
     common = pca.inverse_transform(pca.transform(Z))
-    residual = Z - common
-    return common + rng.permuted(residual, axis=0)
+    return lambda rng: common + rng.permuted(Z - common, axis=0)
 
 
-def _with_quantiles(X: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Values of X's columns at the probabilities of normal scores."""
-    ordered = np.sort(X, axis=0)
-    place = np.clip((ndtr(normal) * len(X)).astype(int), 0, len(X) - 1)
+def _at_quantiles(ordered: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Values of columns, given in order, at the probabilities of normal scores."""
+    place = np.clip((ndtr(normal) * len(ordered)).astype(int), 0, len(ordered) - 1)
     return np.take_along_axis(ordered, place, axis=0)

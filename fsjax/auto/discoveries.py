@@ -9,29 +9,40 @@ in. Several sets make the count of decoys finer than one, as single knockoff fil
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fsjax.auto.columns import Design
-from fsjax.auto.decoys import knockoffs, permuted
+from fsjax.auto.decoys import knockoff_model, permuted
 
 
-def with_decoys(
-    X: np.ndarray, design: Design, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """The columns and a decoy of each, ``(N, 2 D)``, and their units ``(2 D,)``, decoys from G on.
+def decoy_model(
+    X: np.ndarray, design: Design
+) -> Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]:
+    """What draws a decoy of each column of ``(N, D)`` rows.
 
     Units of one numeric column get Gaussian knockoffs, the others copies with permuted rows.
+
+    Returns:
+      From a random generator to the columns and their decoys, ``(N, 2 D)``, and the units
+      ``(2 D,)`` of these, those of decoys from G on.
     """
     sizes = np.bincount(design.groups)
-    single = sizes[design.groups] == 1
     # Two values are no normal scores.
-    plain = single & np.array([len(np.unique(column)) > 10 for column in X.T])
-    copy = np.empty_like(X)
-    if plain.any():
-        copy[:, plain] = knockoffs(X[:, plain], rng)
-    if not plain.all():
-        copy[:, ~plain] = permuted(X[:, ~plain], design.groups[~plain], rng)
-    return np.hstack([X, copy]), np.concatenate([design.groups, design.groups + design.num_units])
+    plain = (sizes[design.groups] == 1) & np.array([len(np.unique(one)) > 10 for one in X.T])
+    draw = knockoff_model(X[:, plain]) if plain.any() else None
+    groups = np.concatenate([design.groups, design.groups + design.num_units])
+
+    def both(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        copy = np.empty_like(X)
+        if draw is not None:
+            copy[:, plain] = draw(rng)
+        if not plain.all():
+            copy[:, ~plain] = permuted(X[:, ~plain], design.groups[~plain], rng)
+        return np.hstack([X, copy]), groups
+
+    return both
 
 
 def false_discovery_rates(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:

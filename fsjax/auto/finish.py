@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +12,15 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from fsjax.auto.budget import Clock, timed
 from fsjax.auto.chance import Chance, above_chance
 from fsjax.auto.compete import ALL, Problem, ranking
-from fsjax.auto.discoveries import false_discovery_rates, with_decoys
+from fsjax.auto.discoveries import decoy_model, false_discovery_rates
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.models import MAX_ROWS, judge
 from fsjax.auto.preparation import Fold, Part, all_rows, parts
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.rule import Choice
+
+#: Draws the columns and their decoys, and the units of these.
+Draw = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
 #: Shares of the budget that may be spent after each of the stages.
 CHANCE_SHARE, DECOY_SHARE, HALVES_SHARE = 0.75, 0.9, 1.0
@@ -200,6 +204,9 @@ def _decoys(
     units = problem.design.num_units
     real: list[Sequence[float]] = []
     decoys: list[Sequence[float]] = []
+    part = all_rows(problem.design, problem.y)
+    # Made once, and only if a set is not there yet.
+    draw = functools.cache(lambda: decoy_model(part.X, problem.design))
     # Twice as many columns take longer.
     seconds = 3 * _of_a_fold(statistic, ledger)
     for number in range(SETS[statistic not in SIMPLE]):
@@ -208,7 +215,10 @@ def _decoys(
             break
         clock.tell(f"decoy columns, set {number + 1}")
         made = ledger.get(
-            key, lambda number=number: timed(lambda: _beside_decoys(problem, statistic, number))
+            key,
+            lambda number=number: timed(
+                lambda: _beside_decoys(problem, part, draw(), statistic, number)
+            ),
         )
         seconds = made["seconds"]
         values = np.array([0.0 if one is None else one for one in made["scores"]])
@@ -225,15 +235,18 @@ def _of_a_fold(method: str, ledger: Ledger) -> float:
     return ledger[key]["seconds"] if method not in SIMPLE and key in ledger else 0.0
 
 
-def _beside_decoys(problem: Problem, statistic: str, number: int) -> dict:
-    part = all_rows(problem.design, problem.y)
-    rng = np.random.default_rng((problem.seed, 11, number))
-    X, groups = with_decoys(part.X, problem.design, rng)
+def _beside_decoys(problem: Problem, part: Part, draw: Draw, statistic: str, number: int) -> dict:
+    """Importance of the units and of their decoys."""
+    X, groups = draw(np.random.default_rng((problem.seed, 11, number)))
     deviation = X.std(axis=0)
     scaled = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    size = min(problem.sizes[-1], problem.design.num_units)
     found = ranking(
-        statistic, Part(scaled, part.y), problem.task, groups, (size,), problem.seed + number
+        statistic,
+        Part(scaled, part.y),
+        problem.task,
+        groups,
+        (problem.sizes[-1],),
+        problem.seed + number,
     )
     return {"scores": _plain(found.scores)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Self
 
@@ -107,6 +108,9 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.support_ = np.zeros(X.shape[1], bool)
         self.support_[[int(name) for name in self.selection_.columns]] = True
         if not self.support_.any():
+            warnings.warn(
+                "nothing is better than chance in this table; all columns are kept", stacklevel=2
+            )
             self.support_[:] = True
         self.n_features_ = int(self.support_.sum())
         return self

@@ -1,0 +1,106 @@
+"""The command ``fsjax select``, mistakes included."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fsjax.cli import main
+
+FLAGS = ("--target=label", "--methods=univariate,l1", "--quiet", "--budget=1h")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder with a table in it, where the command runs."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 5)), columns=list("abcde"))
+    frame["label"] = np.where(frame["b"] + 0.2 * rng.normal(size=120) > 0, "up", "down")
+    frame["patient"] = np.repeat([f"p{i}" for i in range(24)], 5)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    frame.to_parquet(tmp_path / "table.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_table_gets_its_report(folder, capsys):
+    assert main(["select", "table.csv", *FLAGS, "--groups=patient"]) == 0
+    out = capsys.readouterr().out
+    assert "1 column is enough of 5" in out
+    made = folder / "table-selection"
+    said = json.loads((made / "selection.json").read_text())
+    assert said["columns"] == ["b"] and said["score"] > 85 and said["classes"] == ["down", "up"]
+    page = (made / "report.html").read_text()
+    assert "fsjax select table.csv --target=label" in page
+    # Again, from what is there; and the same from another kind of file.
+    assert main(["select", "table.csv", *FLAGS, "--groups=patient"]) == 0
+    assert main(["select", "table.parquet", *FLAGS, "--drop=patient", "--workdir=other"]) == 0
+    assert json.loads((folder / "other" / "selection.json").read_text())["columns"] == ["b"]
+
+
+def test_arrays_in_an_archive(folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4))
+    np.savez("arrays.npz", X=X, y=(X[:, 3] > 0).astype(int))
+    assert main(["select", "arrays.npz", "--target=y", *FLAGS[1:], "--workdir=out"]) == 0
+    assert json.loads(Path("out/selection.json").read_text())["columns"] == ["x3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["select", "table.csv", "--target=labl"], "did you mean 'label'"),
+        (["select", "tabel.csv", "--target=label"], "did you mean table.csv"),
+        (["select", "table.csv"], "--target"),
+        (["select", "table.csv", "--target=label", "--budgt=3"], "did you mean '--budget'"),
+        (["select", "table.csv", "--target=label", "--budget=soon"], "choose a time such as"),
+        (["select", "table.csv", "--target=label", "--budget=0.001s"], "choose a longer one"),
+        (["select", "table.csv", "--target=label", "--task=rank"], "task='rank'"),
+        (["select", "table.csv", "--target=label", "--groups=pateint"], "did you mean 'patient'"),
+        (["select", "table.csv", "--target=label", "--drop=z"], "--drop=z"),
+        (["select", "table.csv", "--target=label", "--workdir=table.csv"], "is a file"),
+        (["select", "table.csv", "--target=label", "--fdr=x"], "invalid float value"),
+        (["selct"], "invalid choice"),
+        ([], "required"),
+    ],
+)
+def test_mistakes_are_one_line(folder, capsys, arguments, message):
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    told = capsys.readouterr().err.strip()
+    assert code == 2
+    assert message in told and "Traceback" not in told and told.count("\n") == 0
+
+
+def test_small_tables_and_useless_ones(folder, capsys):
+    frame = pd.read_csv("table.csv")
+    frame.head(3).to_csv("three.csv", index=False)
+    assert main(["select", "three.csv", *FLAGS]) == 2
+    frame[["patient", "label"]].assign(number=range(120)).to_csv("ids.csv", index=False)
+    assert main(["select", "ids.csv", *FLAGS]) == 2
+    frame.assign(label="up").to_csv("one.csv", index=False)
+    assert main(["select", "one.csv", *FLAGS]) == 2
+    told = capsys.readouterr().err
+    assert "there is nothing to select" in told and "one value only" in told
+    assert not list(folder.glob("*-selection"))
+
+
+def test_the_installed_command(folder):
+    command = shutil.which("fsjax", path=str(Path(sys.executable).parent))
+    assert command, "the console script is not installed"
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("fsjax ")
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit):
+        main(["select", "--help"])
+    out = capsys.readouterr().out
+    assert "--target NAME" in out and "Ctrl-C" in out

@@ -1,0 +1,225 @@
+"""``fsjax.select`` and ``AutoSelector``: what they say of tables whose truth is known."""
+
+import json
+
+import chex
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import check_estimator
+
+import fsjax
+from fsjax.auto import compete, finish
+from fsjax.errors import ConfigError, DataError
+from fsjax.estimators import AutoSelector
+
+QUICK = ("univariate", "l1")
+
+
+def table(rows: int = 240, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two of ten columns matter; one of them is a category."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(rows, 8)), columns=[f"noise {i}" for i in range(8)])
+    frame.insert(3, "weight", rng.normal(size=rows))
+    frame.insert(6, "kind", rng.choice(["a", "b", "c"], rows))
+    y = np.where(frame["weight"] + 1.5 * (frame["kind"] == "b") > 0.5, "yes", "no")
+    return frame, y
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> fsjax.auto.Selection:
+    frame, y = table()
+    folder = tmp_path_factory.mktemp("selection")
+    made = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=folder)
+    made.facts["folder"] = str(folder)
+    return made
+
+
+def test_it_finds_the_columns_that_matter(found):
+    assert set(found.columns) == {"weight", "kind"}
+    assert found.num_features == 2 and found.better_than_chance and found.finished
+    assert found.task == "classification" and found.metric == "accuracy"
+    assert found.score > 90 > found.score_chance > 40
+    assert found.score <= found.score_at_choice + 2
+    assert found.statements[0].startswith("2 columns are enough of 10")
+    chosen = found.table[found.table["selected"] == 1]
+    assert set(chosen["column"]) == {"weight", "kind"}
+    assert (chosen["frequency"] == 1).all()
+    # Two decoys at least have to be expected among two columns: 1 of 5 sets, of 2.
+    np.testing.assert_allclose(chosen["false_discovery_rate"], 0.1)
+    assert found.table["false_discovery_rate"].iloc[2:].min() > 0.3
+    assert sorted(found.table["column"]) == sorted(table()[0].columns)
+
+
+def test_shuffled_labels_are_no_finding():
+    frame, y = table()
+    y = np.random.default_rng(3).permutation(y)
+    said = fsjax.select(frame, y, methods=QUICK, budget=None)
+    assert not said.better_than_chance and said.columns == () and said.num_features == 0
+    assert said.statements[0].startswith("Nothing is better than chance")
+    assert (said.table["selected"] == 0).all()
+
+
+def test_what_it_leaves(found, tmp_path):
+    from pathlib import Path
+
+    folder = Path(found.facts["folder"])
+    said = json.loads((folder / "selection.json").read_text())
+    assert said["method"] == found.method and said["columns"] == list(found.columns)
+    assert said["better_than_chance"] is True and said["num_features"] == 2
+    assert {"score", "score_all_columns", "metric", "seconds"} <= set(said)
+    columns = pd.read_csv(folder / "columns.csv", keep_default_na=False)
+    assert list(columns.columns)[:6] == [
+        "column", "selected", "frequency", "score", "false_discovery_rate", "group",
+    ]  # fmt: skip
+    page = (folder / "report.html").read_text()
+    assert "2 columns are enough of 10" in page and page.count("<svg") == 2
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert "weight" in str(found) and "kind" in str(found)
+
+
+def test_the_same_seed_gives_the_same_selection(found):
+    frame, y = table()
+    again = fsjax.select(frame, y, methods=QUICK, budget=None)
+    pd.testing.assert_frame_equal(again.table, found.table)
+    pd.testing.assert_frame_equal(again.curves, found.curves)
+    assert again.score == found.score
+
+
+def test_it_goes_on_where_it_was_stopped(tmp_path, found, monkeypatch):
+    frame, y = table()
+    real, calls = compete._fold, []
+
+    def interrupted(*args, **kwargs):
+        calls.append(args[1])
+        if len(calls) == 28:  # in the second round
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(compete, "_fold", interrupted)
+    half = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path)
+    assert half.stopped and not half.finished
+    assert set(half.columns) == {"weight", "kind"}
+    assert "stopped before all was done" in half.statements[-1]
+    assert (tmp_path / "report.html").exists()
+    done = len(calls)
+    whole = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path)
+    assert len(calls) - done == 4 * 10 - 27
+    pd.testing.assert_frame_equal(whole.table, found.table)
+    pd.testing.assert_frame_equal(whole.curves, found.curves)
+    with pytest.raises(ConfigError, match="another selection .it differs in .*seed"):
+        fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path, seed=1)
+
+
+def test_selection_happens_within_the_training_rows(monkeypatch):
+    seen = []
+    real = compete.ranking
+
+    def watched(name, part, *args):
+        seen.append(len(part.y))
+        return real(name, part, *args)
+
+    monkeypatch.setattr(compete, "ranking", watched)
+    monkeypatch.setattr(finish, "ranking", real)
+    frame, y = table(100)
+    fsjax.select(frame, y, methods=QUICK, budget=None)
+    assert set(seen) <= {79, 80, 81}
+
+
+def test_noise_columns_selected_outside_the_folds_would_look_good():
+    # 40 rows and 2,000 columns of noise: leaking selection reaches 90 %, honest selection half.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2000)), np.resize([0, 1], 40)
+    said = fsjax.select(X, y, methods=("univariate",), budget=None)
+    assert not said.better_than_chance and said.score < 70
+
+
+def test_the_false_discovery_rate_decides_how_many():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 60))
+    y = X[:, :6] @ np.ones(6) + rng.normal(size=300)
+    said = fsjax.select(X, y, fdr=0.1, methods=QUICK, budget=None)
+    true = {f"x{i}" for i in range(6)}
+    assert true <= set(said.columns) and len(said.columns) <= 8
+    assert said.table.loc[said.table["selected"] == 1, "false_discovery_rate"].max() <= 0.1
+    assert "are expected to be false" in said.statements[0]
+    assert said.task == "regression" and said.metric == "r2" and said.fdr == 0.1
+
+
+def test_a_method_of_the_library_competes_and_wins_where_it_should():
+    # Neither column of an exclusive or says anything alone, or in a sum.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 6))
+    y = (X[:, 1] > 0) ^ (X[:, 4] > 0)
+    said = fsjax.select(X, y, methods=("univariate", "l1", "deep_lasso"), budget=None)
+    assert said.method == "deep_lasso" and set(said.columns) == {"x1", "x4"}
+    assert said.better_than_chance and "No simple method reaches it." in said.statements
+
+
+def test_several_numbers_and_groups_of_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 7))
+    y = np.column_stack([X[:, 0], X[:, 1] - X[:, 2]]) + 0.2 * rng.normal(size=(150, 2))
+    said = fsjax.select(X, y, methods=QUICK, budget=None, row_groups=np.repeat(np.arange(30), 5))
+    assert set(said.columns) == {"x0", "x1", "x2"}
+
+
+def test_time_that_is_too_short_is_said(tmp_path):
+    frame, y = table()
+    with pytest.raises(ConfigError, match="is spent before one round.*choose a longer one"):
+        fsjax.select(frame, y, budget=1e-6, workdir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.zeros(240)}, "the target has one value only"),
+        ({"y": np.zeros(5)}, "y has 5 values for 240 rows"),
+        ({"task": "clasification"}, "did you mean 'classification'"),
+        ({"metric": "r2"}, "metric='r2' of classification"),
+        ({"fdr": 2}, "fdr=2; choose a number between 0 and 1"),
+        ({"methods": ("l2",)}, "methods='l2': allowed: 'random', 'univariate', 'l1'"),
+        ({"budget": "soon"}, "choose a time such as"),
+        ({"seed": -1}, "seed=-1"),
+        ({"task": "regression"}, "the target holds text"),
+        ({"X": np.zeros(3)}, "X has shape"),
+        ({"X": np.ones((240, 3))}, "no column is left"),
+        ({"X": np.c_[np.ones(240), np.random.default_rng(0).random(240)]}, "one column, 'x1'"),
+    ],
+)
+def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
+    monkeypatch.setattr(compete, "_fold", lambda *_: pytest.fail("it ran"))
+    frame, y = table()
+    with pytest.raises((ConfigError, DataError), match=message):
+        fsjax.select(**{"X": frame, "y": y, **change})
+
+
+def test_the_estimator_in_a_pipeline():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 9))
+    y = np.where(X[:, 2] + X[:, 5] > 0, "up", "down")
+    selector = AutoSelector(methods=QUICK, budget=None)
+    model = make_pipeline(selector, SVC()).fit(X[:150], y[:150])
+    np.testing.assert_array_equal(selector.get_support(indices=True), [2, 5])
+    assert model.score(X[150:], y[150:]) > 0.9
+    assert set(np.flatnonzero(selector.ranking_ <= 2)) == {2, 5}
+    assert selector.n_features_ == 2 and selector.selection_.better_than_chance
+    chex.assert_shape(selector.transform(X), (200, 2))
+    assert selector.plot().axes
+
+
+def test_the_estimator_keeps_all_columns_of_noise():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(80, 6)), rng.integers(0, 2, 80)
+    with pytest.warns(UserWarning, match="nothing is better than chance"):
+        selector = AutoSelector(methods=QUICK, budget=None).fit(X, y)
+    assert selector.support_.all() and selector.n_features_ == 6
+
+
+@pytest.mark.slow
+def test_it_is_an_estimator_of_scikit_learn():
+    with np.testing.suppress_warnings() as quiet:
+        quiet.filter(UserWarning)
+        check_estimator(AutoSelector(methods=("l1",), budget=None))
