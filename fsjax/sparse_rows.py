@@ -86,7 +86,9 @@ class SparseRows:
 
 
 def _dense(x: SparseRows, rows: Array) -> Array:
-    columns, mean = x.shape[1], x.values.size / len(x)
+    # NumPy's arrays do not take the indices of compiled code.
+    x = jax.tree.map(jnp.asarray, x)
+    columns, mean = x.shape[1], x.values.size / max(len(x), 1)
     wave = max(int(PASS * mean * rows.size), 8)
     ends = jnp.cumsum(x.counts[rows])
     begins = ends - x.counts[rows]

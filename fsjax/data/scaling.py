@@ -17,6 +17,7 @@ _FIXED = {"mnist": (0.1306, 0.3080), "fashion_mnist": (0.2873, 0.3529), "unit255
 KINDS = (
     "none",
     "minmax",
+    "maxabs",
     "standard",
     "scalar",
     "scalar255",
@@ -72,8 +73,9 @@ def fit_scaler(kind: str, X: np.ndarray | csr_array) -> Scaler:
     """Learn a scaling from the rows of ``X``, dense or sparse of shape (N, D).
 
     Args:
-        kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'standard'``, each column to
-            mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
+        kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'maxabs'``, each column over
+            its largest absolute value, which leaves zeros as they are; ``'standard'``, each column
+            to mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
             deviation for the whole matrix (WAST's reference code); ``'scalar255'``, these of the
             matrix, applied to the matrix divided by 255, as that code does by accident to bytes
             (PCMAC), which leaves them almost constant; ``'unit255'``, divided by 255;
@@ -96,6 +98,10 @@ def fit_scaler(kind: str, X: np.ndarray | csr_array) -> Scaler:
         shift, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
         shift = shift.astype(np.float64)
         scale = _inverse(highest.astype(np.float64) - shift)
+    elif kind == "maxabs":
+        lowest, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
+        largest = np.maximum(-lowest.astype(np.float64), highest.astype(np.float64))
+        scale = _inverse(np.where(lowest == highest, 0.0, largest))
     elif kind == "standard":
         shift, std = column_moments(X) if issparse(X) else _moments(X)
         scale = np.where(constant_columns(X), 0.0, _inverse(std))

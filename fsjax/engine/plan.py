@@ -153,7 +153,7 @@ def plan(
         **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
     )
     if issparse(dataset.X):
-        _check_batch(spec, batch_size)
+        _check_rows(spec.batch_size, spec.num_columns, f"batch_size={batch_size}: ")
     if method.search is not None and method.search.parameter not in hyper:
         raise ConfigError(
             f"{method.name} searches for {method.search.parameter!r}, which is no float argument "
@@ -228,16 +228,19 @@ def _check_sparse(method: Method, dataset: Dataset) -> None:
             "X.toarray() (data.dense=true in a config), or choose a method that trains by batches, "
             "such as binmask, stg, wast or fisher_score"
         )
+    if issparse(dataset.X):
+        # About what the statistics of the columns take.
+        _check_rows(8, dataset.num_features, "")
 
 
-def _check_batch(spec: Spec, batch_size: int | None) -> None:
-    """ConfigError for batches that the memory does not hold as dense rows."""
+def _check_rows(rows: int, columns: int, what: str) -> None:
+    """ConfigError for a batch that the memory does not hold as dense rows."""
     try:
-        check_size((spec.batch_size, spec.num_columns), np.dtype(np.float32))
+        check_size((rows, columns), np.dtype(np.float32))
     except DataError as error:
         raise ConfigError(
-            f"batch_size={batch_size}: a batch of the sparse table is made dense, and {error}, or "
-            "choose a smaller batch_size"
+            f"{what}batches of a sparse table are made dense, and {error}, or choose a smaller "
+            "batch_size"
         ) from None
 
 
