@@ -70,7 +70,7 @@ class SparseRows:
         """
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
-        if np.ndim(rows) != 1 or not jnp.issubdtype(jnp.result_type(rows), jnp.integer):
+        if getattr(rows, "ndim", 0) != 1 or not jnp.issubdtype(rows.dtype, jnp.integer):
             raise TypeError("rows of a sparse table are taken by (B,) numbers or a slice only")
         return _dense(self, jnp.asarray(rows, jnp.int32))
 
