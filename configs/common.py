@@ -107,7 +107,8 @@ def method_fields(name: str, **changes: Any) -> dict[str, Any]:
 def data_fields(name: str, split: str, scaling: str) -> dict[str, Any]:
     """Fields of ``config.data`` that all but one comparison have."""
     empty = {field: config_dict.placeholder(str) for field in ("dir", "target", "impute")}
-    return {"name": name, **empty, "split": split, "scaling": scaling}
+    dense = {"dense": config_dict.placeholder(bool)}
+    return {"name": name, **empty, **dense, "split": split, "scaling": scaling}
 
 
 def base_config(

@@ -36,8 +36,8 @@ def readme_table() -> str:
 def choosing_table() -> str:
     """What every method looks at and optimises, and how it arrives at K columns."""
     lines = [
-        "| estimator | labels | tasks | number of columns | what it optimises |",
-        "| --- | --- | --- | --- | --- |",
+        "| estimator | labels | tasks | sparse X | number of columns | what it optimises |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for one in _registrations():
         about = about_of(one)
@@ -50,7 +50,10 @@ def choosing_table() -> str:
             number = "its own, or a search for K"
         elif about.num_features is not None:
             number = "made for K"
-        lines.append(f"| `{one.estimator}` | {labels} | {tasks} | {number} | {one.optimises} |")
+        sparse = "yes" if about.sparse else "no"
+        lines.append(
+            f"| `{one.estimator}` | {labels} | {tasks} | {sparse} | {number} | {one.optimises} |"
+        )
     return "\n".join(lines)
 
 

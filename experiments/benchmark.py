@@ -20,6 +20,7 @@ from experiments import (
     benchmark_selectors,
     benchmark_sparse,
     benchmark_sweep,
+    benchmark_text,
     cli,
 )
 from fsjax.errors import ConfigError, nearest
@@ -49,7 +50,13 @@ def measure(name: str, devices: int) -> str:
 
 def main() -> None:
     """Entry point."""
-    parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors, benchmark_sweep)
+    parts = (
+        benchmark_concrete,
+        benchmark_sparse,
+        benchmark_selectors,
+        benchmark_sweep,
+        benchmark_text,
+    )
     cases = {name: case for part in parts for name, case in part.cases().items()}
     if _WORKER.value:
         if _CPU_DEVICES.value:

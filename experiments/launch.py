@@ -100,6 +100,8 @@ def load_data(config: ConfigDict) -> Dataset:
     options = dict(config.data.get("options", {}))
     if config.data.get("impute") is not None:
         options["impute"] = config.data.impute
+    if config.data.get("dense"):
+        options["dense"] = True
     return load(config.data.name, config.data.dir, config.data.target, **options)
 
 

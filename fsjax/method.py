@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from fsjax.sparse_rows import SparseRows
 from fsjax.tasks import TASKS
 
 Array = jax.Array
@@ -84,15 +85,21 @@ class Batch(NamedTuple):
     """Rows of one step, or all training rows.
 
     Attributes:
-      x: ``(B, D)`` scaled inputs.
+      x: ``(B, D)`` scaled inputs. All training rows of a sparse table are
+        :class:`fsjax.sparse_rows.SparseRows`, of which ``x[rows]`` is dense.
       y: targets: ``(B,)`` integer classes, ``(B, C)`` regression targets, or, for
         reconstruction, ``(B, D)``, the inputs themselves.
       weight: ``(B,)`` non-negative weights; 0 for rows that only fill up.
     """
 
-    x: Array
-    y: Array
+    x: Array | SparseRows
+    y: Array | SparseRows
     weight: Array
+
+    def take(self, rows: Array | slice) -> Batch:
+        """Some of the rows, by ``(B,)`` numbers or a slice; dense in any case."""
+        x = self.x[rows]
+        return Batch(x, x if self.y is self.x else self.y[rows], self.weight[rows])
 
 
 class Snapshot(NamedTuple):
@@ -234,6 +241,8 @@ class About(NamedTuple):
       gates: whether ``select`` gives gates.
       validates: whether the method looks at ``TrainState.value`` itself, and so wants validation
         rows although it keeps its last epoch.
+      sparse: whether the method takes the rows of ``data.x`` by ``data.x[rows]`` or
+        ``data.take(rows)`` only, or does not look at it, so that the table may be sparse.
       flops: floating-point operations of training for each connection and row: 2 forward and 4
         backward as a rule.
       weights: from the parameters to those that are connections of the network; all by default.
@@ -247,6 +256,7 @@ class About(NamedTuple):
     takes_groups: bool = False
     gates: bool = False
     validates: bool = False
+    sparse: bool = False
     flops: float = 6.0
     weights: Callable[[PyTree], PyTree] | None = None
     settings: tuple[tuple[str, Any], ...] = ()

@@ -15,6 +15,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.sparse import csr_array
 
 from fsjax import persist
 from fsjax.data.splits import Split
@@ -51,7 +52,8 @@ def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs:
     not count, that connections do not become more, that scores tell columns apart and follow them
     when they are permuted, that only selected columns matter where the method selects as it
     trains, that an interrupted run is continued bit for bit, and that a saved result comes back;
-    groups and the search for exactly K gates where the method has them.
+    groups and the search for exactly K gates where the method has them, and that a sparse table is
+    learnt from as the same dense one where the method takes it.
 
     Args:
       method: made with small networks; where it is made for a number of columns, for at most 12.
@@ -72,6 +74,8 @@ def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs:
     result = check_training(planned)
     check_selection(planned, result)
     check_resume(planned)
+    if method.about.sparse:
+        check_sparse(method, task, num_epochs, result)
     if is_as_built(method):
         check_saving(result)
     if method.about.takes_groups:
@@ -257,6 +261,16 @@ def check_saving(result: FitResult) -> None:
         _close(back.predict(x), result.predict(x), "a saved result predicts otherwise")
 
 
+def check_sparse(method: Method, task: str, num_epochs: int, dense: FitResult) -> None:
+    """The table given sparse has the scores, the ranking and the metrics of the dense one."""
+    result = _fit(_plan(method, task, num_epochs, sparse=True))
+    _close(result.scores, dense.scores, "the scores of the sparse table differ")
+    chosen = np.array_equal(result.selected, dense.selected)
+    _require(chosen, "another selection from the sparse table")
+    for name, values in dense.metrics.items():
+        _close(result.metrics[name], values, f"{name} of the sparse table differs")
+
+
 def check_groups(method: Method, task: str, num_epochs: int) -> None:
     """Groups of columns that do not lie side by side are chosen as a whole."""
     # Long enough for methods that let groups leave one by one.
@@ -308,13 +322,14 @@ def table(task: str) -> tuple[np.ndarray, np.ndarray | None]:
     return x, None
 
 
-def _plan(method: Method, task: str, num_epochs: int, **options: Any) -> Plan:
+def _plan(method: Method, task: str, num_epochs: int, sparse: bool = False, **options: Any) -> Plan:
     rows, about = np.arange(72), method.about
+    x, y = table(task)
     if about.num_features is None and not about.gates:
         options.setdefault("num_features", K)
     return plan(
         method,
-        table(task),
+        (csr_array(x) if sparse else x, y),
         task=task,
         seeds=(0, 1),
         num_epochs=num_epochs,

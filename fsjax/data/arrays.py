@@ -6,6 +6,7 @@ from scipy.sparse import issparse
 
 from fsjax.data.checks import numeric_columns
 from fsjax.data.dataset import Dataset
+from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.errors import ConfigError, DataError
 
 
@@ -13,7 +14,8 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
     """A data set, named ``table``, from arrays.
 
     Args:
-        x: ``(N, D)`` numbers, as an array or a pandas frame, whose column names are kept.
+        x: ``(N, D)`` numbers, as an array, a pandas frame, whose column names are kept, or a
+            sparse matrix or array of SciPy. Frames with sparse columns count as sparse.
         y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, or ``None``.
         task: for ``'classification'`` labels become classes from 0 in sorted order, also whole
             numbers that are stored as floats; for other tasks numbers stay as they are.
@@ -22,17 +24,19 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
         ConfigError: if X is no table or y has another number of rows.
         DataError: if a column of a frame holds no numbers, or y has missing values.
     """
-    if issparse(x):
-        raise ConfigError("X is a sparse matrix; give X.toarray(), a table of (rows, columns)")
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
-    x = np.asarray(x)
+    x = as_csr(x) if issparse(x) or has_sparse_columns(x) else np.asarray(x)
     if x.ndim != 2:
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
     if y is None:
         return Dataset(name="table", X=x, y=None, feature_names=names)
+    if issparse(y):
+        raise ConfigError("y is a sparse matrix; give an array, y.toarray()")
     y = np.asarray(y)
-    if len(y) != len(x):
-        raise ConfigError(f"X has {len(x)} rows but y has {len(y)}; give one target for each row")
+    if len(y) != x.shape[0]:
+        raise ConfigError(
+            f"X has {x.shape[0]} rows but y has {len(y)}; give one target for each row"
+        )
     y, classes = _target(y, task)
     return Dataset(name="table", X=x, y=y, feature_names=names, class_names=classes)
 

@@ -7,8 +7,10 @@ from numbers import Integral
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
+from scipy.sparse import csr_array, issparse
 
 from fsjax.data.dataset import Dataset
+from fsjax.data.sparse import column_limits, count_by_column
 from fsjax.errors import ConfigError, DataError, check_choice
 from fsjax.tasks import TASKS
 
@@ -17,12 +19,12 @@ _NAMED = 5
 
 
 def check_features(
-    X: np.ndarray,
+    X: np.ndarray | csr_array,
     feature_names: Sequence[str] | None,
     where: str,
     fill: str = "fill them (data.impute=mean of a config, or scikit-learn's SimpleImputer)",
 ) -> None:
-    """Check that ``X`` is a non-empty numeric (N, D) table without NaN or infinity.
+    """Check that ``X``, dense or sparse, is a non-empty numeric (N, D) table without NaN, infinity.
 
     The DataError names the columns at fault, at most five, by the D ``feature_names`` if there are
     any, and the table as ``where``; ``fill`` says what to do about missing values.
@@ -33,9 +35,14 @@ def check_features(
         raise DataError(f"{where} is empty: {X.shape[0]} rows and {X.shape[1]} feature columns")
     if X.dtype.kind not in "fiub":
         raise DataError(f"{where}: X has type {X.dtype}; give real numbers")
-    if X.dtype.kind != "f" or np.isfinite(X).all():
+    values = X.data if issparse(X) else X
+    if X.dtype.kind != "f" or np.isfinite(values).all():
         return
-    missing, infinite = np.isnan(X).sum(axis=0), np.isinf(X).sum(axis=0)
+    marks = np.isnan(values), np.isinf(values)
+    if issparse(X):
+        missing, infinite = (count_by_column(X, mark) for mark in marks)
+    else:
+        missing, infinite = (mark.sum(axis=0) for mark in marks)
     bad = np.flatnonzero(missing + infinite)
     labels = [feature_names[i] if feature_names is not None else f"column {i}" for i in bad]
     found, advice = [], []
@@ -122,8 +129,10 @@ def numeric_columns(
     return tuple(map(str, frame.columns))
 
 
-def constant_columns(X_train: np.ndarray) -> np.ndarray:
-    """Which columns of (N, D) rows hold one value only; returns (D,) bool."""
+def constant_columns(X_train: np.ndarray | csr_array) -> np.ndarray:
+    """Which columns of (N, D) rows, dense or sparse, hold one value only; returns (D,) bool."""
+    if issparse(X_train):
+        return np.equal(*column_limits(X_train))
     return X_train.min(axis=0) == X_train.max(axis=0)
 
 

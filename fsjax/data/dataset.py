@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
+from fsjax.data.sparse import as_csr
 from fsjax.errors import DataError
 
 
@@ -14,7 +16,8 @@ class Dataset:
     Attributes:
         name: the registered name, or the file name of the user's own table.
         X: (N, D) float32, or a compact integer type (cast before arithmetic). Never NaN or
-            infinite when it comes from :func:`fsjax.data.load`.
+            infinite when it comes from :func:`fsjax.data.load`. A sparse table is a
+            ``scipy.sparse.csr_array``; SciPy's other forms become one.
         y: (N,) int32 classes numbered from 0, or (N,) or (N, C) float32 targets, or None.
         feature_names: D names, or None.
         class_names: one name per class, in the order of the class numbers, or None.
@@ -30,7 +33,7 @@ class Dataset:
     """
 
     name: str
-    X: np.ndarray
+    X: np.ndarray | csr_array
     y: np.ndarray | None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
@@ -41,6 +44,9 @@ class Dataset:
     source: str = ""
 
     def __post_init__(self) -> None:
+        if issparse(self.X):
+            # The class is frozen for all others.
+            object.__setattr__(self, "X", as_csr(self.X, f"X of {self.name}"))
         if self.X.ndim != 2:
             raise DataError(
                 f"{self.name}: X has shape {self.X.shape}; give a table of (rows, columns)"

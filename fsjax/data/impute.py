@@ -1,7 +1,10 @@
 """Fill missing values (NaN). Every rule here looks at all rows, test rows included."""
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.impute import SimpleImputer
 
+from fsjax.data.sparse import count_by_column
 from fsjax.errors import ConfigError, DataError, check_choice
 
 RULES = ("mean", "median", "class_mean")
@@ -18,12 +21,15 @@ def impute(X: np.ndarray, y: np.ndarray | None, rule: str, where: str) -> np.nda
 
     Args:
         X: (N, D) values with NaN where missing; DataError if a column has nothing to learn from.
+            In a sparse table, which stays sparse, all zeros are values; it has no ``'class_mean'``.
         y: (N,) classes; needed by ``'class_mean'`` only.
         rule: ``'mean'`` or ``'median'`` of the column, or ``'class_mean'``, the mean of the
             column over the rows of the same class. ConfigError for others, or without classes.
         where: the name of the table, for messages.
     """
     check_choice("impute", rule, RULES)
+    if issparse(X):
+        return _fill_sparse(X, rule, where)
     if not np.issubdtype(X.dtype, np.floating) or not np.isnan(X).any():
         return X
     if rule != "class_mean":
@@ -37,15 +43,29 @@ def impute(X: np.ndarray, y: np.ndarray | None, rule: str, where: str) -> np.nda
     return filled
 
 
-def _fill(X: np.ndarray, rule: str, where: str) -> np.ndarray:
-    missing = np.isnan(X)
-    empty = missing.all(axis=0)
+def _fill_sparse(X: csr_array, rule: str, where: str) -> csr_array:
+    missing = np.isnan(X.data)
+    if not missing.any():
+        return X
+    if rule == "class_mean":
+        raise ConfigError(f"impute='class_mean' needs a dense table, but {where} is sparse")
+    _check_not_empty(count_by_column(X, missing) == X.shape[0], where)
+    return csr_array(SimpleImputer(strategy=rule).fit_transform(X))
+
+
+def _check_not_empty(empty: np.ndarray, where: str) -> None:
+    """DataError if there are columns without a value."""
     if empty.any():
         columns = ", ".join(map(str, np.flatnonzero(empty)[:5]))
         raise DataError(
             f"{where}: {int(empty.sum())} columns have no value at all (column {columns}), so "
             "there is nothing to impute from; drop them"
         )
+
+
+def _fill(X: np.ndarray, rule: str, where: str) -> np.ndarray:
+    missing = np.isnan(X)
+    _check_not_empty(missing.all(axis=0), where)
     values = X.astype(np.float64)
     fill = np.nanmean(values, axis=0) if rule == "mean" else np.nanmedian(values, axis=0)
     return np.where(missing, fill, values).astype(np.float32)

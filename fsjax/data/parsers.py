@@ -18,6 +18,7 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.archives import damaged_member
 from fsjax.data.dense import dense
+from fsjax.data.sparse import as_csr
 from fsjax.data.unlzw import unlzw
 from fsjax.errors import DataError
 
@@ -27,15 +28,17 @@ _KERAS = ("x_train", "y_train", "x_test", "y_test")
 class Table(NamedTuple):
     """What a reader found: X (N, D), labels as distributed, and what else the files tell."""
 
-    X: np.ndarray
+    X: np.ndarray | scipy.sparse.csr_array
     y: np.ndarray | None
     split: np.ndarray | None = None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
 
 
-def compact(X: np.ndarray) -> np.ndarray:
+def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse.csr_array:
     """Keep 8- and 16-bit integers, turn all other numbers into float32 (row-major)."""
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.csr_array((compact(X.data), X.indices, X.indptr), shape=X.shape)
     X = np.asarray(X)
     if X.dtype == bool:
         return np.ascontiguousarray(X, dtype=np.uint8)
@@ -52,13 +55,16 @@ def read_npz(files: Sequence[bytes], target: str | int | None = None) -> Table:
     names.
 
     The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are
-    understood too. Nothing is ever unpickled.
+    understood too, and what ``scipy.sparse.save_npz`` wrote, which has no ``y``. Nothing is ever
+    unpickled.
     """
     if damaged := damaged_member(io.BytesIO(files[0])):
         raise DataError(f"the checksum of {damaged!r} does not fit; copy or download it again")
     loaded = np.load(io.BytesIO(files[0]), allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
+    if {"format", "shape", "data"} <= set(loaded.files):
+        return _saved_sparse(files[0], loaded, target)
     with loaded as archive:
         if {"x_train", "x_test"} <= set(archive.files):
             return _joined(*(archive[name] for name in _KERAS))
@@ -73,13 +79,35 @@ def read_npz(files: Sequence[bytes], target: str | int | None = None) -> Table:
         )
 
 
+def _saved_sparse(data: bytes, archive: Any, target: str | int | None) -> Table:
+    """What ``scipy.sparse.save_npz`` wrote; the target is an array that was added to the archive.
+
+    SciPy itself would take damaged indices of some formats beyond its arrays.
+    """
+    parts = {name: archive[name] for name in archive.files}
+    kind, shape = bytes(parts["format"].item()).decode(), tuple(map(int, parts["shape"]))
+    if kind in ("csr", "csc", "bsr"):
+        made = getattr(scipy.sparse, f"{kind}_array")
+        X = made((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
+    elif kind == "coo" and "row" in parts:
+        X = scipy.sparse.coo_array((parts["data"], (parts["row"], parts["col"])), shape=shape)
+    else:
+        X = scipy.sparse.load_npz(io.BytesIO(data))
+    y = _pick(parts, ("y", "Y"), target, needed=False)
+    return Table(as_csr(X, "it"), None if y is None else y.ravel())
+
+
 def read_mat(files: Sequence[bytes], target: str | int | None = None) -> Table:
-    """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``."""
+    """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``.
+
+    A sparse ``X`` stays sparse.
+    """
     content = scipy.io.loadmat(io.BytesIO(files[0]))
     arrays = {key: value for key, value in content.items() if not key.startswith("__")}
     X = _pick(arrays, ("X", "x", "fea"))
     y = _pick(arrays, ("Y", "y", "gnd"), target, needed=False)
-    X, y = (dense(part) if scipy.sparse.issparse(part) else part for part in (X, y))
+    X = as_csr(X, "it") if scipy.sparse.issparse(X) else X
+    y = dense(y) if scipy.sparse.issparse(y) else y
     if y is not None and y.dtype == object:
         y = np.array([str(np.asarray(cell).ravel()[0]) for cell in y.ravel()])
     return Table(X, None if y is None else y.ravel())

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.datasets import load_digits
 
 from fsjax.data.catalog import ENTRIES, Entry
 from fsjax.data.checks import check_features
 from fsjax.data.dataset import Dataset
+from fsjax.data.dense import dense
 from fsjax.data.download import fetch
 from fsjax.data.files import Found, find, places
 from fsjax.data.generate import ehr_like, madelon_like
@@ -52,7 +54,8 @@ def load(
             values). ``mice_protein`` has missing values; its default ``'class_mean'`` (IP-CAE
             paper, appendix A.4) fills them with the mean of the same class over the whole set
             before the split, so **the class of test rows leaks into their features**; ``'mean'``
-            (of the column) does not use classes. For ``madelon_like`` and ``ehr_like``, the
+            (of the column) does not use classes. ``dense`` makes a sparse file of your own a
+            dense table. For ``madelon_like`` and ``ehr_like``, the
             arguments of :func:`fsjax.data.madelon_like` and :func:`fsjax.data.ehr_like`.
 
     Raises:
@@ -67,13 +70,14 @@ def load(
             f"your own table ({', '.join(KINDS)})"
         )
     generate = _GENERATED.get(name)
-    allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute")
+    own = () if name in ENTRIES else ("dense",)
+    allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute", *own)
     for option in options:
         if option not in allowed:
             raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
     rule = options.pop("impute", None)
     if name not in ENTRIES:
-        return load_table(name, tuple(places(data_dir).values()), target, rule)
+        return load_table(name, tuple(places(data_dir).values()), target, rule, **options)
     if rule is not None:
         check_choice("impute", rule, RULES)
     if target is not None:
@@ -150,6 +154,8 @@ def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset
 def _parse(name: str, entry: Entry, found: Found) -> Table:
     try:
         table = found.form.read(found.contents)
+        if issparse(table.X):
+            table = table._replace(X=dense(table.X))
     except ImportError as error:
         raise DataError(
             f"{found.where} needs one more Python package to be read: {error} Or save it as .csv "

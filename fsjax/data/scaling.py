@@ -3,9 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from fsjax.data.catalog import ENTRIES
 from fsjax.data.checks import constant_columns
+from fsjax.data.sparse import column_limits, column_moments, table_moments
 from fsjax.errors import DataError, check_choice
 
 _ROWS_AT_A_TIME = 4096
@@ -15,6 +17,7 @@ _FIXED = {"mnist": (0.1306, 0.3080), "fashion_mnist": (0.2873, 0.3529), "unit255
 KINDS = (
     "none",
     "minmax",
+    "maxabs",
     "standard",
     "scalar",
     "scalar255",
@@ -51,12 +54,28 @@ def apply(scaler: Scaler, X: np.ndarray) -> np.ndarray:
     return scaled
 
 
-def fit_scaler(kind: str, X: np.ndarray) -> Scaler:
-    """Learn a scaling from the rows of ``X``, shape (N, D).
+def apply_sparse(scaler: Scaler, X: csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Scale sparse (N, D) rows, to the same numbers as :func:`apply` does dense ones.
+
+    Returns:
+        The stored values, (nnz,) float32, and (D,) float32, what 0 becomes in every column.
+    """
+    shift, scale = (np.broadcast_to(part, X.shape[1:]) for part in scaler)
+    values = np.empty(X.nnz, np.float32)
+    for start in range(0, X.nnz, _ROWS_AT_A_TIME):
+        some = slice(start, start + _ROWS_AT_A_TIME)
+        columns = X.indices[some]
+        values[some] = apply(Scaler(shift[columns], scale[columns]), X.data[some])
+    return values, apply(scaler, np.zeros((1, X.shape[1]), X.dtype))[0]
+
+
+def fit_scaler(kind: str, X: np.ndarray | csr_array) -> Scaler:
+    """Learn a scaling from the rows of ``X``, dense or sparse of shape (N, D).
 
     Args:
-        kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'standard'``, each column to
-            mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
+        kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'maxabs'``, each column over
+            its largest absolute value, which leaves zeros as they are; ``'standard'``, each column
+            to mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
             deviation for the whole matrix (WAST's reference code); ``'scalar255'``, these of the
             matrix, applied to the matrix divided by 255, as that code does by accident to bytes
             (PCMAC), which leaves them almost constant; ``'unit255'``, divided by 255;
@@ -76,14 +95,19 @@ def fit_scaler(kind: str, X: np.ndarray) -> Scaler:
         raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
     shift, scale = 0.0, 1.0
     if kind == "minmax":
-        shift = X.min(axis=0).astype(np.float64)
-        scale = _inverse(X.max(axis=0).astype(np.float64) - shift)
+        shift, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
+        shift = shift.astype(np.float64)
+        scale = _inverse(highest.astype(np.float64) - shift)
+    elif kind == "maxabs":
+        lowest, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
+        largest = np.maximum(-lowest.astype(np.float64), highest.astype(np.float64))
+        scale = _inverse(np.where(lowest == highest, 0.0, largest))
     elif kind == "standard":
-        shift, std = _moments(X)
+        shift, std = column_moments(X) if issparse(X) else _moments(X)
         scale = np.where(constant_columns(X), 0.0, _inverse(std))
     elif kind in ("scalar", "scalar255"):
-        (shift,), std = _moments(X.reshape(-1, 1))
-        scale = 0.0 if X.min() == X.max() else _inverse(std)[0]
+        shift, std = table_moments(X) if issparse(X) else np.ravel(_moments(X.reshape(-1, 1)))
+        scale = 0.0 if X.min() == X.max() else _inverse(std)
         if kind == "scalar255":
             shift, scale = 255.0 * shift, scale / 255.0
     elif kind in _FIXED:

@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.data.checks import check_features, name_some, numeric_columns
 from fsjax.data.dataset import Dataset
-from fsjax.data.dense import dense
+from fsjax.data.dense import dense as as_table
 from fsjax.data.impute import impute as fill
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
 from fsjax.data.sniff import first_line, sniff
+from fsjax.data.sparse import as_csr
 from fsjax.data.targets import encode_target
-from fsjax.errors import DataError, check_choice, nearest
+from fsjax.errors import DataError, check_choice, check_flag, nearest
 
 RULES = ("mean", "median")
 """What ``impute`` may be for a user's table."""
@@ -40,8 +42,11 @@ def load_table(
     folders: Sequence[Path] = (),
     target: str | int | None = None,
     impute: str | None = None,
+    dense: bool = False,
 ) -> Dataset:
     """Load the user's own table as float32 (or compact integer) features.
+
+    LIBSVM files, sparse ``.mat`` files and what ``scipy.sparse.save_npz`` wrote stay sparse.
 
     Args:
         name: path of a ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npz`` (arrays ``X`` and
@@ -53,18 +58,21 @@ def load_table(
             others.
         impute: None, or ``'mean'`` or ``'median'`` to fill missing values with that of their
             column; others are a ConfigError. It is computed over all rows, the later test rows
-            included.
+            included. Of a sparse table all zeros count as values.
+        dense: whether a sparse file becomes a dense table, for methods that need one.
 
     Raises:
         DataError: if the file is missing, is not what its suffix says, or holds what cannot be
-            used: text, missing or infinite values, duplicate names, no rows, one class.
+            used: text, missing or infinite values, duplicate names, no rows, one class; or if a
+            sparse file would take more than half of the memory as a dense table.
     """
     if impute is not None:
         check_choice("impute", impute, RULES)
+    check_flag("dense", dense)
     path = _locate(name, folders)
     where, table = str(path), _read(path, target)
-    X = compact(table.X)
-    if impute is not None and X.ndim == 2 and X.size:
+    X = compact(as_table(table.X) if dense and issparse(table.X) else table.X)
+    if impute is not None and X.ndim == 2 and min(X.shape):
         X = fill(X, None, impute, where)
     check_features(X, table.feature_names, where)
     y, class_names = None, None
@@ -226,7 +234,7 @@ def _read_libsvm(data: bytes, target: str | int | None) -> Table:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
-    return Table(dense(X), y)
+    return Table(as_csr(X, "it"), y)
 
 
 def _read_plain_text(data: bytes, target: str | int | None) -> Table:

@@ -45,7 +45,7 @@ def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> N
 
     written = _written(traced(lambda s, d, k: method.after_epoch(s, d, k).extra), names)
     read = _read(traced(lambda s, d, k: method.select(method.finish(s, d, k))), names)
-    felt = _read(traced(lambda s, d, k: method.predict(s, d.x)), names)
+    felt = _read(traced(lambda s, d, k: method.predict(s, d.x[:])), names)
     late = sorted(written & read - felt)
     if late:
         raise ConfigError(

@@ -11,6 +11,7 @@ from jax import Array
 
 from fsjax import tasks
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainState
+from fsjax.sparse_rows import SparseRows, map_rows
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
@@ -26,12 +27,12 @@ class Rows(NamedTuple):
     """Scaled rows.
 
     Attributes:
-      x: ``(N, D)`` float32.
+      x: ``(N, D)`` float32, or the rows of a sparse table.
       y: ``(N,)`` classes or ``(N, C)`` numbers; of no meaning for reconstruction.
       weight: ``(N,)`` float32, 0 for the last ones that only fill up.
     """
 
-    x: Array
+    x: Array | SparseRows
     y: Array
     weight: Array
 
@@ -116,8 +117,10 @@ def train_step(
     return method.after_step(state, grads, aux, batch, key_after), loss
 
 
-def predict_rows(method: Method, state: TrainState, x: Array) -> Array:
+def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Array:
     """Outputs ``(N, C)`` for any number of rows, a part of them at a time."""
+    if isinstance(x, SparseRows):
+        return map_rows(lambda part: method.predict(state, part), x, EVALUATION_ROWS)
     chunks, rest = divmod(x.shape[0], EVALUATION_ROWS)
     found = []
     if chunks:
@@ -129,6 +132,15 @@ def predict_rows(method: Method, state: TrainState, x: Array) -> Array:
     return jnp.concatenate(found) if len(found) > 1 else found[0]
 
 
+def row_residuals(method: Method, state: TrainState, x: SparseRows) -> dict[str, Array]:
+    """``tasks.row_metrics`` ``(N,)`` of the reconstructions, which are never held together."""
+
+    def of_part(part: Array) -> dict[str, Array]:
+        return tasks.row_metrics(state.spec.task, method.predict(state, part), part)
+
+    return map_rows(of_part, x, EVALUATION_ROWS)
+
+
 def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
     """Weighted means of ``tasks.row_metrics`` for the discrete selection.
 
@@ -136,8 +148,11 @@ def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
     of the second class. There must be at least one row.
     """
     task = state.spec.task
-    outputs = predict_rows(method, state, rows.x)
-    values = tasks.row_metrics(task, outputs, as_batch(task, rows).y)
+    if isinstance(rows.x, SparseRows) and task == "reconstruction":
+        values = row_residuals(method, state, rows.x)
+    else:
+        outputs = predict_rows(method, state, rows.x)
+        values = tasks.row_metrics(task, outputs, as_batch(task, rows).y)
     # A row that only fills up may have any value.
     real = rows.weight > 0
     metrics = {
@@ -205,13 +220,15 @@ def _steps(
     spec = state.spec
     if spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1:
         # The whole table is the batch: nothing to gather, and its order is of no matter.
+        if isinstance(everything.x, SparseRows):
+            everything = everything.take(slice(None))
         return train_step(method, state, everything, jax.random.fold_in(key_steps, 0))
     num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
     indices, real = batch_indices(state, key_order, num_real)
 
     def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, Array]:
         number, rows, filled = batch_of
-        batch = jax.tree.map(lambda leaf: leaf[rows], everything)
+        batch = everything.take(rows)
         batch = batch._replace(weight=batch.weight * filled)
         return train_step(method, carry, batch, jax.random.fold_in(key_steps, number))
 

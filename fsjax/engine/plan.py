@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
+from fsjax.data.dense import check_size
 from fsjax.data.splits import Split
 from fsjax.engine.consistency import check_shapes_and_scores
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
 from fsjax.engine.seeds import choose_seed_axis
-from fsjax.errors import ConfigError, check_choice, check_flag, check_whole
+from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec
 from fsjax.registry import structure_of
@@ -59,7 +61,9 @@ def plan(
 
     Args:
       method: what to train, from ``fsjax.methods``.
-      data: a data set, or ``(X, y)`` with X ``(N, D)`` and y ``(N,)`` or ``None``.
+      data: a data set, or ``(X, y)`` with X ``(N, D)`` and y ``(N,)`` or ``None``. X may be a
+        sparse matrix or array of SciPy, or a pandas frame with sparse columns, for methods that
+        train by batches: only batches are made dense.
       seeds: whole numbers from 0; each gives one run (initialisation, noise, order of rows).
       task: ``classification``, ``reconstruction`` (y is not used) or ``regression``; by default
         the first that the method is for.
@@ -119,6 +123,7 @@ def plan(
     numbers = check_groups(groups, dataset.num_features)
     if numbers is not None and not method.about.takes_groups:
         raise ConfigError(f"{method.name} chooses single columns, not groups of them")
+    _check_sparse(method, dataset)
     sizes = _sizes(method, num_features, dataset, numbers)
     best_by = _best_by(method, best_by, task, dataset)
     options = Options(
@@ -147,6 +152,8 @@ def plan(
         groups=numbers,
         **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
     )
+    if issparse(dataset.X):
+        _check_rows(spec.batch_size, spec.num_columns, f"batch_size={batch_size}: ")
     if method.search is not None and method.search.parameter not in hyper:
         raise ConfigError(
             f"{method.name} searches for {method.search.parameter!r}, which is no float argument "
@@ -211,6 +218,30 @@ def _task(method: Method, task: str | None) -> str:
             "labels may still be in the data"
         )
     return task
+
+
+def _check_sparse(method: Method, dataset: Dataset) -> None:
+    """ConfigError for a sparse table and a method that needs a dense one."""
+    if issparse(dataset.X) and not method.about.sparse:
+        raise ConfigError(
+            f"{method.name} looks at the whole table at once, so that it cannot be sparse; give "
+            "X.toarray() (data.dense=true in a config), or choose a method that trains by batches, "
+            "such as binmask, stg, wast or fisher_score"
+        )
+    if issparse(dataset.X):
+        # About what the statistics of the columns take.
+        _check_rows(8, dataset.num_features, "")
+
+
+def _check_rows(rows: int, columns: int, what: str) -> None:
+    """ConfigError for a batch that the memory does not hold as dense rows."""
+    try:
+        check_size((rows, columns), np.dtype(np.float32))
+    except DataError as error:
+        raise ConfigError(
+            f"{what}batches of a sparse table are made dense, and {error}, or choose a smaller "
+            "batch_size"
+        ) from None
 
 
 def _best_by(method: Method, given: str | None, task: str, dataset: Dataset) -> str:

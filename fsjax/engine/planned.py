@@ -17,7 +17,7 @@ from fsjax.data.dataset import Dataset
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.fingerprint import fingerprint
 from fsjax.engine.loop import CONNECTION_EPOCHS, Arrays, keeps_snapshot
-from fsjax.engine.prepare import Prepared, filled_rows
+from fsjax.engine.prepare import Prepared, filled_rows, stack_rows
 from fsjax.engine.programs import run
 from fsjax.engine.result import FitResult
 from fsjax.engine.search import Found, gate_metrics, search_strengths
@@ -26,8 +26,9 @@ from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec
-from fsjax.metrics.embedded import embedded_metrics
+from fsjax.metrics.embedded import embedded_metrics, reconstruction_metrics
 from fsjax.registry import Fixed, Structure
+from fsjax.sparse_rows import SparseRows
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
 MAJORITY = 0.5
@@ -104,7 +105,7 @@ class Plan:
         prepared, x_test = self.prepared, None
         if self.method.predict is not None and len(prepared.x_test[0]):
             if has_own_rows(prepared.arrays):
-                x_test = np.stack([filled_rows(x) for x in prepared.x_test])
+                x_test = stack_rows([filled_rows(x) for x in prepared.x_test])
             else:
                 x_test = filled_rows(prepared.x_test[0])
         if threshold is not None:
@@ -137,6 +138,10 @@ class Plan:
         per_seed = []
         for row, (x, y) in enumerate(zip(self.prepared.x_test, self.prepared.y_test, strict=True)):
             truth = x if task == "reconstruction" else y
+            if isinstance(truth, SparseRows):
+                norms = outputs[row, : len(x)]
+                per_seed.append(reconstruction_metrics(norms, self.spec.num_columns))
+                continue
             per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
         return {name: np.array([one[name] for one in per_seed]) for name in per_seed[0]}
 

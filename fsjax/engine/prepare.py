@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from fsjax.arguments import NonNegative, check
 from fsjax.data.checks import check_features, check_task, constant_columns, name_some
 from fsjax.data.dataset import Dataset
-from fsjax.data.scaling import Scaler, fit_scaler, paper_scaling
+from fsjax.data.scaling import Scaler, apply_sparse, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import DEFAULT_SEED, Split, make_split
 from fsjax.engine.loop import Arrays, Rows
 from fsjax.errors import ConfigError, DataError, check_whole
+from fsjax.sparse_rows import (
+    SparseRows,
+    filled_sparse,
+    is_sparse,
+    no_rows,
+    only_columns,
+    stacked,
+)
 
 #: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
 _UNIT = 8
@@ -28,7 +37,7 @@ class Prepared(NamedTuple):
       arrays: scaled training and validation rows as NumPy arrays, and test rows where they are
         recorded; with a leading seed axis where each seed has its own.
       x_test, y_test: scaled test rows and labels, one for each seed (the same objects where the
-        split is shared).
+        split is shared). Rows of a sparse table stay sparse everywhere.
       feature_mask: ``(S, D)`` bool, false for columns that are constant in the training rows.
       splits: the split of each seed.
       scalers: the scaler of each seed.
@@ -37,7 +46,7 @@ class Prepared(NamedTuple):
     """
 
     arrays: Arrays
-    x_test: tuple[np.ndarray, ...]
+    x_test: tuple[np.ndarray | SparseRows, ...]
     y_test: tuple[np.ndarray, ...]
     feature_mask: np.ndarray
     splits: tuple[Split, ...]
@@ -92,7 +101,7 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     arrays = [_filled(part, options.record_test) for part in (parts if own else parts[:1])]
     outputs = {"classification": dataset.num_classes, "reconstruction": dataset.num_features}
     return Prepared(
-        arrays=jax.tree.map(lambda *leaves: np.stack(leaves), *arrays) if own else arrays[0],
+        arrays=stack_rows(arrays) if own else arrays[0],
         x_test=tuple(p.test.x for p in parts),
         y_test=tuple(p.test.y for p in parts),
         feature_mask=np.stack([p.feature_mask for p in parts]),
@@ -112,15 +121,37 @@ def filled_length(count: int) -> int:
     return -(-count // unit) * unit
 
 
-def filled_rows(x: np.ndarray) -> np.ndarray:
-    """``(N, ...)`` with zeros up to :func:`filled_length`."""
+def filled_rows(x: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
+    """``(N, ...)`` with zeros, or empty sparse rows, up to :func:`filled_length`."""
+    if isinstance(x, SparseRows):
+        return filled_sparse(x, filled_length(len(x)), filled_length(max(x.values.size, 1)))
     missing = filled_length(len(x)) - len(x)
     return np.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1)))
 
 
+def stack_rows(trees: Sequence[Any]) -> Any:
+    """Trees of rows with a leading seed axis."""
+    return jax.tree.map(
+        lambda *rows: stacked(rows) if isinstance(rows[0], SparseRows) else np.stack(rows),
+        *trees,
+        is_leaf=is_sparse,
+    )
+
+
+def _scaled(scaler: Scaler, X: np.ndarray | csr_array) -> np.ndarray | SparseRows:
+    """Rows ``(N, D)`` as the engine takes them."""
+    if not issparse(X):
+        return apply_scaler(scaler, X)
+    values, base = apply_sparse(scaler, X)
+    starts, counts = X.indptr[:-1].astype(np.int32), np.diff(X.indptr).astype(np.int32)
+    return SparseRows(values, X.indices.astype(np.int32), starts, counts, base)
+
+
 def _filled(part: _Part, record_test: bool) -> Arrays:
     """The rows of a part with those that fill up; without test rows unless they are recorded."""
-    test = part.test if record_test else Rows(*(leaf[:0] for leaf in part.test))
+    x, y, weight = part.test
+    none = no_rows(x) if isinstance(x, SparseRows) else x[:0]
+    test = part.test if record_test else Rows(none, y[:0], weight[:0])
     return Arrays(*(Rows(*map(filled_rows, rows)) for rows in (part.train, part.valid, test)))
 
 
@@ -206,6 +237,8 @@ def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
     kept[columns] = True
 
     def take(rows: Rows) -> Rows:
+        if isinstance(rows.x, SparseRows):
+            return rows._replace(x=only_columns(rows.x, columns, zero_others))
         x = np.where(kept, rows.x, np.float32(0)) if zero_others else rows.x[:, columns]
         return rows._replace(x=x)
 
@@ -222,7 +255,7 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
     y, weight = _labels(dataset, task), options.sample_weight
     train, valid, test = (
         Rows(
-            apply_scaler(scaler, dataset.X[part]),
+            _scaled(scaler, dataset.X[part]),
             y[part],
             np.ones(len(part), np.float32) if weight is None else weight[part],
         )
@@ -240,6 +273,11 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
             f"every column of {dataset.name} is constant in the training rows; there is nothing "
             "to select"
         )
+    if options.noise_std and issparse(dataset.X):
+        raise ConfigError(
+            f"noise_std={options.noise_std} would fill the zeros of the sparse table "
+            f"{dataset.name}; leave it out, choose a method with input_noise, or give X.toarray()"
+        )
     if options.noise_std:
         rng = np.random.default_rng(DEFAULT_SEED if seed is None else seed)
         noise = rng.standard_normal(train.x.shape, np.float32)
@@ -249,9 +287,13 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
     return _Part(train, valid, test, feature_mask, split, scaler)
 
 
-def _check_range(x_train: np.ndarray, dataset: Dataset, kind: str) -> None:
+def _check_range(x_train: np.ndarray | SparseRows, dataset: Dataset, kind: str) -> None:
     """Raises DataError for scaled values that float32 does not hold."""
-    bad = np.flatnonzero(~np.isfinite(x_train).all(axis=0))
+    if isinstance(x_train, SparseRows):
+        stored, base = np.isfinite(x_train.values), np.isfinite(x_train.base)
+        bad = np.unique([*x_train.columns[~stored], *np.flatnonzero(~base)]).astype(int)
+    else:
+        bad = np.flatnonzero(~np.isfinite(x_train).all(axis=0))
     if not bad.size:
         return
     names = dataset.feature_names

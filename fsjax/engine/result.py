@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fsjax.data.checks import check_num_features
 from fsjax.data.scaling import Scaler
 from fsjax.data.scaling import apply as apply_scaler
+from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, TrainState
 from fsjax.registry import structure_of
+from fsjax.sparse_rows import ENTRIES_AT_ONCE
 
 #: Rows that are predicted at once.
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096
@@ -123,7 +126,7 @@ class FitResult:
         """Network outputs for raw (unscaled) rows, with the discrete selection.
 
         Args:
-          x: ``(N, D)``.
+          x: ``(N, D)``, dense or sparse.
 
         Returns:
           ``(S, N, C)``: class logits, reconstructions (scaled) or predictions.
@@ -134,10 +137,14 @@ class FitResult:
         """
         if self.method.predict is None:
             raise ConfigError(f"{self.method.name} selects columns and predicts nothing")
-        x = np.asarray(x)
+        x = as_csr(x) if issparse(x) or has_sparse_columns(x) else np.asarray(x)
         columns = self.states.spec.num_columns
         if x.ndim != 2 or x.shape[1] != columns:
             raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
+        if issparse(x):
+            size = max(ENTRIES_AT_ONCE // columns, SMALLEST_BLOCK)
+            parts = (x[at : at + size].toarray() for at in range(0, max(x.shape[0], 1), size))
+            return np.concatenate([self.predict(part) for part in parts], axis=1)
         scaled = [apply_scaler(scaler, x) for scaler in self.scalers]
         return np.stack([self._predict_rows(seed, rows) for seed, rows in enumerate(scaled)])
 
@@ -162,14 +169,16 @@ class FitResult:
         """The selected columns of x, in order of importance.
 
         Args:
-          x: ``(N, D)``.
+          x: ``(N, D)``, dense or sparse.
           seed: one of ``seeds``; ``None`` takes the first.
 
         Returns:
-          ``(N, K)``; with groups all columns of the K groups, in the order of the groups.
+          ``(N, K)``, sparse if x is; with groups all columns of the K groups, in the order of the
+          groups.
         """
         row = 0 if seed is None else self.seeds.index(seed)
-        return np.asarray(x)[:, self.columns_of(self.selected[row])]
+        x = as_csr(x) if issparse(x) or has_sparse_columns(x) else np.asarray(x)
+        return x[:, self.columns_of(self.selected[row])]
 
     def columns_of(self, chosen: np.ndarray) -> np.ndarray:
         """The columns of some groups, group by group; without groups, the columns themselves."""

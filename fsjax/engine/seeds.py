@@ -23,6 +23,7 @@ from fsjax.errors import check_choice
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.selection import distinct_top_k
+from fsjax.sparse_rows import SparseRows
 
 SEED_AXES = ("auto", "vmap", "map", "shard")
 
@@ -150,7 +151,8 @@ class Chosen(NamedTuple):
         and those that may not be selected last.
       gates: ``(S, D)`` before a search closed any, those of unusable columns as 0; or ``None``.
       closed: the same afterwards.
-      outputs: ``(S, N, C)`` for the test rows, or ``None``.
+      outputs: ``(S, N, C)`` for the test rows, or ``None``. Of reconstructions of a sparse table
+        ``(S, N)``, the norms of their residuals.
     """
 
     states: TrainState
@@ -194,7 +196,11 @@ def finish_seeds(
         ranking = distinct_top_k(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
-        outputs = None if x is None else loop.predict_rows(method, state, x)
+        if isinstance(x, SparseRows) and state.spec.task == "reconstruction":
+            found = loop.row_residuals(method, state, x)["reconstruction_frobenius"]
+            outputs = found * state.spec.num_columns
+        else:
+            outputs = None if x is None else loop.predict_rows(method, state, x)
         return Chosen(state, selection.scores, ranking, gates, closed, outputs)
 
     return _one_after_another(one, has_own_rows(arrays), (arrays, x_test), states, threshold)

@@ -174,7 +174,11 @@ class _Training:
             return
         epoch = int(np.argmax(bad.any(axis=0)))
         row = int(np.argmax(bad[:, epoch]))
-        largest = float(np.abs(self.arrays.train.x).max(initial=0.0))
+        largest = max(
+            float(np.abs(leaf).max(initial=0.0))
+            for leaf in jax.tree.leaves(self.arrays.train.x)
+            if np.issubdtype(leaf.dtype, np.floating)
+        )
         rate = float(np.max(self.states.hyper.get("learning_rate", 0.0)))
         causes = []
         if largest > 1e3:

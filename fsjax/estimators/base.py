@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse, vstack
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
@@ -17,10 +18,17 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
 
 from fsjax import container, persist
 from fsjax.data.dataset import Dataset
+from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, fit
 from fsjax.engine.planned import MAJORITY
@@ -55,7 +63,9 @@ def _classifies(estimator: Selector) -> bool:
 class Selector(SelectorMixin, BaseEstimator):
     """Base of the estimators; :mod:`fsjax.estimators` makes a class of every method.
 
-    Fitting is one call of :func:`fsjax.fit` on all rows, of which a share validates.
+    Fitting is one call of :func:`fsjax.fit` on all rows, of which a share validates. X may be
+    sparse where ``__sklearn_tags__().input_tags.sparse`` says so, in ``fit``, ``transform``,
+    ``predict``, ``predict_proba`` and ``score``.
 
     Attributes:
       support_: ``(D,)`` bool, the selected columns.
@@ -79,7 +89,9 @@ class Selector(SelectorMixin, BaseEstimator):
         """Trains the method and selects columns.
 
         Args:
-          X: ``(N, D)`` numbers without missing values: an array, or a pandas or polars frame.
+          X: ``(N, D)`` numbers without missing values: an array, a pandas or polars frame, or for
+            methods that train by batches a SciPy sparse matrix or array, or a pandas frame with
+            sparse columns. Of a sparse table only batches are made dense.
           y: ``(N,)`` labels of any kind for ``task='classification'``, ``(N,)`` or ``(N, C)``
             numbers for ``'regression'``; not looked at for ``'reconstruction'``.
           sample_weight: ``(N,)`` weights in the loss, at least 0; rows of weight 0 are left out.
@@ -202,6 +214,14 @@ class Selector(SelectorMixin, BaseEstimator):
         self.n_features_ = int(self.support_.sum())
         self.history_ = {name: np.asarray(values) for name, values in result.history.items()}
 
+    def transform(self, X: ArrayLike) -> Any:
+        """The selected columns of ``(N, D)`` rows, in the order of the table; sparse if X is."""
+        if has_sparse_columns(X):
+            # scikit-learn would make frames dense that have a dense column too.
+            check_is_fitted(self, "support_")
+            return self._table(X, reset=False, ensure_all_finite=False)[:, self.support_]
+        return super().transform(X)
+
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self, "support_")
         return self.support_
@@ -238,6 +258,7 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = about_of(self.registration).sparse
         tags.target_tags.required = self.task != "reconstruction"
         task = self.task if self._predicts() else None
         if task == "classification":
@@ -255,9 +276,9 @@ class Selector(SelectorMixin, BaseEstimator):
         inputs.check_frame(X)
         checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
         if self.task == "reconstruction":
-            X, y = validate_data(self, X, **checks), None
+            X, y = self._table(X, **checks), None
         else:
-            X, y = validate_data(self, X, y, multi_output=self.task == "regression", **checks)
+            X, y = self._table(X, y=y, multi_output=self.task == "regression", **checks)
         inputs.check_finite(X, self)
         if self.task == "classification":
             if y.dtype == object and pd.isna(y).any():
@@ -287,6 +308,16 @@ class Selector(SelectorMixin, BaseEstimator):
             if not np.isfinite(y).all():
                 raise DataError("y has NaN or infinite values; leave these rows out")
         return X, y
+
+    def _table(self, X: ArrayLike, reset: bool = True, **options: Any) -> Any:
+        """``validate_data``; what is sparse stays so, as CSR, where the method takes it."""
+        sparse = issparse(X) or has_sparse_columns(X)
+        if not sparse or not about_of(self.registration).sparse:
+            return validate_data(self, X, reset=reset, **options)
+        # Names first: they are gone once a frame is a matrix.
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        check = check_X_y if "y" in options else check_array
+        return check(as_csr(X), accept_sparse="csr", estimator=self, **options)
 
     def _numbered(self, y: np.ndarray, where: str = "") -> np.ndarray:
         """The numbers of the labels that occur, which become the classes."""
@@ -320,13 +351,13 @@ class Selector(SelectorMixin, BaseEstimator):
         self, X: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, seed: int
     ) -> tuple[Dataset, Split, np.ndarray | None]:
         """The table, who trains and who validates, and the weights of all rows."""
-        rows = len(X)
+        rows = X.shape[0]
         if self.validation_data is None:
             classes = y if self.task == "classification" else None
             train, valid = inputs.validation_split(rows, self.validation_fraction, seed, classes)
         else:
             X, y, weight = self._with_validation_data(X, y, weight)
-            train, valid = np.arange(rows), np.arange(rows, len(X))
+            train, valid = np.arange(rows), np.arange(rows, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(map(str, names))
         shape = inputs.shape_of_images(getattr(self, "image_shape", None), self.n_features_in_)
@@ -340,15 +371,19 @@ class Selector(SelectorMixin, BaseEstimator):
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise ConfigError("validation_data is a pair (X, y); y is None for reconstruction")
         try:
-            X_valid = validate_data(self, given[0], reset=False, ensure_all_finite=False)
+            X_valid = self._table(given[0], reset=False, ensure_all_finite=False)
         except ValueError as error:
             raise DataError(f"validation_data: {error}") from None
+        if issparse(X_valid) != issparse(X):
+            raise DataError(
+                "of X and validation_data one is sparse; give both sparse or both dense"
+            )
         inputs.check_finite(X_valid, self, "validation_data")
         if self.task != "reconstruction":
             y_valid = np.asarray(given[1])
             if y_valid.shape[:1] != X_valid.shape[:1]:
                 raise DataError(
-                    f"validation_data has {len(X_valid)} rows in X and a y of shape "
+                    f"validation_data has {X_valid.shape[0]} rows in X and a y of shape "
                     f"{y_valid.shape}; give one target for each row"
                 )
             if self.task == "classification":
@@ -360,8 +395,9 @@ class Selector(SelectorMixin, BaseEstimator):
                 y_valid = self._scaled(y_valid.astype(np.float64).reshape(-1, *y.shape[1:]))
             y = np.concatenate([y, y_valid.astype(y.dtype)])
         if weight is not None:
-            weight = np.concatenate([weight, np.ones(len(X_valid))])
-        return np.concatenate([X, X_valid]), y, weight
+            weight = np.concatenate([weight, np.ones(X_valid.shape[0])])
+        join = vstack if issparse(X) else np.concatenate
+        return join([X, X_valid]), y, weight
 
     def _number_to_select(self, choices: int) -> int | None:
         if self.n_features_to_select is None and self._method(1).about.gates:
@@ -384,6 +420,6 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def _outputs(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self, "support_")
-        X = validate_data(self, X, reset=False, ensure_all_finite=False)
+        X = self._table(X, reset=False, ensure_all_finite=False)
         inputs.check_finite(X, self)
         return self.result_.predict(X)

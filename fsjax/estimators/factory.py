@@ -65,9 +65,10 @@ def _common(
       validation_fraction: share of the rows, in [0, 1), that tells the best epoch.
       validation_data: ``(X, y)`` to validate on in place of a share of the rows.
       standardize: scale columns to mean 0 and standard deviation 1; ``False`` takes them as they
-        are. Or a kind of ``fsjax.data.fit_scaler``: ``'standard'``, ``'minmax'``, ``'none'``, or
-        ``'scalar'``, one mean and deviation for the whole table. Unless they stay as they are,
-        targets of a regression are standardised too, and predictions scaled back.
+        are. Or a kind of ``fsjax.data.fit_scaler``: ``'standard'``, ``'minmax'``, ``'none'``,
+        ``'maxabs'``, over their largest absolute value, or ``'scalar'``, one mean and deviation for
+        the whole table. Unless they stay as they are, targets of a regression are standardised
+        too, and predictions scaled back.
       class_weight: ``'balanced'``, or a weight by class; for classification.
       groups: ``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole
         and K counts them.

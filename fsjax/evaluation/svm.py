@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -90,6 +91,8 @@ def _checked(columns: np.ndarray, num_columns: int) -> np.ndarray:
 
 
 def _rows(dataset: Dataset, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    if issparse(dataset.X):
+        return dataset.X[rows][:, columns].toarray().astype(np.float64)
     return dataset.X[np.ix_(rows, columns)].astype(np.float64)
 
 

@@ -79,7 +79,7 @@ def aefs(
         return value + penalty * groups + 0.5 * weight_decay * decay, aux
 
     return Method(
-        About(tasks=("reconstruction",)),
+        About(tasks=("reconstruction",), sparse=True),
         init=init,
         loss=loss,
         optimizer=body.tx,

@@ -159,6 +159,7 @@ def binmask(
             num_features=num_features,
             takes_groups=on_inputs,
             gates=on_inputs,
+            sparse=True,
             weights=lambda params: params.weights,
         ),
         init=init,

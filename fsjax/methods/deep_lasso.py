@@ -3,6 +3,7 @@ Deep Learning", NeurIPS 2023."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,10 @@ from fsjax.arguments import NonNegative
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
+from fsjax.sparse_rows import SparseRows, rows_at_once
+
+#: Rows of a sparse table whose gradients are held at once.
+ROWS_AT_ONCE = 1024
 
 #: Under the roots, as a norm has no gradient where it is 0; that of the authors' code.
 SMOOTHING = 1e-8
@@ -84,12 +89,15 @@ def deep_lasso(
         def felt(x: Array) -> Array:
             return tasks.loss(state.spec.task, predict(state, x), data.y, data.weight)
 
-        norms = jnp.linalg.norm(jax.grad(felt)(data.x), axis=0)
+        if isinstance(data.x, SparseRows):
+            norms = sparse_norms(lambda x: predict(state, x), state.spec.task, data)
+        else:
+            norms = jnp.linalg.norm(jax.grad(felt)(data.x), axis=0)
         return state.replace(extra={**state.extra, "norms": norms})
 
     return Method(
         # Forward 2, the gradient by the inputs 2, and twice as much backward through either.
-        About(tasks=("classification", "regression"), flops=12.0),
+        About(tasks=("classification", "regression"), sparse=True, flops=12.0),
         init=init,
         loss=loss,
         optimizer=body.tx,
@@ -98,3 +106,22 @@ def deep_lasso(
         after_step=keep_stats,
         finish=finish,
     )
+
+
+def sparse_norms(outputs: Callable[[Array], Array], task: str, data: Batch) -> Array:
+    """``(D,)`` norms over the rows of a sparse table of the gradients of their mean loss."""
+    size = min(rows_at_once(data.x, ROWS_AT_ONCE), len(data.x))
+    total, last = jnp.sum(data.weight), len(data.x) - 1
+
+    def add(chunk: Array, squares: Array) -> Array:
+        number = chunk * size + jnp.arange(size)
+        rows = data.take(jnp.minimum(number, last))
+        weight = jnp.where(number <= last, rows.weight, 0.0)
+
+        def felt(x: Array) -> Array:
+            return jnp.sum(tasks.row_losses(task, outputs(x), rows.y) * weight) / total
+
+        return squares + jnp.sum(jnp.square(jax.grad(felt)(rows.x)), axis=0)
+
+    squares = jax.lax.fori_loop(0, -(-len(data.x) // size), add, jnp.zeros(data.x.shape[1]))
+    return jnp.sqrt(squares)

@@ -91,7 +91,7 @@ def dufs(
         return open_share(state.params)
 
     return Method(
-        About(tasks=("reconstruction",), takes_groups=True, gates=True),
+        About(tasks=("reconstruction",), takes_groups=True, gates=True, sparse=True),
         init=init,
         loss=objective,
         optimizer=optax.sgd(learning_rate),

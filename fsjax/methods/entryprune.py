@@ -150,7 +150,7 @@ def entryprune(
         return {"num_tried": jnp.sum((state.extra["best"] > NEVER).astype(jnp.float32))}
 
     return Method(
-        About(tasks=("classification", "regression"), num_features=num_features),
+        About(tasks=("classification", "regression"), num_features=num_features, sparse=True),
         init=init,
         loss=loss,
         optimizer=body.tx,

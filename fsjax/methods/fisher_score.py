@@ -11,6 +11,7 @@ from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec
 from fsjax.methods.shared.fixed_columns import filter_method, network_on_columns
 from fsjax.registry import register
+from fsjax.sparse_rows import SparseRows
 
 #: The highest score: of columns that do not vary within the classes, but between them.
 HIGHEST = 1e12
@@ -49,8 +50,45 @@ def fisher_scores(x: Array, y: Array, num_classes: int, weight: Array | None = N
     offset = x - example[y]
     offset_mean = class_means(offset)
     within = jnp.sum(share * class_means(jnp.square(offset - offset_mean[y])), axis=0)
-    # Likewise of the classes' means from one of them, that of a class that occurs.
-    mean = example + offset_mean
+    return _ratio(example + offset_mean, within, count)
+
+
+def sparse_fisher_scores(x: SparseRows, y: Array, num_classes: int, weight: Array) -> Array:
+    """:func:`fisher_scores` of sparse rows, from sums over their non-zeros: ``(C, D)`` at most.
+
+    Arguments and result are the same.
+    """
+    of_class = jax.nn.one_hot(y, num_classes) * weight[:, None]
+    count = jnp.sum(of_class, axis=0)
+    share = (count / jnp.sum(count))[:, None]
+    tiny = jnp.finfo(x.dtype).tiny
+    rows = jnp.repeat(jnp.arange(len(x)), x.counts, total_repeat_length=x.values.size)
+    at, real = (y[rows], x.columns), (weight > 0).astype(jnp.int32)
+
+    def by_class(values: Array) -> Array:
+        """Sums ``(C, D)`` over the non-zeros."""
+        return jnp.zeros((num_classes, x.shape[1]), values.dtype).at[at].add(values, mode="drop")
+
+    # Weight of the zeros, exactly 0 where a class has none.
+    in_class = jnp.zeros(num_classes, jnp.int32).at[y].add(real)
+    none = by_class(real[rows]) == in_class[:, None]
+    zeros = jnp.where(none, 0.0, jnp.maximum(count[:, None] - by_class(weight[rows]), 0.0))
+    # As there, differences from one row of each class.
+    example = x[jnp.argmax(of_class > 0, axis=0)]
+    of_zero = x.base - example
+    column = jnp.minimum(x.columns, x.shape[1] - 1)
+    offset, weights = x.values - example[at[0], column], weight[rows]
+    offset_mean = (by_class(weights * offset) + zeros * of_zero) / jnp.maximum(count, tiny)[:, None]
+    squares = by_class(weights * jnp.square(offset - offset_mean[at[0], column]))
+    squares = squares + zeros * jnp.square(of_zero - offset_mean)
+    within = jnp.sum(share * squares / jnp.maximum(count, tiny)[:, None], axis=0)
+    return _ratio(example + offset_mean, within, count)
+
+
+def _ratio(mean: Array, within: Array, count: Array) -> Array:
+    """The scores, from the means ``(C, D)`` and the weights ``(C,)`` of the classes."""
+    share = (count / jnp.sum(count))[:, None]
+    # Differences of the classes' means from one of them, that of a class that occurs.
     mean = mean - mean[jnp.argmax(count)]
     between = jnp.sum(share * jnp.square(mean - jnp.sum(share * mean, axis=0)), axis=0)
     ratio = between / jnp.where(within > 0, within, 1.0)
@@ -88,12 +126,14 @@ def fisher_score(
     """
 
     def scores(key: Array, spec: Spec, data: Batch) -> Array:
-        return fisher_scores(data.x, data.y, spec.num_outputs, data.weight)
+        function = sparse_fisher_scores if isinstance(data.x, SparseRows) else fisher_scores
+        return function(data.x, data.y, spec.num_outputs, data.weight)
 
     only = ("classification",)
     if hidden is None:
         method = filter_method(scores, only)
-        return method._replace(about=method.about._replace(num_features=num_features))
+        about = method.about._replace(num_features=num_features, sparse=True)
+        return method._replace(about=about)
     if num_features is None:
         raise ConfigError("a network needs num_features; give how many columns it sees")
     return network_on_columns(

@@ -42,7 +42,7 @@ def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
         return create_state(spec, weights, extra={"stats": stats})
 
     method = Method(
-        About(tasks=("classification", "regression")),
+        About(tasks=("classification", "regression"), sparse=True),
         init=init,
         loss=body.train,
         optimizer=body.tx,

@@ -163,7 +163,11 @@ def probmask(
         return {"sparsity": prob.mask_sparsity(state.params.probabilities)}
 
     return Method(
-        About(tasks=("classification", "regression"), weights=lambda params: params.weights),
+        About(
+            tasks=("classification", "regression"),
+            sparse=True,
+            weights=lambda params: params.weights,
+        ),
         init=init,
         loss=loss,
         optimizer=optimizer,

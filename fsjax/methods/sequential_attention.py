@@ -142,7 +142,12 @@ def sequential_attention(
         return {"num_selected": jnp.sum((state.extra["place"] > 0).astype(jnp.float32))}
 
     return Method(
-        About(tasks=("classification", "regression"), num_features=num_features, takes_groups=True),
+        About(
+            tasks=("classification", "regression"),
+            num_features=num_features,
+            takes_groups=True,
+            sparse=True,
+        ),
         init=init,
         loss=loss,
         optimizer=body.tx,

@@ -97,6 +97,7 @@ def stg(
             num_features=num_features,
             takes_groups=True,
             gates=True,
+            sparse=True,
         ),
         init=init,
         loss=loss,

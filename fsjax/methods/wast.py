@@ -151,7 +151,7 @@ def wast(
         return state.replace(params=changed.params, masks=changed.masks)
 
     method = Method(
-        About(tasks=("reconstruction",)),
+        About(tasks=("reconstruction",), sparse=True),
         init=init,
         loss=loss,
         optimizer=optax.sgd(learning_rate, momentum, nesterov=True),

@@ -29,3 +29,15 @@ def embedded_metrics(task: str, outputs: np.ndarray, y: np.ndarray) -> dict[str,
         norms = np.linalg.norm(residual, axis=-1)
         return {"reconstruction_frobenius": float(np.mean(norms) / y.shape[-1]), "mse": mse}
     return {"mse": mse, "r2": float(r2_score(y, outputs))}
+
+
+def reconstruction_metrics(norms: np.ndarray, num_columns: int) -> dict[str, float]:
+    """:func:`embedded_metrics` of reconstructions, from the norm ``(N,)`` of every row's residual.
+
+    Args:
+      norms: ``||x - x_hat||_2``, at least 0.
+      num_columns: D.
+    """
+    norms = np.asarray(norms, np.float64)
+    mse = float(np.mean(np.square(norms)) / num_columns)
+    return {"reconstruction_frobenius": float(np.mean(norms) / num_columns), "mse": mse}

@@ -85,7 +85,8 @@ def test_npz_mat_and_libsvm(tmp_path) -> None:
     (tmp_path / "a.libsvm").write_text("\n".join(lines))
     (tmp_path / "a.txt").write_text("\n".join(lines))
     for suffix in ("npz", "mat", "libsvm", "txt"):
-        loaded = data.load(str(tmp_path / f"a.{suffix}"))
+        sparse = {"dense": True} if suffix in ("libsvm", "txt") else {}
+        loaded = data.load(str(tmp_path / f"a.{suffix}"), **sparse)
         np.testing.assert_array_equal(loaded.X, X)
         assert loaded.y.tolist() == [0, 1, 0, 1, 1]
         assert loaded.class_names == ("-1", "1")

@@ -54,10 +54,11 @@ SMALL: dict[str, dict[str, Any]] = {
 
 #: Checks that no method passes, and why.
 EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": (
+    f"check_sample_weight_equivalence_on_{form}_data": (
         "training draws initial values, batches and validation rows by the number of rows, so "
         "that a repeated row is not the same as one of twice the weight"
-    ),
+    )
+    for form in ("dense", "sparse")
 }
 
 #: What classes run with in place of their own method, by task and whether there are gates: a real

@@ -320,10 +320,6 @@ def test_labels_that_do_not_fit() -> None:
         quick().fit(x, np.full(ROWS, "same"))
     with pytest.raises(ValueError, match="requires y"):
         quick().fit(x)
-    with pytest.raises(TypeError, match=r"(?i)sparse"):
-        import scipy.sparse
-
-        quick().fit(scipy.sparse.csr_matrix(x), y)
 
 
 def test_plots(fitted: FisherScore) -> None:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.method import Batch, Method, Selection, TrainState
+from fsjax.sparse_rows import rows_at_once
 
 #: Rows whose derivatives are held at once.
 ROWS_AT_ONCE = 1024
@@ -89,7 +90,7 @@ def attribution(
         weight = jnp.where(counts, data.weight[rows], 0.0)
         return weight @ jnp.where(weight[:, None] > 0, slopes, 0.0)
 
-    chunks = -(-len(data.x) // ROWS_AT_ONCE)
+    chunks = -(-len(data.x) // rows_at_once(data.x, ROWS_AT_ONCE))
     size = -(-len(data.x) // chunks)
 
     def one(chunk: Array, total: Array) -> Array:

@@ -137,7 +137,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         }
 
     return Method(
-        About(num_features=num_features, takes_groups=True),
+        About(num_features=num_features, takes_groups=True, sparse=True),
         init=init,
         loss=loss,
         optimizer=optax.adam(o.learning_rate),

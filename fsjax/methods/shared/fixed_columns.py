@@ -68,7 +68,7 @@ def network_on_columns(
         return tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {}
 
     return Method(
-        About(tasks=only, num_features=num_features),
+        About(tasks=only, num_features=num_features, sparse=True),
         init=init,
         loss=loss,
         optimizer=optax.adam(learning_rate),

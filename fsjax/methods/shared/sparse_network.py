@@ -23,6 +23,7 @@ from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainSta
 from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.nets import Feedforward
 from fsjax.nets.feedforward import sparse_activations
+from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
 from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
@@ -266,7 +267,7 @@ def sparse_network(
         return Selection(jnp.sum(jnp.abs(expand(state).params["layer_0"]["kernel"]), axis=1))
 
     method = Method(
-        About(tasks=only),
+        About(tasks=only, sparse=True),
         init=init,
         loss=loss,
         optimizer=optimizer,
@@ -290,10 +291,10 @@ def random_batch(key: Array, data: Batch, size: int) -> Batch:
     """``size`` random training rows, with replacement; rows that only fill up come last."""
     real = jnp.sum(data.weight > 0, dtype=jnp.int32)
     rows = jax.random.randint(key, (size,), 0, real)
-    return jax.tree.map(lambda leaf: leaf[rows], data)
+    return data.take(rows)
 
 
-def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array, Array]:
+def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array | SparseRows, Array]:
     """A random share of the rows, all of them in order for 1: ``(M, D)``, and which count."""
     real = data.weight > 0
     if fraction == 1:
@@ -301,17 +302,19 @@ def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array, Array]:
     size = max(1, round(fraction * real.size))
     wanted = jnp.maximum(jnp.round(fraction * jnp.sum(real, dtype=jnp.float32)), 1)
     order = jnp.argsort(jnp.where(real, jax.random.uniform(key, real.shape), 2.0))
-    return data.x[order[:size]], jnp.arange(size) < wanted
+    chosen = order[:size]
+    x = data.x.only(chosen) if isinstance(data.x, SparseRows) else data.x[chosen]
+    return x, jnp.arange(size) < wanted
 
 
 def layer_similarities(
-    activations: Callable[[Array], list[Array]], x: Array, real: Array, name: str
+    activations: Callable[[Array], list[Array]], x: Array | SparseRows, real: Array, name: str
 ) -> list[Array]:
     """Similarities ``(I, O)`` of every layer, taken in chunks of the rows ``x`` (N, D) that count.
 
     ``activations`` are those of every layer of neurons, ``(B, D) -> [(B, I), ...]``.
     """
-    chunks = -(-x.shape[0] // ROWS_AT_ONCE)
+    chunks = -(-x.shape[0] // rows_at_once(x, ROWS_AT_ONCE))
     size = -(-x.shape[0] // chunks)
 
     def sums(number: Array) -> list[Moments]:

@@ -1,0 +1,84 @@
+"""Sparse text tables: peak memory and seconds of a training that never makes the table dense."""
+
+import resource
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
+
+import fsjax
+from experiments.timing import Case
+from fsjax.data import Dataset
+
+#: Rows, columns and words per row, at first; words that tell the class.
+ROWS, COLUMNS, WORDS, INFORMATIVE = 10_000, 50_000, 100, 50
+
+#: Shares of the rows of the one class and of the other that have an informative word.
+SHARES = (0.10, 0.01)
+
+
+def text_like(
+    rows: int = ROWS,
+    columns: int = COLUMNS,
+    words: int = WORDS,
+    informative: int = INFORMATIVE,
+    seed: int = 0,
+) -> Dataset:
+    """Tf-idf of random text in two classes, as a sparse table.
+
+    Words are as frequent as Zipf's law has it; half of the informative ones belong to each class,
+    and are otherwise like any word that is in some hundred rows.
+
+    Args:
+      rows: N.
+      columns: D, words of the vocabulary.
+      words: of a row, without the informative ones; those drawn twice count twice.
+      informative: words that tell the class.
+      seed: of the generator.
+    """
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(columns, informative, replace=False))
+    share = 1.0 / (np.arange(columns) + 30.0)
+    share = rng.permutation(share)
+    share[chosen] = 0.0
+    drawn = rng.choice(columns, rows * words, p=share / share.sum())
+    y = rng.integers(0, 2, rows)
+    own = np.arange(informative) % 2 == y[:, None]
+    at, word = np.nonzero(rng.random(own.shape) < np.where(own, *SHARES))
+    where = np.append(np.repeat(np.arange(rows), words), at), np.append(drawn, chosen[word])
+    counts = sp.csr_array(sp.coo_array((np.ones(len(where[0])), where), shape=(rows, columns)))
+    X = TfidfTransformer(sublinear_tf=True).fit_transform(counts).astype(np.float32)
+    return Dataset("text_like", X, y.astype(np.int32), informative=tuple(chosen.tolist()))
+
+
+def train(name: str, epochs: int, **settings: Any) -> dict[str, Any]:
+    """One training in this fresh process: its seconds, the peak memory, and what it found."""
+    data = text_like()
+    started = time.perf_counter()
+    result = fsjax.fit(
+        getattr(fsjax.methods, name)(**settings),
+        data,
+        num_features=INFORMATIVE,
+        num_epochs=epochs,
+        batch_size=128,
+        scaling="maxabs",
+    )
+    found = np.isin(result.selected[0], data.informative).mean()
+    return {
+        "nonzeros": int(data.X.nnz),
+        "seconds": time.perf_counter() - started,
+        "train_seconds": float(result.cost["train_seconds"]),
+        "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "found_percent": 100.0 * float(found),
+    }
+
+
+def cases() -> dict[str, Case]:
+    """The measurements by name."""
+    return {
+        "text/stg, 3 epochs": (lambda: train("stg", 3, search=False), 0),
+        "text/binmask, 3 epochs": (lambda: train("binmask", 3, search=False), 0),
+        "text/fisher_score": (lambda: train("fisher_score", 1), 0),
+    }

@@ -1,0 +1,180 @@
+"""Rows of a sparse table on the device: what ``data.x`` is where X was given sparse.
+
+Columns and values of all non-zeros lie row after row, so that memory does not depend on the longest
+row. Rows are made dense when they are asked for, some at a time: ``data.x[rows]`` is ``(B, D)``
+for sparse and dense tables alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from jax import Array
+from scipy.sparse import csr_array
+
+#: Entries of the dense rows that are held at once, where their number is ours to choose.
+ENTRIES_AT_ONCE = 2**22
+
+#: Non-zeros are placed in passes of this many times those of mean rows.
+PASS = 1.25
+
+
+@struct.dataclass
+class SparseRows:
+    """Scaled rows ``(N, D)`` as their non-zeros; with a leading seed axis where seeds differ.
+
+    Scaling gives every column another value in place of 0, so that values are set and not added.
+
+    Attributes:
+      values: ``(Z,)`` float32, scaled; the last ones may only fill up.
+      columns: ``(Z,)`` int32, ascending in each row; D where a value only fills up.
+      starts: ``(N,)`` int32, where the non-zeros of every row begin.
+      counts: ``(N,)`` int32, how many they are.
+      base: ``(D,)`` float32, what 0 becomes by the scaling.
+    """
+
+    values: Array
+    columns: Array
+    starts: Array
+    counts: Array
+    base: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(N, D)``, or ``(S, N, D)``."""
+        return (*self.starts.shape, self.base.shape[-1])
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of :attr:`shape`."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the dense rows."""
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Array:
+        """Dense rows ``(B, D)``: by a slice, or ``(B,)`` numbers from 0 to N - 1 that may repeat.
+
+        Raises:
+          TypeError: for any other index, as there is no dense table to take it from.
+        """
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(len(self)))
+        if getattr(rows, "ndim", 0) != 1 or not jnp.issubdtype(rows.dtype, jnp.integer):
+            raise TypeError("rows of a sparse table are taken by (B,) numbers or a slice only")
+        return _dense(self, jnp.asarray(rows, jnp.int32))
+
+    def only(self, rows: Array) -> SparseRows:
+        """Some of the rows, ``(B,)`` numbers, still sparse."""
+        return self.replace(starts=self.starts[rows], counts=self.counts[rows])
+
+    def __jax_array__(self) -> Array:
+        raise TypeError(
+            "the method looks at the whole table, which is sparse here; take rows by data.x[rows], "
+            "or give X.toarray()"
+        )
+
+
+def _dense(x: SparseRows, rows: Array) -> Array:
+    # NumPy's arrays do not take the indices of compiled code.
+    x = jax.tree.map(jnp.asarray, x)
+    columns, mean = x.shape[1], x.values.size / max(len(x), 1)
+    wave = max(int(PASS * mean * rows.size), 8)
+    ends = jnp.cumsum(x.counts[rows])
+    begins = ends - x.counts[rows]
+
+    def place(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        first, dense = carry
+        slot = first + jnp.arange(wave, dtype=jnp.int32)
+        row = jnp.minimum(jnp.searchsorted(ends, slot, side="right"), rows.size - 1)
+        at = jnp.where(slot < ends[-1], x.starts[rows[row]] + slot - begins[row], 0)
+        column = jnp.where(slot < ends[-1], x.columns[at], columns)
+        return first + wave, dense.at[row, column].set(x.values[at], mode="drop")
+
+    # One pass as a rule; rows far above the mean take more of them and not more memory.
+    start = (jnp.zeros((), jnp.int32), jnp.broadcast_to(x.base, (rows.size, columns)))
+    return jax.lax.while_loop(lambda carry: carry[0] < ends[-1], place, start)[1]
+
+
+def rows_at_once(x: Array | SparseRows, most: int) -> int:
+    """How many rows to take at a time: ``most``, or fewer of a sparse table with many columns."""
+    if not isinstance(x, SparseRows):
+        return most
+    return min(most, max(ENTRIES_AT_ONCE // x.shape[-1], 8))
+
+
+def map_rows(function: Callable[[Array], Any], x: SparseRows, most: int) -> Any:
+    """``function`` of dense rows ``(B, D)``, some at a time; its arrays ``(B, ...)`` together."""
+    size = min(rows_at_once(x, most), len(x))
+    chunks = -(-len(x) // size)
+
+    def one(chunk: Array) -> Any:
+        # The last row again where there are no more.
+        return function(x[jnp.minimum(chunk * size + jnp.arange(size), len(x) - 1)])
+
+    found = jax.lax.map(one, jnp.arange(chunks))
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: len(x)], found)
+
+
+def is_sparse(leaf: Any) -> bool:
+    """Whether a leaf of a tree is :class:`SparseRows`, for ``jax.tree.map(..., is_leaf=...)``."""
+    return isinstance(leaf, SparseRows)
+
+
+def filled_sparse(x: SparseRows, num_rows: int, num_values: int) -> SparseRows:
+    """With empty rows and unused values up to these numbers, on the host."""
+    rows, values = num_rows - len(x), num_values - x.values.size
+    return x.replace(
+        values=np.pad(x.values, (0, values)),
+        columns=np.pad(x.columns, (0, values), constant_values=x.shape[-1]),
+        starts=np.pad(x.starts, (0, rows)),
+        counts=np.pad(x.counts, (0, rows)),
+    )
+
+
+def stacked(parts: Sequence[SparseRows]) -> SparseRows:
+    """Tables of as many rows with a leading seed axis, on the host."""
+    most = max(part.values.size for part in parts)
+    filled = [filled_sparse(part, len(part), most) for part in parts]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
+
+
+def only_columns(x: SparseRows, columns: np.ndarray, zero_others: bool) -> SparseRows:
+    """Rows with the columns ``(M,)`` alone, or with zeros in place of the others, on the host."""
+    starts = np.append(x.starts, x.values.size)
+    if not zero_others:
+        found = csr_array((x.values, x.columns, starts), shape=x.shape)[:, columns]
+        counts = np.diff(found.indptr).astype(np.int32)
+        begins = found.indptr[:-1].astype(np.int32)
+        return SparseRows(
+            found.data, found.indices.astype(np.int32), begins, counts, x.base[columns]
+        )
+    kept = np.zeros(x.shape[1], bool)
+    kept[columns] = True
+    stays = kept[x.columns]
+    before = np.append(0, np.cumsum(stays)).astype(np.int32)[starts]
+    return SparseRows(
+        x.values[stays],
+        x.columns[stays],
+        before[:-1],
+        np.diff(before),
+        np.where(kept, x.base, np.float32(0)),
+    )
+
+
+def no_rows(x: SparseRows) -> SparseRows:
+    """The same columns without rows."""
+    return x.replace(**{name: getattr(x, name)[:0] for name in _OF_ROWS})
+
+
+_OF_ROWS = ("values", "columns", "starts", "counts")

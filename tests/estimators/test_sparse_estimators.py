@@ -1,0 +1,138 @@
+"""Estimators on sparse tables: the same as on dense ones."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+import fsjax
+from fsjax.errors import DataError
+from fsjax.estimators import ESTIMATORS, STG, FisherScore, LassoNet, QuickSelection
+from fsjax.methods import METHODS
+
+
+def table(kind: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = np.round(5 * rng.normal(size=(60, 8))) * (rng.random((60, 8)) < 0.3)
+    y = np.arange(60) % 2
+    x[:, 2] = y * rng.integers(1, 9, 60)
+    x[7] = 0
+    return x.astype(kind), np.array(["no", "yes"])[y]
+
+
+def quick(**changes: Any) -> STG:
+    return STG(
+        **{"n_features_to_select": 3, "num_epochs": 3, "hidden": (6,), "search": False} | changes
+    )
+
+
+@pytest.fixture(scope="module")
+def dense() -> STG:
+    return quick().fit(*table())
+
+
+@pytest.mark.parametrize("made", [sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_matrix])
+def test_every_form_is_the_same_table(made: Any, dense: STG) -> None:
+    x, y = table()
+    sparse = quick().fit(made(x), y)
+    np.testing.assert_array_equal(sparse.ranking_, dense.ranking_)
+    np.testing.assert_allclose(sparse.scores_, dense.scores_, rtol=1e-5)
+    np.testing.assert_allclose(sparse.predict_proba(made(x)), dense.predict_proba(x), rtol=1e-4)
+    np.testing.assert_array_equal(sparse.predict(made(x)), dense.predict(x))
+    assert sparse.score(made(x), y) == dense.score(x, y)
+    found = sparse.transform(made(x))
+    assert sp.issparse(found)
+    np.testing.assert_array_equal(found.toarray(), dense.transform(x))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, bool, np.float32, object])
+def test_other_types(kind: type) -> None:
+    x, y = table(np.uint8)
+    given = sp.csr_matrix(x)
+    given.data = given.data.astype(kind)
+    if kind is object:
+        with pytest.raises(DataError, match="give real numbers"):
+            quick().fit(given, y)
+        return
+    other = quick().fit(x.astype(kind), y)
+    np.testing.assert_array_equal(quick().fit(given, y).ranking_, other.ranking_)
+
+
+def test_frames_with_sparse_columns(dense: STG) -> None:
+    x, y = table()
+    names = [f"c{number}" for number in range(8)]
+    sparse = pd.DataFrame(x, columns=names).astype(pd.SparseDtype(float, 0.0))
+    for frame in (sparse, sparse.assign(c3=x[:, 3])):
+        with warnings.catch_warnings():
+            # scikit-learn warns where it makes frames dense.
+            warnings.simplefilter("error")
+            found = quick().fit(frame, y)
+            chosen = found.transform(frame)
+            predicted = found.predict(frame)
+        assert sp.issparse(chosen)
+        np.testing.assert_array_equal(chosen.toarray(), dense.transform(x))
+        np.testing.assert_array_equal(predicted, dense.predict(x))
+        assert found.feature_names_in_.tolist() == names
+        assert found.get_feature_names_out().tolist() == [
+            names[c] for c in np.sort(found.selected_[0])
+        ]
+        with pytest.raises(ValueError, match="feature names should match"):
+            found.predict(frame[names[::-1]])
+
+
+def test_weights_and_validation_rows() -> None:
+    x, y = table()
+    weight, valid = np.arange(60) % 3, (x[:20], y[:20])
+    one = quick(validation_data=valid).fit(x, y, weight)
+    two = quick(validation_data=(sp.coo_matrix(x[:20]), y[:20])).fit(sp.csr_matrix(x), y, weight)
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+    with pytest.raises(DataError, match="both sparse or both dense"):
+        quick(validation_data=valid).fit(sp.csr_matrix(x), y)
+
+
+def test_bad_values_are_told() -> None:
+    x, y = table()
+    for bad, told in ((np.nan, "missing"), (np.inf, "infinite")):
+        x[4, 6] = bad
+        with pytest.raises(DataError, match=rf"1 {told}.*column 6.*"):
+            quick().fit(sp.csr_array(x), y)
+    wrong = sp.coo_matrix(table()[0])
+    wrong.col[0] = -5
+    with pytest.raises(DataError, match="column indices from -5"):
+        quick().fit(wrong, y)
+    with pytest.raises(ValueError, match="8 features"):
+        quick().fit(sp.csr_array(table()[0]), y).predict(sp.csr_array(x[:, :5]))
+
+
+def test_tags_say_which_methods_take_them() -> None:
+    for name, made in ESTIMATORS.items():
+        assert made().__sklearn_tags__().input_tags.sparse == METHODS[name]().about.sparse, name
+    assert METHODS["fisher_score"]().about.sparse
+    assert not METHODS["lassonet"]().about.sparse
+    x, y = table()
+    with pytest.raises(TypeError, match=r"toarray"):
+        LassoNet(3).fit(sp.csr_array(x), y)
+
+
+def test_without_labels_and_in_a_pipeline() -> None:
+    x, y = table()
+    selector = QuickSelection(3, num_epochs=2, hidden=(6,)).fit(sp.csr_matrix(x))
+    same = QuickSelection(3, num_epochs=2, hidden=(6,)).fit(x)
+    np.testing.assert_array_equal(selector.ranking_, same.ranking_)
+    scores = cross_val_score(make_pipeline(FisherScore(2), LinearSVC()), sp.csr_matrix(x), y, cv=3)
+    assert scores.min() > 0.9
+
+
+def test_what_was_saved_predicts(tmp_path: Any, dense: STG) -> None:
+    x, _ = table()
+    dense.save(tmp_path / "a.npz")
+    again = fsjax.estimators.load(tmp_path / "a.npz")
+    np.testing.assert_array_equal(again.predict(sp.csr_array(x)), dense.predict(x))
