@@ -17,12 +17,21 @@ from absl import flags
 import fsjax
 from experiments import (
     benchmark_concrete,
+    benchmark_first_fit,
     benchmark_selectors,
     benchmark_sparse,
     benchmark_sweep,
     cli,
 )
 from fsjax.errors import ConfigError, nearest
+
+_PARTS = (
+    benchmark_concrete,
+    benchmark_sparse,
+    benchmark_selectors,
+    benchmark_sweep,
+    benchmark_first_fit,
+)
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")
 _WORKER = flags.DEFINE_string("worker", None, "Runs one measurement and prints it as JSON.")
@@ -49,8 +58,7 @@ def measure(name: str, devices: int) -> str:
 
 def main() -> None:
     """Entry point."""
-    parts = (benchmark_concrete, benchmark_sparse, benchmark_selectors, benchmark_sweep)
-    cases = {name: case for part in parts for name, case in part.cases().items()}
+    cases = {name: case for part in _PARTS for name, case in part.cases().items()}
     if _WORKER.value:
         if _CPU_DEVICES.value:
             fsjax.use_cpu_devices(_CPU_DEVICES.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -281,7 +282,9 @@ def train_epochs(
       The new state and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name, of which as many entries are
       filled as epochs were trained: ``num_epochs``, or fewer where the seed is done.
     """
-    shapes = jax.eval_shape(lambda: train_epoch(method, state, arrays)[1])
+    # Traced once, for the shapes and for the loop.
+    epoch = jax.jit(functools.partial(train_epoch, method))
+    _, shapes = jax.eval_shape(epoch, state, arrays)
     history = {
         name: jnp.zeros((MAX_EPOCHS_PER_CALL, *shape.shape), shape.dtype)
         for name, shape in shapes.items()
@@ -293,7 +296,7 @@ def train_epochs(
 
     def body(carry: tuple) -> tuple:
         i, state, history = carry
-        state, metrics = train_epoch(method, state, arrays)
+        state, metrics = epoch(state, arrays)
         history = {name: values.at[i].set(metrics[name]) for name, values in history.items()}
         return i + 1, state, history
 
