@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -282,9 +281,7 @@ def train_epochs(
       The new state and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name, of which as many entries are
       filled as epochs were trained: ``num_epochs``, or fewer where the seed is done.
     """
-    # Traced once, for the shapes and for the loop.
-    epoch = jax.jit(functools.partial(train_epoch, method))
-    _, shapes = jax.eval_shape(epoch, state, arrays)
+    shapes = jax.eval_shape(lambda: train_epoch(method, state, arrays)[1])
     history = {
         name: jnp.zeros((MAX_EPOCHS_PER_CALL, *shape.shape), shape.dtype)
         for name, shape in shapes.items()
@@ -296,7 +293,7 @@ def train_epochs(
 
     def body(carry: tuple) -> tuple:
         i, state, history = carry
-        state, metrics = epoch(state, arrays)
+        state, metrics = train_epoch(method, state, arrays)
         history = {name: values.at[i].set(metrics[name]) for name, values in history.items()}
         return i + 1, state, history
 

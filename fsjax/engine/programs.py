@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from fsjax.collector import paused
 from fsjax.engine.effort import ANY, options_for
 
 #: Programs that are kept, of some 350 mappings each.
@@ -57,8 +58,9 @@ def program(
             return function(*static, *arrays)
 
         compiled.__name__ = function.__name__
-        lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
-        _kept[key] = found = lowered.compile(compiler_options=options)
+        with paused():
+            lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
+            _kept[key] = found = lowered.compile(compiler_options=options)
         if len(_kept) > CAPACITY:
             _kept.popitem(last=False)
             # What a program holds refers to itself.
