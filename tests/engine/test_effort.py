@@ -75,8 +75,8 @@ def test_a_search_counts_its_trainings(data, works: list[float]) -> None:
     assert works[-1] > 2 * works[0]
 
 
-def test_the_runs_of_the_papers_are_compiled_as_ever() -> None:
-    """The smallest: WAST on Madelon, ten epochs."""
+def test_wast_on_madelon_is_compiled_for_speed() -> None:
+    """Ten epochs, a small run of the papers."""
     rng = np.random.default_rng(0)
     data = (rng.normal(size=(2000, 500)).astype(np.float32), None)
     rows = np.arange(2000)
