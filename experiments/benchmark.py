@@ -17,6 +17,7 @@ from absl import flags
 import fsjax
 from experiments import (
     benchmark_concrete,
+    benchmark_first_fit,
     benchmark_selectors,
     benchmark_sparse,
     benchmark_sweep,
@@ -24,6 +25,15 @@ from experiments import (
     cli,
 )
 from fsjax.errors import ConfigError, nearest
+
+_PARTS = (
+    benchmark_concrete,
+    benchmark_sparse,
+    benchmark_selectors,
+    benchmark_sweep,
+    benchmark_first_fit,
+    benchmark_text,
+)
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")
 _WORKER = flags.DEFINE_string("worker", None, "Runs one measurement and prints it as JSON.")
@@ -50,14 +60,7 @@ def measure(name: str, devices: int) -> str:
 
 def main() -> None:
     """Entry point."""
-    parts = (
-        benchmark_concrete,
-        benchmark_sparse,
-        benchmark_selectors,
-        benchmark_sweep,
-        benchmark_text,
-    )
-    cases = {name: case for part in parts for name, case in part.cases().items()}
+    cases = {name: case for part in _PARTS for name, case in part.cases().items()}
     if _WORKER.value:
         if _CPU_DEVICES.value:
             fsjax.use_cpu_devices(_CPU_DEVICES.value)

@@ -15,6 +15,7 @@ from ml_collections import config_flags
 from ml_collections.config_flags import config_path
 
 import fsjax
+from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
 
 #: How the text of a field is read, by its type, and what a text is that cannot be read.
@@ -149,7 +150,7 @@ def run_config(
         if config:
             require(given.value, "config", f"--config={config}")
         require(folder.value, "workdir", f"--workdir={workdir}")
-        fsjax.use_compilation_cache()
+        cache_by_default()
         fsjax.use_cpu_devices()
         main(given.value, Path(folder.value), progress.value)
 

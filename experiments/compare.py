@@ -19,6 +19,7 @@ from experiments import cli
 from experiments.launch import recorded_accuracy, run_experiment
 from experiments.statistics.comparison import delay_table, main_metric, significance_table
 from fsjax import report
+from fsjax.engine.compilation import cache_by_default
 
 _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")
@@ -61,7 +62,7 @@ def main() -> None:
     """Entry point."""
     cli.require(_CONFIGS.value, "configs", "--configs=configs/ip_cae.py,configs/cae.py")
     cli.require(_WORKDIR.value, "workdir", "--workdir=runs/compare")
-    fsjax.use_compilation_cache()
+    cache_by_default()
     fsjax.use_cpu_devices()
     workdir = Path(_WORKDIR.value)
     results = {}

@@ -20,6 +20,7 @@ import fsjax
 from experiments import cli
 from fsjax.atomic import write_text
 from fsjax.data import Dataset
+from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, nearest
 from fsjax.estimators import ESTIMATORS, Selector
 
@@ -122,7 +123,7 @@ def main() -> None:
     """Entry point."""
     given = flags.FLAGS
     cli.require(given.out, "out", "--out=docs/tables/recovery.md")
-    fsjax.use_compilation_cache()
+    cache_by_default()
     table = run(given.methods, Path(given.out), given.seeds, given.num_samples)
     print(as_markdown(table))
 

@@ -27,6 +27,7 @@ from experiments.papers import page, results, runs
 from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load
 from fsjax.data.catalog import ENTRIES
+from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, DataError, FsjaxError
 
 _PAPERS = flags.DEFINE_list("paper", [], f"Of {', '.join(PAPERS)}; all by default.")
@@ -122,7 +123,7 @@ def main() -> None:
     if _PLAN.value:
         print(plan_table(todo, workdir))
         return
-    fsjax.use_compilation_cache()
+    cache_by_default()
     fsjax.use_cpu_devices()
     seen = [cell for _, _, _, of_run in todo for cell in of_run]
     for finished in _train(todo, workdir):

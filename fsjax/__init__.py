@@ -3,34 +3,37 @@
 import importlib
 from typing import Any
 
-from fsjax import concrete, data, methods, tasks
-from fsjax.engine import (
-    FitResult,
-    Plan,
-    Sweep,
-    fit,
-    fit_sizes,
-    fit_subsamples,
-    plan,
-    sweep,
-    use_compilation_cache,
-    use_cpu_devices,
-)
-from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
-from fsjax.method import (
-    About,
-    Batch,
-    Method,
-    Search,
-    Selection,
-    Snapshot,
-    Spec,
-    TrainState,
-    create_state,
-)
-from fsjax.persist import load, save
-from fsjax.publish import register
-from fsjax.version import __version__ as __version__
+from fsjax.collector import paused
+
+with paused():
+    from fsjax import concrete, data, methods, tasks
+    from fsjax.engine import (
+        FitResult,
+        Plan,
+        Sweep,
+        fit,
+        fit_sizes,
+        fit_subsamples,
+        plan,
+        sweep,
+        use_compilation_cache,
+        use_cpu_devices,
+    )
+    from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
+    from fsjax.method import (
+        About,
+        Batch,
+        Method,
+        Search,
+        Selection,
+        Snapshot,
+        Spec,
+        TrainState,
+        create_state,
+    )
+    from fsjax.persist import load, save
+    from fsjax.publish import register
+    from fsjax.version import __version__ as __version__
 
 #: Imported where they are first used: they bring in scikit-learn's and Matplotlib's modules.
 _LATER = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "testing")

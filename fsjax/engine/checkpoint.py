@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from orbax.checkpoint import v1 as ocp
 
 from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError
@@ -40,6 +39,8 @@ class Checkpoints:
 
     def save(self, epoch: int, states: Any, history: Mapping[str, np.ndarray]) -> None:
         """Writes the states after ``epoch`` epochs and the history, then drops older ones."""
+        from orbax.checkpoint import v1 as ocp  # slow to import, and most runs save nothing
+
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _IDENTITY).write_text(json.dumps(self.identity, indent=2) + "\n")
         older = [e for e in self._epochs() if e != epoch]
@@ -80,6 +81,8 @@ class Checkpoints:
                 f"{self.folder} holds the checkpoints of another run ({', '.join(differing[:4])}); "
                 "choose another folder or remove it"
             )
+        from orbax.checkpoint import v1 as ocp
+
         leaves = ocp.load(self._path(epochs[-1]))
         arrays = {name: np.asarray(leaf) for name, leaf in leaves.items()}
         history = {name: arrays[f"history/{name}"] for name in history_names}

@@ -2,32 +2,105 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
+import platform
+import tempfile
 from pathlib import Path
 
 import jax
 import joblib
+from jax.experimental.compilation_cache import compilation_cache
 
 from fsjax.errors import ConfigError
 
+#: Most bytes of the programs that are kept on disk: those of some thousand fits.
+MAX_BYTES = 2**28
 
-def use_compilation_cache(folder: str | Path | None = None) -> Path:
+#: Whether the user, or a first fit, has chosen where programs are kept.
+_decided = False
+
+
+def use_compilation_cache(folder: str | Path | None = None, *, on: bool = True) -> Path | None:
     """Keeps compiled programs on disk, so that a second process starts at once.
 
-    The thresholds of JAX would leave the cache empty for programs as small as these, hence zero.
+    Estimators and launchers do so by themselves; this chooses another folder, or none. Call it
+    before they compile anything. It makes settings of JAX, for all programs of the process; the
+    thresholds of JAX would leave the cache empty for programs as small as these, hence zero. The
+    programs that were not used for longest go when they fill :data:`MAX_BYTES`.
 
     Args:
-      folder: where to keep them; ``None`` takes ``$FSJAX_CACHE/xla``, or ``~/.cache/fsjax/xla``.
+      folder: where to keep them; ``None`` takes one below ``$FSJAX_CACHE`` or ``~/.cache/fsjax``
+        that is this kind of processor's own.
+      on: ``False`` keeps none, as ``FSJAX_CACHE=off`` in the environment does.
 
     Returns:
-      The folder.
+      The folder, or ``None`` where none is used.
+
+    Raises:
+      ConfigError: for a folder that cannot be written to.
     """
-    cache = os.environ.get("FSJAX_CACHE", Path.home() / ".cache" / "fsjax")
-    path = Path(folder or Path(cache) / "xla")
-    jax.config.update("jax_compilation_cache_dir", str(path))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    global _decided
+    _decided = True
+    path = (default_folder() if folder is None else Path(folder)) if on else None
+    if path is not None and not _writable(path):
+        raise ConfigError(
+            f"the compilation cache cannot write to {path}; give another folder, or "
+            "use_compilation_cache(on=False)"
+        )
+    _use(path)
     return path
+
+
+def cache_by_default() -> None:
+    """:func:`use_compilation_cache`, unless somebody has decided on a cache, or it cannot be."""
+    global _decided
+    if _decided or jax.config.jax_compilation_cache_dir is not None:
+        return
+    _decided = True
+    path = default_folder()
+    # Without locks it could neither be bounded nor shared by several processes.
+    if path is not None and importlib.util.find_spec("filelock") and _writable(path):
+        _use(path)
+
+
+def default_folder() -> Path | None:
+    """Where programs are kept unless another folder is given; ``None`` where none are wanted.
+
+    A home may be shared by machines whose processors do not run each other's programs.
+    """
+    given = os.environ.get("FSJAX_CACHE", "")
+    if given.lower() == "off":
+        return None
+    cache = Path(given) if given else Path(os.path.expanduser("~")) / ".cache" / "fsjax"
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = [platform.processor()]
+    told = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
+    known = [platform.machine(), *sorted(set(told or lines))]
+    return cache / "xla" / hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
+
+
+def _use(path: Path | None) -> None:
+    jax.config.update("jax_compilation_cache_dir", None if path is None else str(path))
+    if path is not None:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        bounded = importlib.util.find_spec("filelock") is not None
+        jax.config.update("jax_compilation_cache_max_size", MAX_BYTES if bounded else -1)
+    # JAX looks once whether there is a cache, which may have been before this.
+    compilation_cache.reset_cache()
+
+
+def _writable(path: Path) -> bool:
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=path):
+            return True
+    except OSError:
+        return False
 
 
 def use_cpu_devices(num_devices: int | None = None) -> int:

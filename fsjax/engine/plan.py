@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from fsjax.collector import paused
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
@@ -160,7 +161,8 @@ def plan(
             "of a registered builder; register the method with fsjax.register"
         )
     # Fails on a network that cannot take these shapes, before anything is trained.
-    check_shapes_and_scores(method, spec, prepared)
+    with paused():
+        check_shapes_and_scores(method, spec, prepared)
     return Plan(
         method=method,
         structure=structure,

@@ -15,6 +15,7 @@ import numpy as np
 
 from fsjax.data.dataset import Dataset
 from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.effort import ONCE
 from fsjax.engine.fingerprint import fingerprint
 from fsjax.engine.loop import CONNECTION_EPOCHS, Arrays, keeps_snapshot
 from fsjax.engine.prepare import Prepared, filled_rows, stack_rows
@@ -123,7 +124,7 @@ class Plan:
 
     def _finished(self, trained: Trained, *args: Any) -> Chosen:
         states = jax.tree.map(np.asarray, trained.states)
-        return run(finish_seeds, (self.structure,), (states, *args), once=True)
+        return run(finish_seeds, (self.structure,), (states, *args), work=ONCE)
 
     def arrays_of(self, rows: np.ndarray) -> Arrays:
         """The scaled rows of some seeds, given by their place, or those that all share."""

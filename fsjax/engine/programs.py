@@ -16,12 +16,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from fsjax.collector import paused
+from fsjax.engine.effort import ANY, options_for
+
 #: Programs that are kept, of some 350 mappings each.
 CAPACITY = 32
-
-#: Of programs that run once: LLVM's optimisation takes longer than it gains there.
-ONCE = {"xla_backend_optimization_level": 0}
-
 
 _kept: OrderedDict[Hashable, jax.stages.Compiled] = OrderedDict()
 _lock = threading.RLock()
@@ -33,7 +32,7 @@ def program(
     args: Sequence[Any],
     *,
     donate: Sequence[int] = (),
-    once: bool = False,
+    work: float = ANY,
 ) -> jax.stages.Compiled:
     """The compiled form of ``function(*static, *args)`` for arguments like these.
 
@@ -42,10 +41,13 @@ def program(
       static: hashable values that the program depends on.
       args: trees of arrays; another call may have others of the same shapes, types and devices.
       donate: which of them may be overwritten.
-      once: whether it will hardly be called more than once, so that fast compilation counts.
+      work: what it will do in all its calls (:mod:`fsjax.engine.effort`); for little of it fast
+        compilation counts.
     """
     leaves, structure = jax.tree.flatten(args)
-    key = (function, *static, structure, tuple(map(_like, leaves)), tuple(donate), once)
+    options = options_for(work)
+    chosen = None if options is None else tuple(options.items())
+    key = (function, *static, structure, tuple(map(_like, leaves)), tuple(donate), chosen)
     with _lock:
         if key in _kept:
             _kept.move_to_end(key)
@@ -56,9 +58,9 @@ def program(
             return function(*static, *arrays)
 
         compiled.__name__ = function.__name__
-        lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
-        options = ONCE if once and jax.default_backend() == "cpu" else None
-        _kept[key] = found = lowered.compile(compiler_options=options)
+        with paused():
+            lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
+            _kept[key] = found = lowered.compile(compiler_options=options)
         if len(_kept) > CAPACITY:
             _kept.popitem(last=False)
             # What a program holds refers to itself.

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from fsjax.engine import seeds
 from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import program, run
 from fsjax.errors import NonFiniteLossError
@@ -65,7 +66,7 @@ def train(
     started = time.perf_counter()
     numbers = np.asarray(plan.seeds, np.uint32)[rows]
     given = (numbers, hyper, plan.usable[rows], plan.arrays_of(rows))
-    states = run(seeds.init_seeds, (plan.structure, plan.spec), given, once=True)
+    states = run(seeds.init_seeds, (plan.structure, plan.spec), given, work=ONCE)
     if plan.method.loss is None:
         cost = _cost(plan, states, 0) | {"compile_seconds": time.perf_counter() - started}
         return Trained(states, {}, cost | {"train_seconds": 0.0, "trained_epochs": 0})
@@ -113,7 +114,10 @@ class _Training:
         self.works = works.astype(np.int32)
         self.states = self.padded(states)
         args = (self.states, self.arrays, self.works)
-        self.program = program(seeds.train_seeds, (plan.structure, plan.axis), args, donate=(0,))
+        searches = bool(plan.sizes) and plan.method.search is not None
+        work = training_work(states.params, plan.spec, searches)
+        static = (plan.structure, plan.axis)
+        self.program = program(seeds.train_seeds, static, args, donate=(0,), work=work)
         names = sorted(self.program.out_info[1])
         self.done, self.history = 0, {name: np.zeros((self.real, 0), np.float32) for name in names}
         if checkpoints is not None:
@@ -204,7 +208,7 @@ class _Training:
 
 
 def _cost(plan: Plan, states: TrainState, epochs: int) -> dict[str, float]:
-    params, masks = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (states.params, states.masks))
+    params, masks = jax.tree.map(lambda leaf: np.asarray(leaf)[0], (states.params, states.masks))
     about, num_rows = plan.method.about, plan.prepared.num_rows * plan.spec.repeats
     weights = params if about.weights is None else about.weights(params)
     # Masks tell, whatever the form of the weights that they are over.

@@ -31,6 +31,7 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, fit
+from fsjax.engine.compilation import cache_by_default
 from fsjax.engine.planned import MAJORITY
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole, nearest
 from fsjax.estimators import inputs
@@ -104,6 +105,7 @@ class Selector(SelectorMixin, BaseEstimator):
           DataError: for data that cannot be used; both are ValueErrors.
         """
         X, y = self._validate(X, y)
+        cache_by_default()
         weight = self._weights(X, y, sample_weight)
         if weight is not None and not (weight > 0).all():
             kept = weight > 0

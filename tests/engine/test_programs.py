@@ -156,7 +156,8 @@ def test_programs_differ_by_all_that_they_depend_on(no_programs: None, monkeypat
         ((2,), (x,), {}),
         ((1,), (np.ones(3, np.float32),), {}),
         ((1,), (np.ones(2, np.int32),), {}),
-        ((1,), (x,), {"once": True}),
+        ((1,), (x,), {"work": 0.0}),
+        ((1,), (x,), {"work": 1e9}),
         ((1,), (x,), {"donate": (0,)}),
     ):
         before = programs.num_programs()

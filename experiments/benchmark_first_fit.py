@@ -1,0 +1,110 @@
+"""The first fit of every estimator in a fresh process, without and with kept programs.
+
+This module imports next to nothing by itself: it is the main module of the processes that are
+measured, ``python -m experiments.benchmark_first_fit IPCAE``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from experiments.timing import Case
+
+#: Columns to select of the 30 of scikit-learn's table of breast cancers.
+COLUMNS = 5
+
+
+def first_fit(name: str) -> dict[str, float]:
+    """CPU seconds of this fresh process, which fits an estimator with default arguments.
+
+    Args:
+      name: of the class.
+
+    Returns:
+      ``imports`` with the interpreter's start, ``tracing`` with lowering, ``compiling``,
+      ``training`` with all else, and their sum, ``total``; ``again``, a second fit.
+    """
+    from sklearn.datasets import load_breast_cancer
+
+    from fsjax import estimators
+
+    table = load_breast_cancer(return_X_y=True)
+    spent = _watched()
+    imported = time.process_time()
+    getattr(estimators, name)(COLUMNS).fit(*table)
+    total = time.process_time()
+    parts = {"imports": imported, **spent}
+    parts["training"] = total - sum(parts.values())
+    getattr(estimators, name)(COLUMNS).fit(*table)
+    return {**parts, "total": total, "again": time.process_time() - total}
+
+
+def _watched() -> dict[str, float]:
+    """CPU seconds of tracing and compiling, which grow from now on."""
+    import jax
+
+    from fsjax.engine import plan, programs, train
+
+    spent, depth = {"tracing": 0.0, "compiling": 0.0}, []
+
+    def watch(module: Any, function: str, part: str) -> None:
+        inner = getattr(module, function)
+
+        @functools.wraps(inner)
+        def timed(*args: Any, **options: Any) -> Any:
+            depth.append(0.0)  # what calls in it spend
+            started = time.process_time()
+            try:
+                return inner(*args, **options)
+            finally:
+                seconds = time.process_time() - started
+                spent[part] += seconds - depth.pop()
+                if depth:
+                    depth[-1] += seconds
+
+        setattr(module, function, timed)
+
+    watch(jax.stages.Lowered, "compile", "compiling")
+    watch(programs, "program", "tracing")
+    train.program = programs.program
+    watch(sys.modules[plan.__module__], "check_shapes_and_scores", "tracing")
+    return spent
+
+
+def cold_and_warm(name: str) -> dict[str, float]:
+    """:func:`first_fit` in a process that keeps programs in an empty folder, and in the next."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for cache in ("cold", "warm"):
+            command = [sys.executable, "-m", "experiments.benchmark_first_fit", name]
+            environment = os.environ | {"FSJAX_CACHE": folder}
+            done = subprocess.run(
+                command, env=environment, check=True, text=True, stdout=subprocess.PIPE
+            )
+            values = json.loads(done.stdout.splitlines()[-1])
+            found |= {f"{cache}_{part}": seconds for part, seconds in values.items()}
+    return found
+
+
+def cases() -> dict[str, Case]:
+    """The measurements by name."""
+    from fsjax import estimators
+
+    def case(name: str) -> Callable[[], dict[str, Any]]:
+        return lambda: cold_and_warm(name)
+
+    names = [one.__name__ for one in estimators.ESTIMATORS.values()]
+    return {f"first_fit/{name}": (case(name), 0) for name in names}
+
+
+if __name__ == "__main__":
+    print(json.dumps(first_fit(sys.argv[1])))

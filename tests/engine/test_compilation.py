@@ -1,0 +1,118 @@
+"""Where compiled programs are kept on disk, and where not."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import pytest
+
+import fsjax
+from fsjax.engine import compilation
+from fsjax.errors import ConfigError
+
+#: Of JAX's settings, those that are made.
+NAMES = (
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+    "jax_compilation_cache_max_size",
+)
+
+
+@pytest.fixture(autouse=True)
+def undecided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As in a fresh process."""
+    before = {name: getattr(jax.config, name) for name in NAMES}
+    monkeypatch.setattr(compilation, "_decided", False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation.compilation_cache.reset_cache()
+
+
+def folder() -> str | None:
+    return jax.config.jax_compilation_cache_dir
+
+
+def test_programs_are_kept_by_default(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("FSJAX_CACHE", str(tmp_path))
+    compilation.cache_by_default()
+    assert Path(folder()).parent == tmp_path / "xla" and Path(folder()).is_dir()
+    assert jax.config.jax_compilation_cache_max_size == compilation.MAX_BYTES
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == 0.0
+
+
+def test_the_environment_switches_it_off(monkeypatch) -> None:
+    monkeypatch.setenv("FSJAX_CACHE", "off")
+    compilation.cache_by_default()
+    assert folder() is None
+    assert fsjax.use_compilation_cache() is None and folder() is None
+
+
+def test_what_the_user_has_set_stays(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("FSJAX_CACHE", str(tmp_path / "ours"))
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 7.0)
+    compilation.cache_by_default()
+    assert folder() == str(tmp_path / "theirs")
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == 7.0
+
+
+def test_what_was_chosen_stays(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("FSJAX_CACHE", str(tmp_path / "default"))
+    assert fsjax.use_compilation_cache(tmp_path / "own") == tmp_path / "own"
+    compilation.cache_by_default()
+    assert folder() == str(tmp_path / "own")
+    assert fsjax.use_compilation_cache(on=False) is None
+    compilation.cache_by_default()
+    assert folder() is None
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FSJAX_CACHE", str(tmp_path / "file"))
+    compilation.cache_by_default()
+    assert folder() is None
+    with pytest.raises(ConfigError, match="cannot write to .*give another folder"):
+        fsjax.use_compilation_cache(tmp_path / "file" / "below")
+
+
+def test_without_locks_nothing_is_kept_by_default(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("FSJAX_CACHE", str(tmp_path))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    compilation.cache_by_default()
+    assert folder() is None
+    fsjax.use_compilation_cache(tmp_path)
+    assert jax.config.jax_compilation_cache_max_size == -1
+
+
+CODE = """
+import jax, numpy as np
+jax.numpy.ones(3) + 1  # before there is a cache
+from fsjax.estimators import FisherScore, WAST
+events = []
+jax.monitoring.register_event_listener(lambda name, **_: events.append(name))
+x = np.random.default_rng(0).normal(size=(40, 6))
+WAST(2, num_epochs=1, hidden=(4,)).fit(x, x[:, 0] > 0)
+print(sum(name.endswith("cache_hits") for name in events))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("filelock") is None, reason="needs filelock")
+def test_a_second_process_compiles_little(tmp_path: Path) -> None:
+    def hits() -> int:
+        environment = os.environ | {"FSJAX_CACHE": str(tmp_path)}
+        command = [sys.executable, "-W", "error", "-c", CODE]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return int(done.stdout.split()[-1])
+
+    assert hits() == 0
+    assert hits() >= 3

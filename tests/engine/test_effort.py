@@ -1,0 +1,87 @@
+"""How hard programs are compiled: by the whole run, and by nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import numpy as np
+import pytest
+from engine_helpers import STATIC, killed_after_a_checkpoint
+
+import fsjax
+from fsjax.engine import effort, train
+
+
+def level(work: float) -> int | None:
+    return (effort.options_for(work) or {}).get("xla_backend_optimization_level")
+
+
+def test_more_work_is_compiled_harder() -> None:
+    assert [level(work) for work in (0.0, 1e8, 1e9, 1e10, effort.ANY)] == [0, 0, 1, None, None]
+
+
+def test_accelerators_keep_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert effort.options_for(effort.ONCE) is None
+
+
+@pytest.fixture
+def works(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The work of every training that is compiled for."""
+    found: list[float] = []
+
+    def noted(*args: Any) -> float:
+        found.append(effort.training_work(*args))
+        return found[-1]
+
+    monkeypatch.setattr(train, "training_work", noted)
+    return found
+
+
+def test_work_grows_with_all_that_is_visited(data, works: list[float]) -> None:
+    def work(**options: Any) -> float:
+        fsjax.fit(STATIC, data, **dict(num_features=3, num_epochs=2, batch_size=16) | options)
+        return works[-1]
+
+    least = work()
+    assert work(num_epochs=4) == 2 * least
+    assert work(batch_size=8) > least
+    assert work(min_steps_per_epoch=20) > least
+    x, y = (np.concatenate([part] * 3) for part in data)
+    fsjax.fit(STATIC, (x, y), num_features=3, num_epochs=2, batch_size=16)
+    assert works[-1] > least
+
+
+def test_seeds_beside_each_other_and_a_continued_run_count_alike(
+    data, works: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = dict(num_features=3, num_epochs=4, batch_size=16, checkpoint_every=1)
+    whole = fsjax.fit(STATIC, data, seeds=(0, 1), **options)
+    fsjax.fit(STATIC, data, seeds=(1,), **options)
+    with killed_after_a_checkpoint(monkeypatch):
+        fsjax.fit(STATIC, data, seeds=(0, 1), checkpoint_dir=tmp_path, **options)
+    again = fsjax.fit(STATIC, data, seeds=(0, 1), checkpoint_dir=tmp_path, **options)
+    assert len(works) == 4 and len(set(works)) == 1
+    chex.assert_trees_all_equal(again.states, whole.states)
+
+
+def test_a_search_counts_its_trainings(data, works: list[float]) -> None:
+    for k in (None, 3):
+        method = fsjax.methods.stg(k, hidden=(4,))
+        fsjax.fit(method, data, num_epochs=1, batch_size=16)
+    assert works[-1] > 2 * works[0]
+
+
+def test_wast_on_madelon_is_compiled_for_speed() -> None:
+    """Ten epochs, a small run of the papers."""
+    rng = np.random.default_rng(0)
+    data = (rng.normal(size=(2000, 500)).astype(np.float32), None)
+    rows = np.arange(2000)
+    split = fsjax.data.Split(rows, rows[:0], rows[:0])
+    options = dict(split=split, scaling="none", batch_size=128, num_epochs=10)
+    plan = fsjax.plan(fsjax.methods.wast(), data, num_features=20, **options)
+    params = {"in": np.zeros((1, 500, 200)), "out": np.zeros((1, 200, 500))}
+    assert effort.options_for(effort.training_work(params, plan.spec, False)) is None
