@@ -171,7 +171,7 @@ def main() -> None:
     given = flags.FLAGS
     cli.require(given.out, "out", "--out=docs/tables/discoveries.md")
     out, draws = Path(given.out), given.draws
-    table = read_table(out)
+    table = read_table(out) if out.exists() else pd.DataFrame()
     key = ["columns", "correlation", "target", "rule"]
     done = set(map(tuple, table[key].to_numpy())) if len(table) else set()
     for columns, correlation, (task, target), rule in itertools.product(

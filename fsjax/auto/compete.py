@@ -30,6 +30,9 @@ ALL = "all"
 #: These run whatever the time; without them there is no answer.
 NEEDED = (ALL, "random", "univariate")
 
+#: Why a method did not take part.
+NO_TIME = "left out"
+
 #: Methods behind the best by this many standard errors sit out the later rounds.
 _BEHIND = 2.0
 
@@ -105,7 +108,7 @@ def compete(problem: Problem, ledger: Ledger, clock: Clock) -> dict[str, str]:
                     _check_time(ledger, clock)
                 elif need > clock.left(SHARE):
                     if number == 0:
-                        why[name] = f"left out: about {need:.0f} s more were needed"
+                        why[name] = f"{NO_TIME}: about {need:.0f} s more were needed"
                     break
                 clock.tell(
                     f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "
@@ -200,7 +203,7 @@ def _expected(name: str, problem: Problem, ledger: Ledger, number: int, place: i
     rest = len(problem.rounds[number]) - place
     first, further = _GUESS.get(name, (15, 10) if name not in SIMPLE else (0, 0))
     rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
-    further *= max(1.0, rows / 450) * max(1.0, columns / 100)
+    further *= max(0.2, rows / 450) * max(1.0, columns / 100)
     if number == 0 and place == 0:
         return first + rest * further
     before = _key(name, number, place - 1) if place else _key(name, 0, 1)

@@ -263,6 +263,9 @@ def _finish(
         len(chosen),
         fdr,
     )
+    if short := [name for name, why in left_out.items() if why.startswith(compete.NO_TIME)]:
+        told.append(f"Left out for lack of time: {', '.join(short)}; a longer budget has them.")
+    told += [f"{name} {why}." for name, why in left_out.items() if name not in short]
     if stopped:
         told.append("It was stopped before all was done; the same command goes on.")
     notes = (*problem.design.notes, *leaks(problem.design, problem.y, problem.task))
