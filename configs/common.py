@@ -14,7 +14,7 @@ from ml_collections import config_dict
 from fsjax.data import available
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import get_method
-from fsjax.tasks import TASKS
+from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
 
 #: What a config file has: takes the variant.
 GetConfig = Callable[..., ml_collections.ConfigDict]
@@ -175,6 +175,10 @@ def base_config(
         }
     )
     config.train.update(train)
+    if TABLE[task].coupled:
+        # Small tables are one batch, as the loss of a row depends on the others.
+        config.train.update(batch_size=COUPLED_BATCH, drop_last=False)
+        config.evaluation.retrain.batch_size = COUPLED_BATCH
     return config
 
 

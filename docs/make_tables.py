@@ -12,13 +12,15 @@ from pathlib import Path
 from fsjax.atomic import write_text
 from fsjax.methods import METHODS
 from fsjax.registry import Registration, about_of
+from fsjax.tasks import TABLE
 
 ROOT = Path(__file__).parents[1]
 
 #: Around a table that is generated.
 BEGIN, END = "<!-- methods: written by docs/make_tables.py -->", "<!-- methods: end -->"
 
-TASKS = {"classification": "C", "reconstruction": "U", "regression": "R"}
+#: What the tasks are called in the tables.
+TASKS = {name: task.letter for name, task in TABLE.items()}
 
 
 def readme_table() -> str:

@@ -67,7 +67,7 @@ def read_npz(files: Sequence[bytes], target: str | int | None = None) -> Table:
         names = ("feature_names", "class_names")
         return Table(
             X.reshape(len(X), -1) if X.ndim > 2 else X,
-            None if y is None else y.ravel(),
+            None if y is None else several(y),
             archive["split"].astype(np.uint8) if "split" in archive else None,
             **{key: tuple(map(str, archive[key])) for key in names if key in archive},
         )
@@ -82,7 +82,12 @@ def read_mat(files: Sequence[bytes], target: str | int | None = None) -> Table:
     X, y = (dense(part) if scipy.sparse.issparse(part) else part for part in (X, y))
     if y is not None and y.dtype == object:
         y = np.array([str(np.asarray(cell).ravel()[0]) for cell in y.ravel()])
-    return Table(X, None if y is None else y.ravel())
+    return Table(X, None if y is None else several(y))
+
+
+def several(y: np.ndarray) -> np.ndarray:
+    """(N,), or (N, C) where there are several columns."""
+    return y if y.ndim == 2 and min(y.shape) > 1 else y.ravel()
 
 
 def read_idx(files: Sequence[bytes]) -> Table:

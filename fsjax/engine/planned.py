@@ -28,6 +28,7 @@ from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec
 from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
+from fsjax.tasks import TABLE
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
 MAJORITY = 0.5
@@ -136,7 +137,7 @@ class Plan:
         task, outputs = self.spec.task, np.asarray(chosen.outputs)
         per_seed = []
         for row, (x, y) in enumerate(zip(self.prepared.x_test, self.prepared.y_test, strict=True)):
-            truth = x if task == "reconstruction" else y
+            truth = y if TABLE[task].supervised else x
             per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
         return {name: np.array([one[name] for one in per_seed]) for name in per_seed[0]}
 

@@ -64,7 +64,7 @@ def retrain_metrics(
       columns: ``(S, K)`` of each seed; ``None`` for all columns. Multilayer perceptrons see them
         alone, convolutional networks see zeros in place of the others.
       seeds: the S seeds, of initialisation and order of rows.
-      task: ``classification`` or ``regression``.
+      task: one of ``fsjax.tasks.TASKS``.
       scaling: as for ``fsjax.fit``.
       options: of the network (``fsjax.methods.shared.network.NetworkOptions``) and its training
         (``num_epochs``, ``batch_size``, ``min_steps_per_epoch``, ``best_by``, ``shuffle``,
@@ -73,7 +73,7 @@ def retrain_metrics(
 
     Returns:
       ``(S,)`` by name: ``retrain_accuracy`` in percent and, for two classes, ``retrain_auc``; or
-      ``retrain_mse`` and ``retrain_r2``.
+      ``retrain_mse`` and ``retrain_r2``, or what else :func:`embedded_metrics` has for the task.
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.

@@ -89,7 +89,7 @@ def deep_lasso(
 
     return Method(
         # Forward 2, the gradient by the inputs 2, and twice as much backward through either.
-        About(tasks=("classification", "regression"), flops=12.0),
+        About(tasks=tasks.SUPERVISED, flops=12.0),
         init=init,
         loss=loss,
         optimizer=body.tx,

@@ -11,6 +11,7 @@ from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, crea
 from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
 from fsjax.registry import register
+from fsjax.tasks import SUPERVISED
 
 
 @register(
@@ -42,7 +43,7 @@ def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
         return create_state(spec, weights, extra={"stats": stats})
 
     method = Method(
-        About(tasks=("classification", "regression")),
+        About(tasks=SUPERVISED),
         init=init,
         loss=body.train,
         optimizer=body.tx,
