@@ -48,7 +48,7 @@ def poisson_deviance(outputs: Array, y: Array, weight: Array) -> Array:
     return weighted_mean(jnp.mean(rows, axis=-1), weight)
 
 
-def cox(outputs: Array, y: Array, weight: Array) -> Array:
+def cox_partial_likelihood(outputs: Array, y: Array, weight: Array) -> Array:
     """Negative partial log-likelihood of Cox, with Breslow's ties, per event.
 
     ``-sum_i w_i d_i (f_i - log sum_{j: t_j >= t_i} w_j exp f_j) / sum_i w_i d_i`` for times and

@@ -99,13 +99,15 @@ def test_partial_likelihood_of_extremes() -> None:
     y = np.array([[1.0, 1], [2, 1], [3, 0]])
     ones = np.ones(3)
     # Far beyond what exp holds in float32, in the right order and in the wrong one.
-    value, slope = jax.value_and_grad(losses.cox)(np.array([[400.0], [0], [-400]]), y, ones)
+    value, slope = jax.value_and_grad(losses.cox_partial_likelihood)(
+        np.array([[400.0], [0], [-400]]), y, ones
+    )
     assert float(value) == pytest.approx(0.0)
     assert np.isfinite(slope).all()
-    wrong = losses.cox(np.array([[-400.0], [0], [400]]), y, ones)
+    wrong = losses.cox_partial_likelihood(np.array([[-400.0], [0], [400]]), y, ones)
     assert float(wrong) == pytest.approx((800 + 400) / 2)
     none = np.array([[1.0, 0], [2, 0], [3, 0]])
-    value, slope = jax.value_and_grad(losses.cox)(np.zeros((3, 1)), none, ones)
+    value, slope = jax.value_and_grad(losses.cox_partial_likelihood)(np.zeros((3, 1)), none, ones)
     assert float(value) == 0.0
     assert not np.asarray(slope).any()
 
@@ -114,7 +116,7 @@ def test_partial_likelihood_by_hand() -> None:
     # Two tied events among three rows, then the last alone: risk sets of 3, 3 and 1.
     y = np.array([[1.0, 1], [1, 1], [2, 1]])
     expected = (2 * np.log(np.e + 1 + 1) - 1 - 0 + 0) / 3
-    found = losses.cox(np.array([[1.0], [0], [0]]), y, np.ones(3))
+    found = losses.cox_partial_likelihood(np.array([[1.0], [0], [0]]), y, np.ones(3))
     assert float(found) == pytest.approx(expected, rel=1e-6)
 
 
