@@ -175,9 +175,14 @@ def base_config(
         }
     )
     config.train.update(train)
-    if TABLE[task].coupled:
-        # Small tables are one batch, as the loss of a row depends on the others.
-        config.train.update(batch_size=COUPLED_BATCH, drop_last=False)
+    return take_whole_tables(config)
+
+
+def take_whole_tables(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """The config, for survival with small tables as one batch: its loss compares rows."""
+    if TABLE[config.task].coupled:
+        whole = max(config.train.batch_size, COUPLED_BATCH)
+        config.train.update(batch_size=whole, drop_last=False)
         config.evaluation.retrain.batch_size = COUPLED_BATCH
     return config
 
@@ -206,6 +211,6 @@ def gates_config(method: str, changes: Mapping[str, Any] = {}) -> GetConfig:
         if read.name not in PAPER_SETTINGS:
             config.data.scaling = "minmax"
         config.update_from_flattened_dict(changes)
-        return config
+        return take_whole_tables(config)
 
     return get_config

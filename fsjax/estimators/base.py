@@ -109,7 +109,7 @@ class Selector(SelectorMixin, BaseEstimator):
             self._target = entry.scale(y) if standardize else (0.0 * y[0], 0.0 * y[0] + 1.0)
             y = self._scaled(y)
         batch_size = self.batch_size
-        if entry.coupled and batch_size == self.registration.batch_size:
+        if entry.coupled and batch_size is not None and batch_size == self.registration.batch_size:
             batch_size = COUPLED_BATCH
         # Drawn where random_state is no number; the other seeds are the next numbers.
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)

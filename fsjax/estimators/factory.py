@@ -59,7 +59,7 @@ def _common(
       image_shape: ``(H, W)`` or ``(H, W, channels)``, for networks of images.
       num_epochs: epochs to train ({num_epochs}).
       batch_size: rows per step; ``None`` takes all training rows. For survival, whose loss compares
-        the rows of a batch, the default is 4096.
+        the rows of a batch, the number that is the default stands for 4096.
       n_seeds: runs from different initial values; the selection is their consensus.
       random_state: the first seed, a whole number; the others are the next numbers, as in
         ``fsjax.fit(seeds=...)``. ``None`` or a NumPy generator draws it.

@@ -18,6 +18,7 @@ from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
+from fsjax.tasks import TABLE
 
 #: The network and its training, by default: that of BinMask's section 4.1 for tables.
 TRAINING: Mapping[str, Any] = {
@@ -79,6 +80,8 @@ def retrain_metrics(
       ConfigError: for an unknown option or a value outside its range.
     """
     method, training = neural_network_of(options)
+    if TABLE[task].coupled and "batch_size" not in options:
+        training["batch_size"] = "auto"
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)
         splits = [Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits]
