@@ -65,7 +65,8 @@ class Task:
       strata: ``y -> (N,)`` what splits keep in proportion, or ``None``.
       strata_names: names of 0, 1, ... in it, where y has none.
       trainable: ``y -> text``, why training rows do not do; empty where they do.
-      row: ``C -> shape`` of the y of a row as the engine has it, and ``as_rows``, which makes it.
+      row, dtype: ``C -> shape``, and type, of the y of a row as the engine has it.
+      as_rows: ``y -> (N, *shape)``, such rows.
     """
 
     letter: str
