@@ -14,7 +14,7 @@ from ml_collections import config_dict
 from fsjax.data import available
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import get_method
-from fsjax.tasks import TASKS
+from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
 
 #: What a config file has: takes the variant.
 GetConfig = Callable[..., ml_collections.ConfigDict]
@@ -176,6 +176,15 @@ def base_config(
         }
     )
     config.train.update(train)
+    return take_whole_tables(config)
+
+
+def take_whole_tables(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """The config, for survival with small tables as one batch: its loss compares rows."""
+    if TABLE[config.task].coupled:
+        whole = max(config.train.batch_size, COUPLED_BATCH)
+        config.train.update(batch_size=whole, drop_last=False)
+        config.evaluation.retrain.batch_size = COUPLED_BATCH
     return config
 
 
@@ -203,6 +212,6 @@ def gates_config(method: str, changes: Mapping[str, Any] = {}) -> GetConfig:
         if read.name not in PAPER_SETTINGS:
             config.data.scaling = "minmax"
         config.update_from_flattened_dict(changes)
-        return config
+        return take_whole_tables(config)
 
     return get_config

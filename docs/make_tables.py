@@ -1,4 +1,4 @@
-"""Writes the tables of methods in README.md and docs/choosing.md, from the registrations.
+"""Writes the tables of methods and tasks in README.md and docs, from the registrations.
 
     python docs/make_tables.py
 
@@ -12,13 +12,15 @@ from pathlib import Path
 from fsjax.atomic import write_text
 from fsjax.methods import METHODS
 from fsjax.registry import Registration, about_of
+from fsjax.tasks import TABLE
 
 ROOT = Path(__file__).parents[1]
 
-#: Around a table that is generated.
-BEGIN, END = "<!-- methods: written by docs/make_tables.py -->", "<!-- methods: end -->"
+#: Around a table that is generated, of what it is about.
+BEGIN, END = "<!-- {}: written by docs/make_tables.py -->", "<!-- {}: end -->"
 
-TASKS = {"classification": "C", "reconstruction": "U", "regression": "R"}
+#: What the tasks are called in the tables.
+TASKS = {name: task.letter for name, task in TABLE.items()}
 
 
 def readme_table() -> str:
@@ -57,10 +59,26 @@ def choosing_table() -> str:
     return "\n".join(lines)
 
 
+def tasks_table() -> str:
+    """What y is for every task, what a network gives, and how it is judged."""
+    lines = [
+        "| task | y | outputs of a network | loss | `score` |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, task in TABLE.items():
+        loss = task.loss.__name__.replace("_", " ")
+        lines.append(f"| `{name}` | {task.target} | {task.outputs} | {loss} | {task.score_name} |")
+    return "\n".join(lines)
+
+
 def tables() -> dict[Path, str]:
     """The text of every page with a table, with the table made anew."""
-    found = {ROOT / "README.md": readme_table(), ROOT / "docs" / "choosing.md": choosing_table()}
-    return {page: _replaced(page.read_text(), table) for page, table in found.items()}
+    found = {
+        ROOT / "README.md": ("methods", readme_table()),
+        ROOT / "docs" / "choosing.md": ("methods", choosing_table()),
+        ROOT / "docs" / "targets.md": ("tasks", tasks_table()),
+    }
+    return {page: _replaced(page.read_text(), *table) for page, table in found.items()}
 
 
 def _registrations() -> list[Registration]:
@@ -68,12 +86,13 @@ def _registrations() -> list[Registration]:
     return [one for one in ours if one.build.__module__.startswith("fsjax.methods")]
 
 
-def _replaced(text: str, table: str) -> str:
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def _replaced(text: str, about: str, table: str) -> str:
+    first, last = BEGIN.format(about), END.format(about)
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"there is no {BEGIN} ... {END} in the page")
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+        raise ValueError(f"there is no {first} ... {last} in the page")
+    return f"{before}{first}\n{table}\n{last}{after}"
 
 
 if __name__ == "__main__":

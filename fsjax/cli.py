@@ -110,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.set_defaults(command="select")
     one.add_argument("table", metavar="TABLE", help="a .csv, .tsv, .parquet, .npz or .mat file")
-    one.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
+    one.add_argument(
+        "--target", required=True, metavar="NAME", help="the column to predict, or A,B: numbers"
+    )
     one.add_argument("--workdir", metavar="DIR", help="folder of the report (TABLE-selection)")
     one.add_argument("--budget", default="5min", metavar="TIME", help="such as 90s, 5min, 1h")
     one.add_argument("--task", metavar="TASK", help="classification or regression")

@@ -46,8 +46,9 @@ class Spec(NamedTuple):
 
     Attributes:
       num_columns: D, the number of input columns.
-      num_outputs: C classes, D for reconstruction, the number of targets for regression.
-      task: ``classification``, ``reconstruction`` or ``regression``.
+      num_outputs: C, as the task has it: classes, D for reconstruction, the number of targets,
+        labels or counts, 1 for survival.
+      task: a name in :data:`fsjax.tasks.TABLE`.
       num_rows: rows of the training arrays. Some of the last may only fill up, with weight 0, so
         that tables of nearly the same length share a program.
       batch_size: B, rows per step.
@@ -87,8 +88,8 @@ class Batch(NamedTuple):
     Attributes:
       x: ``(B, D)`` scaled inputs. All training rows of a sparse table are
         :class:`fsjax.sparse_rows.SparseRows`, of which ``x[rows]`` is dense.
-      y: targets: ``(B,)`` integer classes, ``(B, C)`` regression targets, or, for
-        reconstruction, ``(B, D)``, the inputs themselves.
+      y: targets: ``(B,)`` integer classes; ``(B, C)`` numbers, labels or counts; for survival
+        ``(B, 2)``, place in time and event; for reconstruction ``(B, D)``, the inputs themselves.
       weight: ``(B,)`` non-negative weights; 0 for rows that only fill up.
     """
 

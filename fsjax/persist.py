@@ -26,6 +26,7 @@ from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, Spec, TrainState
 from fsjax.registry import METHODS, is_as_built, structure_of
+from fsjax.tasks import TABLE
 from fsjax.version import __version__
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.
@@ -245,7 +246,8 @@ def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
         return jax.ShapeDtypeStruct(sizes, dtype)
 
     n, of_seeds = spec.num_rows, shape(num_seeds)
-    y = shape(n, spec.num_outputs) if spec.task == "regression" else shape(n, dtype=np.int32)
+    entry = TABLE[spec.task]
+    y = shape(n, *entry.row(spec.num_outputs), dtype=entry.dtype)
     arrays = Arrays(*[Rows(shape(n, spec.num_columns), y, shape(n))] * 3)
     states = jax.eval_shape(
         functools.partial(init_seeds, structure, spec),

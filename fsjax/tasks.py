@@ -1,91 +1,322 @@
-"""What a network is trained for: losses, the metric to watch, and the shape of outputs."""
+"""What a network is trained for: one table of all tasks. A new task is an entry in it.
+
+The functions that it names are in :mod:`fsjax.losses` (JAX), :mod:`fsjax.metrics.by_task` (NumPy)
+and :mod:`fsjax.targets` (what y may be).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
-import optax
+import numpy as np
+from scipy.special import softmax
+from sklearn.metrics import accuracy_score, r2_score
+
+from fsjax import losses, targets
+from fsjax.losses import roc_auc, weighted_mean
+from fsjax.metrics import by_task
+
+__all__ = [
+    "SUPERVISED",
+    "TABLE",
+    "TASKS",
+    "Task",
+    "loss",
+    "metrics",
+    "roc_auc",
+    "row_metrics",
+    "weighted_mean",
+]
 
 Array = jax.Array
 
-TASKS = ("classification", "reconstruction", "regression")
+#: Rows that a step takes by default where the loss of a row depends on the others, so that tables
+#: up to this length are one batch.
+COUPLED_BATCH: Final = 4096
 
-#: The metric of each task that progress bars and reports show, and whether larger is better.
-MAIN_METRIC = {
-    "classification": ("accuracy", True),
-    "reconstruction": ("reconstruction_frobenius", False),
-    "regression": ("mse", False),
+
+@dataclass(frozen=True)
+class Task:
+    """All that is known of a task. N rows, D columns, C outputs, S seeds.
+
+    Attributes:
+      letter: what tables of methods call it.
+      target: what y is, in words.
+      outputs: what the outputs of a network are, in words.
+      read: from what users hand in as y to an array, and names of classes.
+      check: ``(y, names, where) -> (y, names)``: what is trained on; DataError if it does not fit.
+      num_outputs: ``(y, D) -> C``.
+      loss: ``(outputs (B, C), y, weight (B,)) -> scalar``.
+      metrics: the same arguments; scalars by name, recorded after each epoch beside the loss.
+      test_metrics: ``(outputs (N, C), y) -> numbers by name``, in NumPy.
+      test_of_rows: the same from :func:`row_metrics`, for sparse inputs as the target.
+      main_metric: which of ``metrics`` progress bars and reports show.
+      label, bounds: how pictures call it, and its range.
+      estimate: ``(S, N, C)`` outputs -> ``(N,)`` or ``(N, C)`` predictions of the seeds together.
+      score: ``(y, predictions, sample_weight) -> number``, larger is better; ``None`` where
+        nothing is predicted.
+      example: from a generator and ``(N, 3)`` signals to a y that follows from them, for the
+        contract of methods.
+      larger_is_better: whether so of the main metric.
+      score_name: what ``score`` is, in words.
+      supervised: whether y plays a part; otherwise the inputs are the target.
+      classes: whether y are classes ``(N,)`` and the outputs their logits.
+      best_by: what may tell the best epoch beside the loss, of ``fsjax.method.BEST_BY``.
+      coupled: whether the loss of a row depends on the others of its batch.
+      estimator_type: scikit-learn's name for such estimators, where it has one.
+      multi_output: whether y may have several columns.
+      positive_only: whether y has to be above 0, or at least 0.
+      one_output: whether predictions are ``(N,)`` however y looks.
+      probabilities: ``(S, N, C)`` outputs -> probabilities, or ``None``.
+      activation: what last neurons fire, in JAX, where neurons are compared.
+      scale: ``y -> (mean, deviation)``, by which estimators standardise y, or ``None``.
+      strata: ``y -> (N,)`` what splits keep in proportion, or ``None``.
+      strata_names: names of 0, 1, ... in it, where y has none.
+      trainable: ``y -> text``, why training rows do not do; empty where they do.
+      row, dtype: ``C -> shape``, and type, of the y of a row as the engine has it.
+      as_rows: ``y -> (N, *shape)``, such rows.
+    """
+
+    letter: str
+    target: str
+    outputs: str
+    read: Callable[[Any], targets.Target]
+    check: Callable[..., targets.Target]
+    num_outputs: Callable[[np.ndarray | None, int], int]
+    loss: Callable[[Array, Array, Array], Array]
+    metrics: Callable[[Array, Array, Array], dict[str, Array]]
+    test_metrics: Callable[[np.ndarray, np.ndarray], dict[str, float]]
+    main_metric: str
+    label: str
+    estimate: Callable[[np.ndarray], np.ndarray]
+    score: Callable[..., float] | None
+    score_name: str
+    example: Callable[[np.random.Generator, np.ndarray], np.ndarray | None]
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+    larger_is_better: bool = False
+    supervised: bool = True
+    classes: bool = False
+    best_by: tuple[str, ...] = ()
+    coupled: bool = False
+    estimator_type: str | None = None
+    multi_output: bool = True
+    positive_only: bool = False
+    one_output: bool = False
+    probabilities: Callable[[np.ndarray], np.ndarray] | None = None
+    activation: Callable[[Array], Array] = lambda outputs: outputs
+    scale: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+    test_of_rows: Callable[[Mapping[str, np.ndarray]], dict[str, float]] | None = None
+    strata: Callable[[np.ndarray], np.ndarray | None] = lambda y: None
+    strata_names: tuple[str, ...] | None = None
+    trainable: Callable[[np.ndarray], str] = lambda y: ""
+    row: Callable[[int], tuple[int, ...]] = lambda num_outputs: (num_outputs,)
+    as_rows: Callable[[np.ndarray], np.ndarray] = lambda y: np.reshape(y, (len(y), -1))
+    dtype: type = np.float32
+
+
+def _columns(y: np.ndarray, num_columns: int) -> int:
+    return 1 if y.ndim == 1 else y.shape[1]
+
+
+def _standard(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation ``(C,)`` or ``()``; 1 in place of a deviation of 0."""
+    deviation = y.std(axis=0, dtype=np.float64)
+    return y.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0)
+
+
+def _relative(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Counts are divided by their mean: the deviance of both differs by that factor alone."""
+    mean = y.mean(axis=0, dtype=np.float64)
+    return np.zeros_like(mean), mean
+
+
+#: Every task by its name.
+TABLE: Final[Mapping[str, Task]] = {
+    "classification": Task(
+        letter="C",
+        target="``(N,)`` labels of any kind",
+        outputs="a logit for each class",
+        read=targets.read_classes,
+        check=targets.check_classes,
+        num_outputs=lambda y, num_columns: int(y.max()) + 1,
+        loss=losses.cross_entropy,
+        metrics=losses.of_classes,
+        test_metrics=by_task.of_classes,
+        main_metric="accuracy",
+        label="accuracy (%)",
+        bounds=(0.0, 100.0),
+        larger_is_better=True,
+        classes=True,
+        best_by=("accuracy", "auc"),
+        estimate=lambda outputs: softmax(outputs.astype(np.float64), -1).mean(0).argmax(1),
+        probabilities=lambda outputs: softmax(outputs.astype(np.float64), axis=-1),
+        activation=jax.nn.softmax,
+        score=accuracy_score,
+        score_name="accuracy in [0, 1]",
+        estimator_type="classifier",
+        multi_output=False,
+        one_output=True,
+        strata=lambda y: y,
+        trainable=lambda y: "one class only" if np.unique(y).size < 2 else "",
+        row=lambda num_outputs: (),
+        as_rows=lambda y: y,
+        dtype=np.int32,
+        example=lambda rng, signals: signals.argmax(axis=1),
+    ),
+    "reconstruction": Task(
+        letter="U",
+        target="nothing: y is not looked at",
+        outputs="the D columns",
+        read=targets.read_unused,
+        check=targets.check_any,
+        num_outputs=lambda y, num_columns: num_columns,
+        loss=losses.squared_error,
+        metrics=losses.of_reconstruction,
+        test_metrics=by_task.of_reconstruction,
+        test_of_rows=by_task.of_reconstructed_rows,
+        main_metric="reconstruction_frobenius",
+        label="Frobenius error / D",
+        supervised=False,
+        estimate=lambda outputs: outputs.mean(axis=0),
+        score=None,
+        score_name="nothing",
+        row=lambda num_outputs: (),
+        dtype=np.int32,
+        example=lambda rng, signals: None,
+    ),
+    "regression": Task(
+        letter="R",
+        target="``(N,)`` or ``(N, C)`` numbers",
+        outputs="a number for each target",
+        read=targets.read_exactly,
+        check=targets.check_numbers,
+        num_outputs=_columns,
+        loss=losses.squared_error,
+        metrics=losses.of_numbers,
+        test_metrics=by_task.of_numbers,
+        main_metric="mse",
+        label="mean squared error",
+        estimate=lambda outputs: outputs.mean(axis=0),
+        score=r2_score,
+        score_name="R2 (the mean over several targets)",
+        estimator_type="regressor",
+        scale=_standard,
+        example=lambda rng, signals: signals @ np.array([[1.0, 0.5], [-1.0, 1.0], [0.5, -1.0]]),
+    ),
+    "multilabel": Task(
+        letter="M",
+        target="``(N, L)`` of 0 and 1",
+        outputs="a logit for each label",
+        read=targets.read_exactly,
+        check=targets.check_labels,
+        num_outputs=_columns,
+        loss=losses.sigmoid_cross_entropy,
+        metrics=losses.of_labels,
+        test_metrics=by_task.of_labels,
+        main_metric="subset_accuracy",
+        label="rows with all labels right (%)",
+        bounds=(0.0, 100.0),
+        larger_is_better=True,
+        best_by=("auc",),
+        estimate=lambda outputs: (by_task.probabilities(outputs).mean(0) >= 0.5).astype(np.int64),
+        probabilities=by_task.probabilities,
+        activation=jax.nn.sigmoid,
+        score=accuracy_score,
+        score_name="subset accuracy in [0, 1]",
+        estimator_type="classifier",
+        example=lambda rng, signals: (signals[:, :2] > 1.0).astype(int),
+    ),
+    "counts": Task(
+        letter="N",
+        positive_only=True,
+        target="``(N,)`` or ``(N, C)`` whole numbers from 0",
+        outputs="the logarithm of each expected count",
+        read=targets.read_exactly,
+        check=targets.check_counts,
+        num_outputs=_columns,
+        loss=losses.poisson_deviance,
+        metrics=losses.of_counts,
+        test_metrics=by_task.of_counts,
+        main_metric="poisson_deviance",
+        label="mean Poisson deviance",
+        estimate=lambda outputs: np.exp(outputs.astype(np.float64)).mean(axis=0),
+        score=by_task.d2_poisson,
+        score_name="D2 of the Poisson deviance (the mean over several counts)",
+        estimator_type="regressor",
+        scale=_relative,
+        example=lambda rng, signals: rng.poisson(np.exp(signals @ np.array([0.5, -0.5, 0.3]))),
+    ),
+    "survival": Task(
+        letter="S",
+        target="``(N, 2)`` time and event, or records or a frame of these",
+        outputs="one logarithm of the hazard ratio",
+        read=targets.read_survival,
+        check=targets.check_survival,
+        num_outputs=lambda y, num_columns: 1,
+        loss=losses.cox_partial_likelihood,
+        metrics=losses.of_survival,
+        test_metrics=by_task.of_survival,
+        main_metric="concordance_index",
+        label="concordance index",
+        bounds=(0.0, 1.0),
+        larger_is_better=True,
+        coupled=True,
+        estimate=lambda outputs: outputs.mean(axis=0),
+        one_output=True,
+        score=by_task.survival_score,
+        score_name="Harrell's concordance index in [0, 1]",
+        strata=lambda y: y[:, 1].astype(np.int64),
+        strata_names=("censored", "event"),
+        trainable=lambda y: "" if y[:, 1].any() else "no event",
+        row=lambda num_outputs: (2,),
+        as_rows=targets.places_in_time,
+        example=lambda rng, signals: np.column_stack(
+            [
+                rng.exponential(np.exp(-signals @ np.array([0.5, -0.5, 0.3]))) + 1e-3,
+                rng.random(len(signals)) < 0.8,
+            ]
+        ),
+    ),
 }
 
+#: The names of all tasks.
+TASKS: Final = tuple(TABLE)
 
-def row_losses(task: str, outputs: Array, y: Array) -> Array:
-    """Loss of every row.
-
-    Args:
-      task: one of :data:`TASKS`.
-      outputs: ``(B, C)`` logits, reconstructions or predictions.
-      y: ``(B,)`` integer classes, or ``(B, C)`` targets.
-
-    Returns:
-      ``(B,)``: cross-entropy in nats, or the squared error averaged over the C outputs.
-    """
-    if task == "classification":
-        return optax.softmax_cross_entropy_with_integer_labels(outputs, y)
-    return jnp.mean(jnp.square(outputs - y), axis=-1)
-
-
-def weighted_mean(values: Array, weight: Array) -> Array:
-    """Mean of ``values`` (B,) under non-negative weights (B,), not all zero."""
-    return jnp.sum(values * weight) / jnp.sum(weight)
+#: Those that look at y.
+SUPERVISED: Final = tuple(name for name, task in TABLE.items() if task.supervised)
 
 
 def loss(task: str, outputs: Array, y: Array, weight: Array) -> Array:
-    """Weighted mean over the rows of :func:`row_losses`, a scalar."""
-    return weighted_mean(row_losses(task, outputs, y), weight)
+    """The loss of a task, a scalar.
+
+    Args:
+      task: one of :data:`TASKS`.
+      outputs: ``(B, C)``, as :attr:`Task.outputs` says.
+      y: as the engine hands it over: ``(B,)`` integer classes, ``(B, C)`` numbers, or ``(B, 2)``
+        places in time and events.
+      weight: ``(B,)`` non-negative, not all 0; rows of weight 0 do not count.
+    """
+    return TABLE[task].loss(outputs, y, weight)
+
+
+def metrics(task: str, outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+    """The loss and what else is recorded of a task, scalars by name; arguments as :func:`loss`."""
+    entry = TABLE[task]
+    return {"loss": entry.loss(outputs, y, weight), **entry.metrics(outputs, y, weight)}
 
 
 def row_metrics(task: str, outputs: Array, y: Array) -> dict[str, Array]:
-    """Per-row values ``(B,)`` whose means are the task's metrics.
+    """:func:`metrics` of every row by itself, ``(B,)`` by name.
 
-    ``accuracy`` is in percent; ``reconstruction_frobenius`` is the Euclidean norm of a row's
-    residual over the number of columns (IP-CAE, section 4, in the form that reproduces its
-    tables: the mean over rows of ``||x - x_hat|| / D``); ``mse`` is the mean squared error.
+    Their means are the metrics of all rows where the inputs are the target, and not for each other
+    task: areas and concordance compare rows.
     """
-    metrics = {"loss": row_losses(task, outputs, y)}
-    if task == "classification":
-        metrics["accuracy"] = 100.0 * (jnp.argmax(outputs, axis=-1) == y)
-    elif task == "reconstruction":
-        metrics["reconstruction_frobenius"] = (
-            jnp.sqrt(jnp.sum(jnp.square(outputs - y), axis=-1)) / y.shape[-1]
-        )
-    else:
-        metrics["mse"] = metrics["loss"]
-    return metrics
 
+    def one(row: Array, target: Array) -> dict[str, Array]:
+        return metrics(task, row[None], target[None], jnp.ones(1))
 
-def roc_auc(scores: Array, y: Array, weight: Array | None = None) -> Array:
-    """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
-
-    Args:
-      scores: ``(N,)``, larger for class 1; NaN counts as the lowest.
-      y: ``(N,)`` classes 0 and 1.
-      weight: ``(N,)`` non-negative weights of the rows; ``None`` weighs all alike.
-
-    Returns:
-      Scalar in [0, 1]; pairs with equal scores count half. 0.5 where only one class occurs.
-    """
-    weight = jnp.ones(scores.shape) if weight is None else jnp.asarray(weight, jnp.float32)
-    scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
-    order = jnp.argsort(scores)
-    scores, positive, weight = scores[order], y[order] == 1, weight[order]
-    ones, zeros = jnp.where(positive, weight, 0.0), jnp.where(positive, 0.0, weight)
-    # Weight of class 0 up to each row, then below and up to the end of its run of equal scores.
-    seen = jnp.cumsum(zeros)
-    edge = jnp.ones((1,), bool)
-    differs = scores[1:] != scores[:-1]
-    before = jnp.concatenate([jnp.zeros((1,)), seen[:-1]])
-    below = jax.lax.cummax(jnp.where(jnp.concatenate([edge, differs]), before, 0.0))
-    upto = jax.lax.cummin(jnp.where(jnp.concatenate([differs, edge]), seen, jnp.inf), reverse=True)
-    of_zeros, of_ones = jnp.sum(zeros), jnp.sum(ones)
-    # Shares before the sum over rows, which float32 could not hold as counts of pairs.
-    share = (below + upto) / (2 * jnp.where(of_zeros > 0, of_zeros, 1.0))
-    area = jnp.sum(ones * share) / jnp.where(of_ones > 0, of_ones, 1.0)
-    return jnp.where((of_zeros > 0) & (of_ones > 0), jnp.clip(area, 0.0, 1.0), 0.5)
+    return jax.vmap(one)(outputs, y)

@@ -12,7 +12,15 @@ from scipy.stats import ks_2samp
 from fsjax.report.tables import aligned, finite
 
 #: What methods are compared by: the first of these that all of them have.
-MAIN_METRICS: Final = ("svm_accuracy", "embedded_accuracy", "reconstruction_frobenius", "mse")
+MAIN_METRICS: Final = (
+    "svm_accuracy",
+    "embedded_accuracy",
+    "reconstruction_frobenius",
+    "mse",
+    "subset_accuracy",
+    "poisson_deviance",
+    "concordance_index",
+)
 
 #: The level of the test (CTRE, 4.2.1).
 ALPHA: Final = 0.05

@@ -8,6 +8,7 @@ from fsjax.data.checks import numeric_columns
 from fsjax.data.dataset import Dataset
 from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.errors import ConfigError, DataError
+from fsjax.tasks import TABLE
 
 
 def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classification") -> Dataset:
@@ -16,12 +17,14 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
     Args:
         x: ``(N, D)`` numbers, as an array, a pandas frame, whose column names are kept, or a
             sparse matrix or array of SciPy. Frames with sparse columns count as sparse.
-        y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, or ``None``.
-        task: for ``'classification'`` labels become classes from 0 in sorted order, also whole
-            numbers that are stored as floats; for other tasks numbers stay as they are.
+        y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, ``(N, 2)`` time and event
+            (also as records with a field of truth values, or a frame), or ``None``.
+        task: one of ``fsjax.tasks.TASKS``. For ``'classification'`` labels become classes from 0 in
+            sorted order, also whole numbers that are stored as floats; for other tasks numbers stay
+            as they are.
 
     Raises:
-        ConfigError: if X is no table or y has another number of rows.
+        ConfigError: if X is no table, or y is sparse or has another number of rows.
         DataError: if a column of a frame holds no numbers, or y has missing values.
     """
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
@@ -30,24 +33,12 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
     if y is None:
         return Dataset(name="table", X=x, y=None, feature_names=names)
-    if issparse(y):
-        raise ConfigError("y is a sparse matrix; give an array, y.toarray()")
-    y = np.asarray(y)
+    # An unknown task is told when the run is checked.
+    y, classes = TABLE.get(task, TABLE["classification"]).read(y)
     if len(y) != x.shape[0]:
         raise ConfigError(
             f"X has {x.shape[0]} rows but y has {len(y)}; give one target for each row"
         )
-    y, classes = _target(y, task)
-    return Dataset(name="table", X=x, y=y, feature_names=names, class_names=classes)
-
-
-def _target(y: np.ndarray, task: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    real = y.dtype.kind == "f"
-    if real and np.isnan(y).any():
+    if y.dtype.kind == "f" and np.isnan(y).any():
         raise DataError(f"y has {int(np.isnan(y).sum())} missing values; leave these rows out")
-    if task != "classification" and y.dtype.kind in "fiub":
-        return y.astype(np.float32), None
-    if real and not np.array_equal(y, np.floor(y)):
-        return y, None
-    classes, labels = np.unique(y, return_inverse=True)
-    return labels.astype(np.int32), tuple(map(str, classes))
+    return Dataset(name="table", X=x, y=y, feature_names=names, class_names=classes)

@@ -9,10 +9,10 @@ import pandas as pd
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
 from scipy.sparse import csr_array, issparse
 
-from fsjax.data.dataset import Dataset
+from fsjax.data.dataset import CheckedDataset, Dataset
 from fsjax.data.sparse import column_limits, count_by_column
 from fsjax.errors import ConfigError, DataError, check_choice
-from fsjax.tasks import TASKS
+from fsjax.tasks import TABLE, TASKS
 
 _NAMED = 5
 """How many columns a message names."""
@@ -63,39 +63,26 @@ def check_task(dataset: Dataset, task: str) -> Dataset:
 
     Args:
         dataset: any data set.
-        task: ``'classification'`` (needs at least 2 classes), ``'regression'`` (needs numbers) or
-            ``'reconstruction'`` (needs no target); others are a ConfigError.
+        task: one of ``fsjax.tasks.TASKS``, whose table says what each needs; others are a
+            ConfigError.
 
     Returns:
-        The data set itself; for regression on whole numbers that were read as classes, a copy whose
-        ``y`` holds the original numbers as (N,) float32. DataError if the target does not fit.
+        The data set itself; for tasks of numbers on whole numbers that were read as classes, a copy
+        whose ``y`` holds the original numbers as float32. DataError if the target does not fit.
     """
     check_choice("task", task, TASKS)
-    if task == "reconstruction":
+    entry = TABLE[task]
+    if not entry.supervised or isinstance(dataset, CheckedDataset):
         return dataset
     if dataset.y is None:
         raise DataError(
             f"task={task} needs a target, but {dataset.name} has none; give y (data.target in a "
             "config), or choose task=reconstruction"
         )
-    if task == "regression":
-        return _numeric_target(dataset)
-    y = dataset.y
-    if not np.issubdtype(y.dtype, np.integer):
-        raise DataError(
-            f"task=classification needs classes, but the target of {dataset.name} holds "
-            f"{len(np.unique(y))} different numbers in {len(y)} rows; "
-            "choose task=regression, or give class labels"
-        )
-    if len(np.unique(y)) < 2:
-        raise DataError(
-            f"task=classification needs at least 2 classes, but {dataset.name} has one only; "
-            "choose another target, or task=reconstruction"
-        )
-    # Labels read from a table are always 0..C-1; a Dataset made by hand may have gaps below 0.
-    if y.min() < 0:
-        raise DataError(f"{dataset.name}: class numbers start at {y.min()}; number them from 0")
-    return dataset
+    y, names = entry.check(dataset.y, dataset.class_names, dataset.name)
+    if y is dataset.y:
+        return dataset
+    return dataclasses.replace(dataset, y=y, class_names=names)
 
 
 def check_num_features(num_features: int, D: int) -> None:
@@ -149,18 +136,3 @@ def _first_text(column: pd.Series) -> str:
     numbers = pd.to_numeric(column, errors="coerce")
     text = column[numbers.isna() & column.notna()]
     return str((text if len(text) else column).iloc[0])
-
-
-def _numeric_target(dataset: Dataset) -> Dataset:
-    if not np.issubdtype(dataset.y.dtype, np.integer):
-        return dataset
-    numbers = dataset.y.astype(np.float32)
-    if dataset.class_names is not None:
-        try:
-            numbers = np.array(list(map(float, dataset.class_names)), np.float32)[dataset.y]
-        except ValueError:
-            raise DataError(
-                f"task=regression needs numbers, but the target of {dataset.name} holds the "
-                f"classes {name_some(dataset.class_names)}; choose task=classification"
-            ) from None
-    return dataclasses.replace(dataset, y=numbers, class_names=None)

@@ -18,7 +18,8 @@ class Dataset:
         X: (N, D) float32, or a compact integer type (cast before arithmetic). Never NaN or
             infinite when it comes from :func:`fsjax.data.load`. A sparse table is a
             ``scipy.sparse.csr_array``; SciPy's other forms become one.
-        y: (N,) int32 classes numbered from 0, or (N,) or (N, C) float32 targets, or None.
+        y: (N,) int32 classes numbered from 0, or (N,) or (N, C) floats, or None. See
+            ``fsjax.tasks`` for what each task takes; for survival, time and event.
         feature_names: D names, or None.
         class_names: one name per class, in the order of the class numbers, or None.
         official_split: (N,) uint8, 0 for training rows and 1 for test rows, or None.
@@ -113,3 +114,7 @@ class Dataset:
         if self.image_shape is None:
             raise DataError(f"{self.name} is not an image data set: its columns have no grid")
         return np.asarray(values).reshape(self.image_shape, order=self.image_order)
+
+
+class CheckedDataset(Dataset):
+    """A data set whose target was checked for its task already, and perhaps scaled after that."""

@@ -73,7 +73,7 @@ def read_npz(files: Sequence[bytes], target: str | int | None = None) -> Table:
         names = ("feature_names", "class_names")
         return Table(
             X.reshape(len(X), -1) if X.ndim > 2 else X,
-            None if y is None else y.ravel(),
+            None if y is None else several(y),
             archive["split"].astype(np.uint8) if "split" in archive else None,
             **{key: tuple(map(str, archive[key])) for key in names if key in archive},
         )
@@ -94,7 +94,7 @@ def _saved_sparse(data: bytes, archive: Any, target: str | int | None) -> Table:
     else:
         X = scipy.sparse.load_npz(io.BytesIO(data))
     y = _pick(parts, ("y", "Y"), target, needed=False)
-    return Table(as_csr(X, "it"), None if y is None else y.ravel())
+    return Table(as_csr(X, "it"), None if y is None else several(y))
 
 
 def read_mat(files: Sequence[bytes], target: str | int | None = None) -> Table:
@@ -110,7 +110,12 @@ def read_mat(files: Sequence[bytes], target: str | int | None = None) -> Table:
     y = dense(y) if scipy.sparse.issparse(y) else y
     if y is not None and y.dtype == object:
         y = np.array([str(np.asarray(cell).ravel()[0]) for cell in y.ravel()])
-    return Table(X, None if y is None else y.ravel())
+    return Table(X, None if y is None else several(y))
+
+
+def several(y: np.ndarray) -> np.ndarray:
+    """(N,), or (N, C) where there are several columns."""
+    return y if y.ndim == 2 and min(y.shape) > 1 else y.ravel()
 
 
 def read_idx(files: Sequence[bytes]) -> Table:

@@ -1,7 +1,7 @@
 """Load a data set by its registered name or from the user's own file: the only entry point."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def available() -> tuple[str, ...]:
 def load(
     name: str,
     data_dir: str | Path | None = None,
-    target: str | int | None = None,
+    target: str | int | Sequence[str | int] | None = None,
     download: bool = True,
     **options: Any,
 ) -> Dataset:
@@ -48,7 +48,7 @@ def load(
     Args:
         name: one of :func:`available`, or a path.
         data_dir: the first folder to look in, and where downloads go.
-        target: for the user's own table, the column to predict, by name or number.
+        target: for the user's own table, the column to predict, by name or number, or several.
         download: whether to download what is not found.
         **options: ``impute`` (``'mean'`` or ``'median'``, for tables and sets with missing
             values). ``mice_protein`` has missing values; its default ``'class_mean'`` (IP-CAE

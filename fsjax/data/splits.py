@@ -10,7 +10,7 @@ from fsjax.data.catalog import ENTRIES
 from fsjax.data.dataset import Dataset
 from fsjax.data.torch_random import torch_random_split
 from fsjax.errors import ConfigError, DataError, check_choice, is_number
-from fsjax.tasks import TASKS
+from fsjax.tasks import TABLE, TASKS
 
 DEFAULT_SEED = 42
 """The seed of the papers' splits, shared by all training seeds."""
@@ -48,8 +48,8 @@ def make_split(
 
             - ``'paper'``: the protocol registered for this data set, one of those below;
               ``'stratified'`` for users' tables.
-            - ``'stratified'``: by ``fractions``, every class in the same proportion in each part;
-              plain random for other tasks than classification.
+            - ``'stratified'``: by ``fractions``, every class (for survival, events and censored
+              rows) in the same proportion in each part; plain random for other tasks.
             - ``'random'``: by ``fractions``, at random.
             - ``'official'``: the official test rows; validation rows drawn from the rest.
             - ``'ip_cae'``: as the IP-CAE experiments (torch splits, 60/20/20, or 80/20 of the
@@ -57,7 +57,7 @@ def make_split(
             - ``'wast'``: as the WAST experiments (80/20 unstratified, or the official split),
               validation rows drawn from the training rows. The papers' final SVM learns from
               ``train`` and ``valid`` together.
-        task: ``'classification'``, ``'regression'`` or ``'reconstruction'``.
+        task: one of ``fsjax.tasks.TASKS``.
         seed: None for the papers' fixed 42; a number draws another split (official test rows
             stay as they are).
         fractions: of train, validation and test rows, for ``'stratified'`` and ``'random'``;
@@ -102,16 +102,14 @@ def _paper(request: _Request) -> Split:
 
 
 def _stratified(request: _Request) -> Split:
-    if request.task != "classification":
-        return _by_fractions(request)
-    dataset = request.dataset
-    if not dataset.num_classes:
+    entry, dataset = TABLE[request.task], request.dataset
+    if entry.classes and not dataset.num_classes:
         raise DataError(
             f"a stratified split needs classes, but {dataset.name} has "
             f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
             "or another task"
         )
-    return _by_fractions(request, dataset.y)
+    return _by_fractions(request, entry.strata(dataset.y))
 
 
 def _official(request: _Request) -> Split:
@@ -211,7 +209,8 @@ def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> No
     smallest = int(sizes.argmin())
     if sizes[smallest] < parts:
         label = labels[smallest]
-        shown = repr(dataset.class_names[label]) if dataset.class_names else label
+        names = dataset.class_names or TABLE[request.task].strata_names
+        shown = repr(names[label]) if names else label
         raise DataError(
             f"class {shown} of {dataset.name} has {sizes[smallest]} row(s), but a stratified "
             f"split into {parts} parts needs at least {parts} of each class; drop or merge the "

@@ -5,7 +5,7 @@ import difflib
 import io
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,18 +21,22 @@ from fsjax.data.impute import impute as fill
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
 from fsjax.data.sniff import first_line, sniff
 from fsjax.data.sparse import as_csr
-from fsjax.data.targets import encode_target
+from fsjax.data.targets import encode_target, encode_targets
 from fsjax.errors import DataError, check_choice, check_flag, nearest
 
 RULES = ("mean", "median")
 """What ``impute`` may be for a user's table."""
 
 
+Target = str | int | Sequence[str | int] | None
+"""One column, or several, by name or number."""
+
+
 class _Kind(NamedTuple):
     """How a suffix is read, and what such a file may look like inside (see ``sniff``)."""
 
     title: str
-    read: Callable[[bytes, str | int | None], Table]
+    read: Callable[[bytes, Target], Table]
     looks: tuple[str, ...]
     frame: Callable[[bytes], pd.DataFrame | None] = lambda data: None
 
@@ -40,7 +44,7 @@ class _Kind(NamedTuple):
 def load_table(
     name: str,
     folders: Sequence[Path] = (),
-    target: str | int | None = None,
+    target: Target = None,
     impute: str | None = None,
     dense: bool = False,
 ) -> Dataset:
@@ -54,8 +58,9 @@ def load_table(
             line of column names.
         folders: where a relative path is looked for besides the working directory.
         target: the column to predict, by name or by number from 0 (-1 for the last); in ``.npz``
-            and ``.mat`` files, the name of the array. None: no target in tables, ``y`` in the
-            others.
+            and ``.mat`` files, the name of the array. Several, as a list or with commas between
+            them (unless a column is called so), become the (N, C) numbers of ``y``: labels, or
+            ``('time', 'event')``. None: no target in tables, ``y`` in the others.
         impute: None, or ``'mean'`` or ``'median'`` to fill missing values with that of their
             column; others are a ConfigError. It is computed over all rows, the later test rows
             included. Of a sparse table all zeros count as values.
@@ -78,7 +83,10 @@ def load_table(
     y, class_names = None, None
     if table.y is not None:
         label = f"the target {target!r} of {where}" if target is not None else f"y of {where}"
-        y, class_names = encode_target(table.y, label, table.class_names)
+        if np.ndim(table.y) == 2:
+            y, class_names = encode_targets(table.y, label), None
+        else:
+            y, class_names = encode_target(table.y, label, table.class_names)
     return Dataset(
         name=path.name,
         X=X,
@@ -91,21 +99,22 @@ def load_table(
 
 
 def load_frame(
-    name: str, target: str | int, folders: Sequence[Path] = ()
+    name: str, target: str | int | Sequence[str | int], folders: Sequence[Path] = ()
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Load the user's own table as it is, with text, dates and gaps.
 
     Args:
         name: path of a file as :func:`load_table` reads it.
-        target: the column to predict, by name or by number from 0 (-1 for the last); in ``.npz``
-            and ``.mat`` files, the name of the array.
+        target: the column to predict, or several, as :func:`load_table` takes them.
         folders: where a relative path is looked for besides the working directory.
 
     Returns:
-        The (N, columns) frame without the target, and the (N,) target as it stands there.
+        The (N, columns) frame without the target, and the (N,) target, or (N, C) for several, as it
+        stands there. The frame of a sparse file is dense.
 
     Raises:
-        DataError: if the file is missing, is not what its suffix says, or has no such target.
+        DataError: if the file is missing, is not what its suffix says, or has no such target; or if
+            a sparse file would take more than half of the memory as a dense table.
     """
     path = _locate(name, folders)
     kind, data = _contents(path)
@@ -115,11 +124,11 @@ def load_frame(
         names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
         if table.y is None:
             raise DataError(f"{path} has no target {target!r}; name the array that holds it")
-        return pd.DataFrame(table.X, columns=list(names)), np.asarray(table.y)
+        X = _guarded(path, kind, lambda: as_table(table.X)) if issparse(table.X) else table.X
+        return pd.DataFrame(X, columns=list(names)), np.asarray(table.y)
     if len(frame) == 0:
         raise DataError(f"{path} is empty: there are column names but no rows")
-    column = _guarded(path, kind, lambda: _target_column(list(frame.columns), target))
-    return frame.drop(columns=column), frame[column].to_numpy()
+    return _guarded(path, kind, lambda: _without_target(frame, target))
 
 
 def _locate(name: str, folders: Sequence[Path]) -> Path:
@@ -139,7 +148,7 @@ def _locate(name: str, folders: Sequence[Path]) -> Path:
     )
 
 
-def _read(path: Path, target: str | int | None) -> Table:
+def _read(path: Path, target: Target) -> Table:
     kind, data = _contents(path)
     return _guarded(path, kind, lambda: kind.read(data, target))
 
@@ -180,7 +189,7 @@ def _guarded(path: Path, kind: _Kind, read: Callable[[], Any]) -> Any:
         ) from None
 
 
-def _read_text(data: bytes, target: str | int | None, separator: str | None) -> Table:
+def _read_text(data: bytes, target: Target, separator: str | None) -> Table:
     return _from_frame(_text_frame(data, separator), target)
 
 
@@ -226,18 +235,26 @@ def _parquet_frame(data: bytes) -> pd.DataFrame:
     return pd.read_parquet(io.BytesIO(data)).rename(columns=str)
 
 
-def _read_parquet(data: bytes, target: str | int | None) -> Table:
+def _read_parquet(data: bytes, target: Target) -> Table:
     return _from_frame(_parquet_frame(data), target)
 
 
-def _read_libsvm(data: bytes, target: str | int | None) -> Table:
+def _read_libsvm(data: bytes, target: Target) -> Table:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
     return Table(as_csr(X, "it"), y)
 
 
-def _read_plain_text(data: bytes, target: str | int | None) -> Table:
+def _read_arrays(read: Callable[..., Table], data: bytes, target: Target) -> Table:
+    """A file of named arrays; several targets are several of them, side by side."""
+    tables = [read([data], one) for one in ([None] if target is None else _names((), target))]
+    if len(tables) == 1:
+        return tables[0]
+    return tables[0]._replace(y=np.column_stack([table.y for table in tables]))
+
+
+def _read_plain_text(data: bytes, target: Target) -> Table:
     if _is_libsvm(data):
         return _read_libsvm(data, target)
     return _read_text(data, target, None)
@@ -270,12 +287,12 @@ KINDS: dict[str, _Kind] = {
     ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",), _parquet_frame),
     ".npz": _Kind(
         "a NumPy archive (np.savez)",
-        lambda data, target: read_npz([data], target),
+        lambda data, target: _read_arrays(read_npz, data, target),
         ("a zip archive",),
     ),
     ".mat": _Kind(
         "a MATLAB file of version 7 or older (save with -v7)",
-        lambda data, target: read_mat([data], target),
+        lambda data, target: _read_arrays(read_mat, data, target),
         ("a MATLAB file", "of an unknown kind"),
     ),
     ".libsvm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
@@ -313,18 +330,34 @@ def _all_numbers(header: list[str]) -> bool:
         return False
 
 
-def _from_frame(frame: pd.DataFrame, target: str | int | None) -> Table:
+def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
     if len(frame) == 0:
         raise DataError("it is empty: there are column names but no rows")
     y = None
     if target is not None:
-        y = frame.pop(_target_column(list(frame.columns), target)).to_numpy()
+        frame, y = _without_target(frame, target)
     if frame.shape[1] == 0:
         raise DataError("it has no columns besides the target; give at least one feature")
     names = numeric_columns(frame, "it")
     with np.errstate(over="ignore"):
         X = frame.to_numpy(dtype=np.float32, na_value=np.nan)
     return Table(X, y, feature_names=names)
+
+
+def _without_target(
+    frame: pd.DataFrame, target: str | int | Sequence[str | int]
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """The other columns, and the target (N,), or (N, C) for several."""
+    names = [_target_column(list(frame.columns), one) for one in _names(frame, target)]
+    y = frame[names if len(names) > 1 else names[0]].to_numpy()
+    return frame.drop(columns=names), y
+
+
+def _names(columns: Container[str], target: Target) -> list[str | int]:
+    """The targets that are meant."""
+    if isinstance(target, str) and "," in target and target not in columns:
+        return [name.strip() for name in target.split(",") if name.strip()]
+    return [target] if isinstance(target, str | int) else list(target)
 
 
 def _target_column(columns: list[str], target: str | int) -> str:

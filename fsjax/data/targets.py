@@ -45,6 +45,26 @@ def encode_target(
     return classes.astype(np.int32), names
 
 
+def encode_targets(values: np.ndarray, where: str) -> np.ndarray:
+    """Several numbers for each row, (N, C) float64; truth values are 1 and 0.
+
+    DataError, which calls the values ``where``, for text and for missing or infinite values.
+    """
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{where} holds values that are no numbers; several targets are numbers, or 0 and 1"
+        ) from None
+    missing = ~np.isfinite(numbers).all(axis=1)
+    if missing.any():
+        raise DataError(
+            f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
+            f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
+        )
+    return numbers
+
+
 def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(N,) numbers as float64, or everything else as text; and (N,) bool, what is missing."""
     if values.dtype.kind in "iuf":

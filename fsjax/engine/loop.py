@@ -50,7 +50,7 @@ class Arrays(NamedTuple):
 
 def as_batch(task: str, rows: Rows) -> Batch:
     """All of the rows as one batch, whose targets are the inputs for reconstruction."""
-    return Batch(rows.x, rows.x if task == "reconstruction" else rows.y, rows.weight)
+    return Batch(rows.x, rows.y if tasks.TABLE[task].supervised else rows.x, rows.weight)
 
 
 def key_of(state: TrainState) -> Array:
@@ -132,8 +132,8 @@ def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Ar
     return jnp.concatenate(found) if len(found) > 1 else found[0]
 
 
-def row_residuals(method: Method, state: TrainState, x: SparseRows) -> dict[str, Array]:
-    """``tasks.row_metrics`` ``(N,)`` of the reconstructions, which are never held together."""
+def metrics_by_row(method: Method, state: TrainState, x: SparseRows) -> dict[str, Array]:
+    """``tasks.row_metrics`` ``(N,)`` of sparse rows as their own target, never held together."""
 
     def of_part(part: Array) -> dict[str, Array]:
         return tasks.row_metrics(state.spec.task, method.predict(state, part), part)
@@ -142,24 +142,22 @@ def row_residuals(method: Method, state: TrainState, x: SparseRows) -> dict[str,
 
 
 def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
-    """Weighted means of ``tasks.row_metrics`` for the discrete selection.
+    """``tasks.metrics`` for the discrete selection.
 
     Scalars by name, ``loss`` among them; with ``best_by='auc'`` also the area under the ROC curve
     of the second class. There must be at least one row.
     """
     task = state.spec.task
-    if isinstance(rows.x, SparseRows) and task == "reconstruction":
-        values = row_residuals(method, state, rows.x)
-    else:
-        outputs = predict_rows(method, state, rows.x)
-        values = tasks.row_metrics(task, outputs, as_batch(task, rows).y)
+    if isinstance(rows.x, SparseRows) and not tasks.TABLE[task].supervised:
+        values, real = metrics_by_row(method, state, rows.x), rows.weight > 0
+        return {
+            name: tasks.weighted_mean(jnp.where(real, of_rows, 0.0), rows.weight)
+            for name, of_rows in values.items()
+        }
     # A row that only fills up may have any value.
-    real = rows.weight > 0
-    metrics = {
-        name: tasks.weighted_mean(jnp.where(real, of_rows, 0.0), rows.weight)
-        for name, of_rows in values.items()
-    }
-    if state.spec.best_by == "auc":
+    outputs = jnp.where(rows.weight[:, None] > 0, predict_rows(method, state, rows.x), 0.0)
+    metrics = tasks.metrics(task, outputs, as_batch(task, rows).y, rows.weight)
+    if state.spec.best_by == "auc" and "auc" not in metrics:
         margins = outputs[:, 1] - outputs[:, 0]
         metrics["auc"] = tasks.roc_auc(margins, rows.y, rows.weight)
     return metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -24,7 +24,7 @@ from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec
 from fsjax.registry import structure_of
-from fsjax.tasks import TASKS
+from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
 
 #: A data set, or X and y.
 Data = Dataset | tuple[np.ndarray, np.ndarray | None]
@@ -38,7 +38,7 @@ def plan(
     task: str | None = None,
     num_features: int | Sequence[int] | None = None,
     num_epochs: int = 200,
-    batch_size: int | None = 64,
+    batch_size: int | Literal["auto"] | None = "auto",
     shuffle: bool = True,
     drop_last: bool = False,
     min_steps_per_epoch: int = 1,
@@ -62,16 +62,18 @@ def plan(
 
     Args:
       method: what to train, from ``fsjax.methods``.
-      data: a data set, or ``(X, y)`` with X ``(N, D)`` and y ``(N,)`` or ``None``. X may be a
-        sparse matrix or array of SciPy, or a pandas frame with sparse columns, for methods that
-        train by batches: only batches are made dense.
+      data: a data set, or ``(X, y)`` with X ``(N, D)`` and y as the task has it, or ``None``. X may
+        be a sparse matrix or array of SciPy, or a pandas frame with sparse columns, for methods
+        that train by batches: only batches are made dense.
       seeds: whole numbers from 0; each gives one run (initialisation, noise, order of rows).
-      task: ``classification``, ``reconstruction`` (y is not used) or ``regression``; by default
-        the first that the method is for.
+      task: ``classification``, ``reconstruction`` (y is not used), ``regression``,
+        ``multilabel`` (y ``(N, L)`` of 0 and 1), ``counts`` or ``survival`` (y ``(N, 2)``, time and
+        event); by default the first that the method is for. :data:`fsjax.tasks.TABLE` says all.
       num_features: K, or several numbers; by default the method's own.
       num_epochs: epochs to train, at least 1.
       batch_size: rows per step, at least 1; at most all training rows are taken, as ``None``
-        takes them.
+        takes them. ``auto`` takes 64, and for survival, whose loss compares the rows of a batch,
+        4096.
       shuffle: whether each epoch visits the rows in a new order.
       drop_last: whether the incomplete last batch of an epoch is left out.
       min_steps_per_epoch: an epoch visits all training rows as often as it takes to have this
@@ -119,7 +121,7 @@ def plan(
     if checkpoint_dir is not None and not isinstance(checkpoint_dir, str | Path):
         raise ConfigError(f"checkpoint_dir={checkpoint_dir!r}; give a folder, or None")
     check_seeds(seeds)
-    task = _task(method, task)
+    task = task_of(method, task)
     dataset = to_dataset(data, task)
     numbers = check_groups(groups, dataset.num_features)
     if numbers is not None and not method.about.takes_groups:
@@ -139,6 +141,13 @@ def plan(
         zero_others,
     )
     prepared = prepare(dataset, task, seeds, options)
+    entry, rows = TABLE[task], prepared.num_rows
+    if batch_size == "auto":
+        batch_size = COUPLED_BATCH if entry.coupled else 64
+    if entry.coupled and batch_size is not None:
+        # All rows once, however often an epoch visits them: copies would be at risk twice.
+        batch_size = min(check_whole("batch_size", batch_size), rows)
+    whole = entry.coupled and batch_size in (None, rows)
     structure, hyper = structure_of(method)
     num_columns = prepared.arrays.train.x.shape[-1]
     spec = Spec(
@@ -146,7 +155,7 @@ def plan(
         num_outputs=prepared.num_outputs,
         task=task,
         num_epochs=check_whole("num_epochs", num_epochs),
-        shuffle=bool(shuffle),
+        shuffle=bool(shuffle) and not whole,
         best_by=best_by if len(prepared.splits[0].valid) else "last",
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
         image_order=dataset.image_order,
@@ -209,7 +218,8 @@ def _check_method(method: Method) -> None:
     )
 
 
-def _task(method: Method, task: str | None) -> str:
+def task_of(method: Method, task: str | None) -> str:
+    """The task that is meant, by default the method's first; ConfigError for one it is not for."""
     tasks = method.about.tasks
     if task is None:
         return tasks[0]
@@ -252,9 +262,11 @@ def _best_by(method: Method, given: str | None, task: str, dataset: Dataset) -> 
     check_choice("best_by", given, BEST_BY)
     if callable(method.keep):
         raise ConfigError(f"{method.name} keeps an epoch of its own choice; leave best_by out")
-    if given == "accuracy" and task != "classification":
+    entry = TABLE[task]
+    if given == "accuracy" and given not in entry.best_by:
         raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
-    if given == "auc" and (task != "classification" or dataset.num_classes != 2):
+    classes = dataset.num_classes if entry.classes else 2
+    if given == "auc" and (given not in entry.best_by or classes != 2):
         raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
     return given
 

@@ -27,9 +27,9 @@ from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec
-from fsjax.metrics.embedded import embedded_metrics, reconstruction_metrics
+from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
-from fsjax.sparse_rows import SparseRows
+from fsjax.tasks import TABLE
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
 MAJORITY = 0.5
@@ -135,14 +135,14 @@ class Plan:
         """Embedded test metrics, ``(S,)`` by name; none without test rows or predictions."""
         if chosen.outputs is None:
             return {}
-        task, outputs = self.spec.task, np.asarray(chosen.outputs)
+        task, outputs = self.spec.task, jax.tree.map(np.asarray, chosen.outputs)
         per_seed = []
         for row, (x, y) in enumerate(zip(self.prepared.x_test, self.prepared.y_test, strict=True)):
-            truth = x if task == "reconstruction" else y
-            if isinstance(truth, SparseRows):
-                norms = outputs[row, : len(x)]
-                per_seed.append(reconstruction_metrics(norms, self.spec.num_columns))
+            if isinstance(outputs, dict):
+                of_rows = {name: values[row, : len(x)] for name, values in outputs.items()}
+                per_seed.append(TABLE[task].test_of_rows(of_rows))
                 continue
+            truth = y if TABLE[task].supervised else x
             per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
         return {name: np.array([one[name] for one in per_seed]) for name in per_seed[0]}
 

@@ -25,6 +25,7 @@ from fsjax.sparse_rows import (
     only_columns,
     stacked,
 )
+from fsjax.tasks import TABLE
 
 #: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
 _UNIT = 8
@@ -99,7 +100,6 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     parts = _parts(dataset, task, splits, split_seeds, options)
     own = len({id(part.train.x) for part in parts}) > 1
     arrays = [_filled(part, options.record_test) for part in (parts if own else parts[:1])]
-    outputs = {"classification": dataset.num_classes, "reconstruction": dataset.num_features}
     return Prepared(
         arrays=stack_rows(arrays) if own else arrays[0],
         x_test=tuple(p.test.x for p in parts),
@@ -108,7 +108,7 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
         splits=tuple(p.split for p in parts),
         scalers=tuple(p.scaler for p in parts),
         num_rows=len(parts[0].train.x),
-        num_outputs=outputs[task] if task in outputs else parts[0].train.y.shape[1],
+        num_outputs=TABLE[task].num_outputs(dataset.y, dataset.num_features),
     )
 
 
@@ -262,10 +262,10 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
         for part in split
     )
     _check_range(train.x, dataset, kind)
-    if task == "classification" and np.unique(train.y).size < 2:
+    if lacks := TABLE[task].trainable(train.y):
         raise DataError(
-            f"the training rows of {dataset.name} hold one class only; classification needs at "
-            "least 2: use more rows, or split='stratified'"
+            f"the training rows of {dataset.name} hold {lacks}, so there is nothing to learn; use "
+            "more rows, or split='stratified'"
         )
     feature_mask = ~constant_columns(dataset.X[split.train])
     if not feature_mask.any():
@@ -326,9 +326,8 @@ def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray |
 
 
 def _labels(dataset: Dataset, task: str) -> np.ndarray:
-    if task == "reconstruction":
+    entry = TABLE[task]
+    if not entry.supervised:
         # The targets are the inputs; labels, if there are any, play no part.
-        return np.zeros(dataset.num_samples, np.int32)
-    if task == "classification":
-        return np.asarray(dataset.y, np.int32)
-    return np.asarray(dataset.y, np.float32).reshape(dataset.num_samples, -1)
+        return np.zeros(dataset.num_samples, entry.dtype)
+    return entry.as_rows(dataset.y).astype(entry.dtype)

@@ -24,6 +24,7 @@ from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.selection import distinct_top_k
 from fsjax.sparse_rows import SparseRows
+from fsjax.tasks import TABLE
 
 SEED_AXES = ("auto", "vmap", "map", "shard")
 
@@ -151,8 +152,8 @@ class Chosen(NamedTuple):
         and those that may not be selected last.
       gates: ``(S, D)`` before a search closed any, those of unusable columns as 0; or ``None``.
       closed: the same afterwards.
-      outputs: ``(S, N, C)`` for the test rows, or ``None``. Of reconstructions of a sparse table
-        ``(S, N)``, the norms of their residuals.
+      outputs: ``(S, N, C)`` for the test rows, or ``None``. Where sparse rows are their own target,
+        ``tasks.row_metrics``, ``(S, N)`` by name.
     """
 
     states: TrainState
@@ -160,7 +161,7 @@ class Chosen(NamedTuple):
     ranking: Array
     gates: Array | None
     closed: Array | None
-    outputs: Array | None
+    outputs: Array | dict[str, Array] | None
 
 
 def finish_seeds(
@@ -196,9 +197,8 @@ def finish_seeds(
         ranking = distinct_top_k(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
-        if isinstance(x, SparseRows) and state.spec.task == "reconstruction":
-            found = loop.row_residuals(method, state, x)["reconstruction_frobenius"]
-            outputs = found * state.spec.num_columns
+        if isinstance(x, SparseRows) and not TABLE[state.spec.task].supervised:
+            outputs = loop.metrics_by_row(method, state, x)
         else:
             outputs = None if x is None else loop.predict_rows(method, state, x)
         return Chosen(state, selection.scores, ranking, gates, closed, outputs)

@@ -11,11 +11,12 @@ from fsjax.arguments import Rate, check
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine.fit import fit
-from fsjax.engine.plan import to_dataset
+from fsjax.engine.plan import task_of, to_dataset
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Method
 from fsjax.metrics.stability import complementary_pairs, shuffled_by_class
+from fsjax.tasks import TABLE
 
 #: Share of a half that validates, for methods that look at it.
 VALID_FRACTION: Final = 0.2
@@ -56,8 +57,8 @@ def fit_subsamples(
     Returns:
       The result for ``2 * num_pairs`` seeds: ``selection_frequency``, ``selected``, ``scores`` and
       all else. Seeds ``2 i`` and ``2 i + 1``, counted from 0, have the halves of pair i, of N // 2
-      rows each. The test rows of a seed are the other half of its pair. In classification all
-      parts are stratified.
+      rows each. The test rows of a seed are the other half of its pair. In classification and for
+      survival all parts are stratified.
 
     Raises:
       ConfigError: for an option that is decided here, or too few rows, and as :func:`fsjax.fit`.
@@ -68,11 +69,11 @@ def fit_subsamples(
             raise ConfigError(f"fit_subsamples makes {name} itself; give num_pairs and seed")
     num_pairs = check_whole("num_pairs", num_pairs)
     seed = check_whole("seed", seed, least=0)
-    task = options.get("task") or method.about.tasks[0]
+    task = task_of(method, options.get("task"))
     dataset = to_dataset(data, task)
     if valid_fraction is None:
         valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
-    classes = dataset.y if task == "classification" else None
+    classes = None if dataset.y is None else TABLE[task].strata(dataset.y)
     splits = _splits(dataset.num_samples, num_pairs, seed, valid_fraction, classes)
     first = len(splits) * seed
     result = fit(

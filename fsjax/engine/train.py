@@ -19,7 +19,7 @@ from fsjax.engine.programs import program, run
 from fsjax.errors import NonFiniteLossError
 from fsjax.method import TrainState
 from fsjax.metrics.cost import count_connections, training_flops
-from fsjax.tasks import MAIN_METRIC
+from fsjax.tasks import TABLE
 
 if TYPE_CHECKING:
     from fsjax.engine.planned import Plan
@@ -199,7 +199,7 @@ class _Training:
 
     def newest(self) -> str:
         """The newest validation metric (or training loss), as a mean over seeds, for the bar."""
-        for key in (f"valid/{MAIN_METRIC[self.plan.spec.task][0]}", "train/loss"):
+        for key in (f"valid/{TABLE[self.plan.spec.task].main_metric}", "train/loss"):
             if key in self.history and self.history[key].shape[1]:
                 values = self.history[key][:, -1]
                 if np.isfinite(values).any():

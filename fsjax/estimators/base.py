@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse, vstack
-from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -27,7 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from fsjax import container, persist
-from fsjax.data.dataset import Dataset
+from fsjax.data.dataset import CheckedDataset, Dataset
 from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, fit
@@ -39,6 +37,7 @@ from fsjax.estimators.packing import pack
 from fsjax.method import Method
 from fsjax.metrics.stability import consensus, selection_mask
 from fsjax.registry import METHODS, Registration, about_of
+from fsjax.tasks import COUPLED_BATCH, TABLE, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +47,8 @@ MANY_CLASSES, MANY_SHARE = 30, 0.2
 
 
 def _has_head(estimator: Selector) -> bool:
-    task = " with task='reconstruction'" if estimator.task == "reconstruction" else ""
+    entry = estimator._entry
+    task = f" with task={estimator.task!r}" if entry.score is None else ""
     if task or not estimator._predicts():
         raise AttributeError(
             f"{type(estimator).__name__}{task} selects columns and predicts nothing; use "
@@ -57,8 +57,8 @@ def _has_head(estimator: Selector) -> bool:
     return True
 
 
-def _classifies(estimator: Selector) -> bool:
-    return _has_head(estimator) and estimator.task == "classification"
+def _has_probabilities(estimator: Selector) -> bool:
+    return _has_head(estimator) and estimator._entry.probabilities is not None
 
 
 class Selector(SelectorMixin, BaseEstimator):
@@ -94,7 +94,10 @@ class Selector(SelectorMixin, BaseEstimator):
             methods that train by batches a SciPy sparse matrix or array, or a pandas frame with
             sparse columns. Of a sparse table only batches are made dense.
           y: ``(N,)`` labels of any kind for ``task='classification'``, ``(N,)`` or ``(N, C)``
-            numbers for ``'regression'``; not looked at for ``'reconstruction'``.
+            numbers for ``'regression'``, ``(N, L)`` of 0 and 1 for ``'multilabel'``, ``(N,)`` or
+            ``(N, C)`` whole numbers from 0 for ``'counts'``; for ``'survival'`` ``(N, 2)``, time
+            and event (a frame of these columns in this order, or records with a field of truth
+            values and one of times); not looked at for ``'reconstruction'``.
           sample_weight: ``(N,)`` weights in the loss, at least 0; rows of weight 0 are left out.
 
         Returns:
@@ -104,17 +107,24 @@ class Selector(SelectorMixin, BaseEstimator):
           ConfigError: for a parameter outside its range.
           DataError: for data that cannot be used; both are ValueErrors.
         """
+        entry = self._entry
         X, y = self._validate(X, y)
         cache_by_default()
         weight = self._weights(X, y, sample_weight)
         if weight is not None and not (weight > 0).all():
             kept = weight > 0
             X, y, weight = X[kept], None if y is None else y[kept], weight[kept]
-            if self.task == "classification":
+            if entry.classes:
                 y = self._numbered(self.classes_[y], " in the rows that count")
-        if self.task == "regression":
-            self._target = inputs.target_scale(y, inputs.scaling_of(self.standardize) != "none")
+            elif y is not None:
+                y, _ = entry.check(y, None, "y in the rows that count")
+        if entry.scale is not None:
+            standardize = inputs.scaling_of(self.standardize) != "none"
+            self._target = entry.scale(y) if standardize else (0.0 * y[0], 0.0 * y[0] + 1.0)
             y = self._scaled(y)
+        batch_size = self.batch_size
+        if entry.coupled and batch_size is not None and batch_size == self.registration.batch_size:
+            batch_size = COUPLED_BATCH
         # Drawn where random_state is no number; the other seeds are the next numbers.
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
         dataset, split, weight = self._data(X, y, weight, first)
@@ -128,7 +138,7 @@ class Selector(SelectorMixin, BaseEstimator):
             seeds=range(first, first + count),
             task=self.task,
             num_features=wanted if method.about.num_features is None else None,
-            batch_size=self.batch_size,
+            batch_size=batch_size,
             split=split,
             scaling=inputs.scaling_of(self.standardize),
             sample_weight=weight,
@@ -230,45 +240,68 @@ class Selector(SelectorMixin, BaseEstimator):
 
     @available_if(_has_head)
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Classes or numbers for ``(N, D)`` rows, by the networks of all seeds together.
+        """Predictions for ``(N, D)`` rows, by the networks of all seeds together.
 
         Networks of methods that select as they train see what their own seed selected; those of
         methods that rank columns (the sparse classifiers, ProbMask) see all of them. Classes have
-        the largest mean probability; numbers are means.
+        the largest mean probability, labels one of at least a half; numbers and expected counts
+        are means.
 
         Returns:
-          ``(N,)`` or, for several targets, ``(N, C)``.
+          ``(N,)`` or, for several targets, ``(N, C)``: classes, numbers, or expected counts; for
+          ``'multilabel'`` ``(N, L)`` of 0 and 1; for ``'survival'`` ``(N,)`` logarithms of hazard
+          ratios, larger for earlier events.
         """
-        if self.task == "classification":
-            likeliest = self.predict_proba(X).argmax(axis=1)
-            return self.classes_[likeliest]
-        outputs = self._outputs(X)
-        mean, deviation = self._target
-        outputs = outputs.mean(axis=0) * deviation + mean
-        return outputs if np.ndim(mean) else outputs[:, 0]
+        entry = self._entry
+        found = entry.estimate(self._outputs(X))
+        if entry.classes:
+            return self.classes_[found]
+        one = entry.one_output
+        if entry.scale is not None:
+            mean, deviation = self._target
+            found, one = found * deviation + mean, np.ndim(mean) == 0
+        return found[:, 0] if one else found
 
-    @available_if(_classifies)
+    @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """``(N, classes)`` mean probabilities over the seeds, in the order of ``classes_``."""
-        return softmax(self._outputs(X).astype(np.float64), axis=-1).mean(axis=0)
+        """Mean probabilities over the seeds: ``(N, classes)`` in the order of ``classes_``, or
+        ``(N, L)`` of the labels.
+        """
+        return self._entry.probabilities(self._outputs(X)).mean(axis=0)
 
     @available_if(_has_head)
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy in [0, 1] for classes, R2 for numbers (the mean over several targets)."""
-        measure = accuracy_score if self.task == "classification" else r2_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+        """How good the predictions are, larger is better.
+
+        Accuracy in [0, 1] for classes, R2 for numbers (the mean over several targets), the share of
+        rows with all labels right for labels, D2 of the Poisson deviance for counts, Harrell's
+        concordance index in [0, 1] for survival.
+        """
+        entry = self._entry
+        if not entry.classes:
+            y, _ = entry.read(y)
+        return float(entry.score(y, self.predict(X), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        entry = self._entry
         tags.input_tags.sparse = about_of(self.registration).sparse
-        tags.target_tags.required = self.task != "reconstruction"
-        task = self.task if self._predicts() else None
-        if task == "classification":
-            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
-        elif task == "regression":
-            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
-            tags.target_tags.multi_output = True
+        tags.target_tags.required = entry.supervised
+        if not self._predicts():
+            return tags
+        tags.estimator_type = entry.estimator_type
+        if entry.estimator_type == "classifier":
+            tags.classifier_tags = ClassifierTags(multi_label=not entry.classes)
+        elif entry.estimator_type == "regressor":
+            tags.regressor_tags = RegressorTags()
+        tags.target_tags.multi_output = entry.multi_output and entry.supervised
+        tags.target_tags.positive_only = entry.positive_only
         return tags
+
+    @property
+    def _entry(self) -> Task:
+        """The task; an unknown one, which fit tells, is taken for the first."""
+        return TABLE.get(self.task, TABLE["classification"])
 
     def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
         """X and y as arrays; for classes, y as their numbers."""
@@ -277,12 +310,15 @@ class Selector(SelectorMixin, BaseEstimator):
             raise ConfigError(f"task={self.task!r} for {name}: {nearest(str(self.task), tasks)}")
         inputs.check_frame(X)
         checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
-        if self.task == "reconstruction":
+        entry = self._entry
+        if not entry.supervised:
             X, y = self._table(X, **checks), None
         else:
-            X, y = self._table(X, y=y, multi_output=self.task == "regression", **checks)
+            if y is not None and not entry.classes:
+                y, _ = entry.read(y)
+            X, y = self._table(X, y=y, multi_output=entry.multi_output, **checks)
         inputs.check_finite(X, self)
-        if self.task == "classification":
+        if entry.classes:
             if y.dtype == object and pd.isna(y).any():
                 raise DataError("y has missing labels; leave these rows out")
             try:
@@ -299,14 +335,8 @@ class Selector(SelectorMixin, BaseEstimator):
                     "which becomes a class; for numbers choose task='regression'",
                     stacklevel=3,
                 )
-        if self.task == "regression":
-            try:
-                y = np.asarray(y, np.float64)
-            except (TypeError, ValueError):
-                raise DataError(
-                    "y holds text, but task='regression' needs numbers; "
-                    "task='classification' is for labels"
-                ) from None
+        elif entry.supervised:
+            y = entry.check(y, None, "y")[0].astype(np.float64)
             if not np.isfinite(y).all():
                 raise DataError("y has NaN or infinite values; leave these rows out")
         return X, y
@@ -344,7 +374,7 @@ class Selector(SelectorMixin, BaseEstimator):
                 raise DataError(f"sample_weight: {error}; give a number for each row") from None
         if self.class_weight is None:
             return weight
-        if self.task != "classification":
+        if not self._entry.classes:
             raise ConfigError(f"class_weight={self.class_weight!r} needs task='classification'")
         by_class = inputs.class_weights(self.class_weight, self.classes_, y)
         return by_class if weight is None else weight * by_class
@@ -355,15 +385,15 @@ class Selector(SelectorMixin, BaseEstimator):
         """The table, who trains and who validates, and the weights of all rows."""
         rows = X.shape[0]
         if self.validation_data is None:
-            classes = y if self.task == "classification" else None
-            train, valid = inputs.validation_split(rows, self.validation_fraction, seed, classes)
+            strata = None if y is None else self._entry.strata(y)
+            train, valid = inputs.validation_split(rows, self.validation_fraction, seed, strata)
         else:
             X, y, weight = self._with_validation_data(X, y, weight)
             train, valid = np.arange(rows), np.arange(rows, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(map(str, names))
         shape = inputs.shape_of_images(getattr(self, "image_shape", None), self.n_features_in_)
-        dataset = Dataset("table", X, y, feature_names=names, image_shape=shape)
+        dataset = CheckedDataset("table", X, y, feature_names=names, image_shape=shape)
         return dataset, Split(train, valid, np.zeros(0, np.int32)), weight
 
     def _with_validation_data(
@@ -381,20 +411,24 @@ class Selector(SelectorMixin, BaseEstimator):
                 "of X and validation_data one is sparse; give both sparse or both dense"
             )
         inputs.check_finite(X_valid, self, "validation_data")
-        if self.task != "reconstruction":
-            y_valid = np.asarray(given[1])
+        entry = self._entry
+        if entry.supervised:
+            y_valid = np.asarray(given[1]) if entry.classes else entry.read(given[1])[0]
             if y_valid.shape[:1] != X_valid.shape[:1]:
                 raise DataError(
                     f"validation_data has {X_valid.shape[0]} rows in X and a y of shape "
                     f"{y_valid.shape}; give one target for each row"
                 )
-            if self.task == "classification":
+            if entry.classes:
                 unknown = np.setdiff1d(y_valid, self.classes_)
                 if len(unknown):
                     raise DataError(f"validation_data has classes that y lacks: {unknown[:5]}")
                 y_valid = np.searchsorted(self.classes_, y_valid).astype(np.int32)
             else:
-                y_valid = self._scaled(y_valid.astype(np.float64).reshape(-1, *y.shape[1:]))
+                y_valid, _ = entry.check(y_valid, None, "validation_data")
+                y_valid = y_valid.astype(np.float64).reshape(-1, *y.shape[1:])
+                if entry.scale is not None:
+                    y_valid = self._scaled(y_valid)
             y = np.concatenate([y, y_valid.astype(y.dtype)])
         if weight is not None:
             weight = np.concatenate([weight, np.ones(X_valid.shape[0])])

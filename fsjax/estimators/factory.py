@@ -58,7 +58,8 @@ def _common(
       task: {tasks}.
       image_shape: ``(H, W)`` or ``(H, W, channels)``, for networks of images.
       num_epochs: epochs to train ({num_epochs}).
-      batch_size: rows per step; ``None`` takes all training rows.
+      batch_size: rows per step; ``None`` takes all training rows. For survival, whose loss compares
+        the rows of a batch, the number that is the default stands for 4096.
       n_seeds: runs from different initial values; the selection is their consensus.
       random_state: the first seed, a whole number; the others are the next numbers, as in
         ``fsjax.fit(seeds=...)``. ``None`` or a NumPy generator draws it.
@@ -68,7 +69,7 @@ def _common(
         are. Or a kind of ``fsjax.data.fit_scaler``: ``'standard'``, ``'minmax'``, ``'none'``,
         ``'maxabs'``, over their largest absolute value, or ``'scalar'``, one mean and deviation for
         the whole table. Unless they stay as they are, targets of a regression are standardised
-        too, and predictions scaled back.
+        too, and counts divided by their mean; predictions are scaled back.
       class_weight: ``'balanced'``, or a weight by class; for classification.
       groups: ``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole
         and K counts them.

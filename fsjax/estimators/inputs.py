@@ -59,14 +59,6 @@ def _holds_numbers(column: pd.Series) -> bool:
     return column.dtype.kind not in "mM"
 
 
-def target_scale(y: np.ndarray, standardize: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation ``(C,)`` or ``()`` of targets; 0 and 1 where they stay."""
-    mean, deviation = y.mean(axis=0, dtype=np.float64), y.std(axis=0, dtype=np.float64)
-    if not standardize:
-        return np.zeros_like(mean), np.ones_like(deviation)
-    return mean, np.where(deviation > 0, deviation, 1.0)
-
-
 def check_finite(X: np.ndarray, estimator: BaseEstimator, where: str = "X") -> None:
     """Refuses missing and infinite values in ``(N, D)``, of an estimator or of validation data.
 

@@ -1,5 +1,6 @@
 """Protocols that turn a selection or a trained network into numbers, and what they cost."""
 
+from fsjax.evaluation.cox import CoxRegression
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
 from fsjax.evaluation.retrain import retrain_metrics
 from fsjax.evaluation.svm import svm_accuracy
@@ -14,12 +15,15 @@ from fsjax.metrics.stability import (
     selection_mask,
     stability_metrics,
 )
+from fsjax.metrics.survival import concordance_index
 
 __all__ = [
     "PROTOCOLS",
+    "CoxRegression",
     "Stability",
     "check_protocols",
     "complementary_pairs",
+    "concordance_index",
     "consensus",
     "count_connections",
     "embedded_metrics",

@@ -15,6 +15,7 @@ from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
 from fsjax.evaluation.svm import NEEDS_CLASSES, svm_accuracy
+from fsjax.tasks import TABLE
 
 #: The names that ``evaluation.protocols`` may hold.
 PROTOCOLS: Final = ("embedded", "svm", "retrain")
@@ -71,8 +72,7 @@ def evaluate(
         named = {f"svm_accuracy{end}": columns for end, columns in selections.items()}
         metrics |= _svm(result, dataset, named, noise_std)
     if "retrain" in protocols:
-        task = "regression" if result.task == "regression" else "classification"
-        given = {"task": task, "scaling": scaling, "options": retrain}
+        given = {"task": judged_as(result.task), "scaling": scaling, "options": retrain}
         for end, columns in selections.items():
             found = retrain_metrics(dataset, result.splits, columns, result.seeds, **given)
             metrics |= {f"{name}{end}": values for name, values in found.items()}
@@ -96,7 +96,7 @@ def check_protocols(
       protocols, num_features, noise_std, retrain: as for :func:`evaluate`.
       num_columns: D.
       num_classes: of the data set, 0 where it has none; ``None`` leaves this unchecked.
-      task: that of the fit; ``retrain`` regresses where it is ``regression``, and else classifies.
+      task: that of the fit, and of ``retrain``, which classifies where it is ``reconstruction``.
       predicts: whether the method does.
 
     Raises:
@@ -124,11 +124,16 @@ def check_protocols(
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
     if "retrain" in protocols:
         neural_network_of(retrain)
-        if num_classes == 0 and task != "regression":
+        if num_classes == 0 and TABLE[judged_as(task)].classes:
             raise DataError(
                 "the data set has no classes, which the retrain protocol needs; leave 'retrain' "
                 "out of evaluation.protocols"
             )
+
+
+def judged_as(task: str) -> str:
+    """The task of a fresh network on columns that were selected for a task."""
+    return task if TABLE[task].supervised else "classification"
 
 
 def _svm(

@@ -18,6 +18,7 @@ from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
+from fsjax.tasks import TABLE
 
 #: The network and its training, by default: that of BinMask's section 4.1 for tables.
 TRAINING: Mapping[str, Any] = {
@@ -64,7 +65,7 @@ def retrain_metrics(
       columns: ``(S, K)`` of each seed; ``None`` for all columns. Multilayer perceptrons see them
         alone, convolutional networks see zeros in place of the others.
       seeds: the S seeds, of initialisation and order of rows.
-      task: ``classification`` or ``regression``.
+      task: one of ``fsjax.tasks.TASKS``.
       scaling: as for ``fsjax.fit``.
       options: of the network (``fsjax.methods.shared.network.NetworkOptions``) and its training
         (``num_epochs``, ``batch_size``, ``min_steps_per_epoch``, ``best_by``, ``shuffle``,
@@ -73,12 +74,14 @@ def retrain_metrics(
 
     Returns:
       ``(S,)`` by name: ``retrain_accuracy`` in percent and, for two classes, ``retrain_auc``; or
-      ``retrain_mse`` and ``retrain_r2``.
+      ``retrain_mse`` and ``retrain_r2``, or what else :func:`embedded_metrics` has for the task.
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.
     """
     method, training = neural_network_of(options)
+    if TABLE[task].coupled and "batch_size" not in options:
+        training["batch_size"] = "auto"
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)
         splits = [Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits]

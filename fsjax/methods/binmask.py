@@ -19,6 +19,7 @@ from fsjax.groups import expand
 from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, close, keep_stats
 from fsjax.registry import register
+from fsjax.tasks import SUPERVISED
 
 #: alpha_0 by what is masked (Algorithm 1, and section 4.1 for the inputs).
 INITIAL = {"inputs": 0.02, "weights": 0.3}
@@ -155,7 +156,7 @@ def binmask(
 
     return Method(
         About(
-            tasks=("classification", "regression"),
+            tasks=SUPERVISED,
             num_features=num_features,
             takes_groups=on_inputs,
             gates=on_inputs,

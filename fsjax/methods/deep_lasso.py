@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from fsjax.arguments import NonNegative
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
-from fsjax.sparse_rows import SparseRows, rows_at_once
+from fsjax.sparse_rows import SparseRows, map_rows, rows_at_once
 
 #: Rows of a sparse table whose gradients are held at once.
 ROWS_AT_ONCE = 1024
@@ -55,8 +56,8 @@ def deep_lasso(
         the authors', but for the steps in which their rate falls.
 
     Returns:
-      The method, for classification and regression; its score of a column is the norm of the
-      gradient over all training rows.
+      The method, for tasks that look at y; its score of a column is the norm of the gradient over
+      all training rows.
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.
@@ -97,7 +98,7 @@ def deep_lasso(
 
     return Method(
         # Forward 2, the gradient by the inputs 2, and twice as much backward through either.
-        About(tasks=("classification", "regression"), sparse=True, flops=12.0),
+        About(tasks=tasks.SUPERVISED, sparse=True, flops=12.0),
         init=init,
         loss=loss,
         optimizer=body.tx,
@@ -109,19 +110,20 @@ def deep_lasso(
 
 
 def sparse_norms(outputs: Callable[[Array], Array], task: str, data: Batch) -> Array:
-    """``(D,)`` norms over the rows of a sparse table of the gradients of their mean loss."""
+    """``(D,)`` norms over the rows of a sparse table of the gradients of their loss."""
     size = min(rows_at_once(data.x, ROWS_AT_ONCE), len(data.x))
-    total, last = jnp.sum(data.weight), len(data.x) - 1
+    last = len(data.x) - 1
+    # First by the outputs of all rows, of which losses may compare some.
+    by_outputs = jax.grad(partial(tasks.loss, task))(
+        map_rows(outputs, data.x, ROWS_AT_ONCE), data.y, data.weight
+    )
 
     def add(chunk: Array, squares: Array) -> Array:
         number = chunk * size + jnp.arange(size)
-        rows = data.take(jnp.minimum(number, last))
-        weight = jnp.where(number <= last, rows.weight, 0.0)
-
-        def felt(x: Array) -> Array:
-            return jnp.sum(tasks.row_losses(task, outputs(x), rows.y) * weight) / total
-
-        return squares + jnp.sum(jnp.square(jax.grad(felt)(rows.x)), axis=0)
+        rows = jnp.minimum(number, last)
+        by_rows = jnp.where((number <= last)[:, None], by_outputs[rows], 0.0)
+        (slopes,) = jax.vjp(outputs, data.x[rows])[1](by_rows)
+        return squares + jnp.sum(jnp.square(slopes), axis=0)
 
     squares = jax.lax.fori_loop(0, -(-len(data.x) // size), add, jnp.zeros(data.x.shape[1]))
     return jnp.sqrt(squares)

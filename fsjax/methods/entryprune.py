@@ -21,6 +21,7 @@ from fsjax.registry import register
 from fsjax.selection import distinct_top_k
 from fsjax.sparsity import largest, random_subset
 from fsjax.sparsity.topology import Changed, cond_with_key, keep_moments
+from fsjax.tasks import SUPERVISED
 
 #: The score of columns that have not been tried; others are at least minus sqrt(D).
 NEVER = -1e3
@@ -150,7 +151,7 @@ def entryprune(
         return {"num_tried": jnp.sum((state.extra["best"] > NEVER).astype(jnp.float32))}
 
     return Method(
-        About(tasks=("classification", "regression"), num_features=num_features, sparse=True),
+        About(tasks=SUPERVISED, num_features=num_features, sparse=True),
         init=init,
         loss=loss,
         optimizer=body.tx,

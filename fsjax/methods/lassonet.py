@@ -161,7 +161,7 @@ def lassonet(
 
     return Method(
         About(
-            tasks=("classification", "regression"),
+            tasks=tasks.SUPERVISED,
             num_features=num_features,
             takes_groups=True,
             validates=True,

@@ -11,6 +11,7 @@ from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, crea
 from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
 from fsjax.registry import register
+from fsjax.tasks import SUPERVISED
 
 
 @register(
@@ -32,8 +33,8 @@ def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
       **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
-      The method, for classification and regression. The strength of the columns of convolutional
-      networks is 0; their attribution is not.
+      The method, for tasks that look at y. The strength of the columns of convolutional networks
+      is 0; their attribution is not.
     """
     body = NetworkOptions(**options)
 
@@ -42,7 +43,7 @@ def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
         return create_state(spec, weights, extra={"stats": stats})
 
     method = Method(
-        About(tasks=("classification", "regression"), sparse=True),
+        About(tasks=SUPERVISED, sparse=True),
         init=init,
         loss=body.train,
         optimizer=body.tx,

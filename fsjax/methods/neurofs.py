@@ -21,6 +21,7 @@ from fsjax.sparsity import Layer, largest, needs
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity.topology import DropRule, GrowRule
+from fsjax.tasks import SUPERVISED
 
 #: Changes at first that leave the input neurons as they are.
 PLAIN_CHANGES = 2
@@ -116,7 +117,7 @@ def neurofs(
         activation=activation,
         # The number of connections falls where few inputs have no room for them.
         form="dense",
-        only=("classification", "regression"),
+        only=SUPERVISED,
     )
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:

@@ -16,6 +16,7 @@ from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainSta
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
 from fsjax.registry import register
 from fsjax.sparsity import probmask as prob
+from fsjax.tasks import SUPERVISED
 
 #: Samples up to which a step has a copy of the network for each, which is faster than a loop.
 UNROLLED = 4
@@ -163,11 +164,7 @@ def probmask(
         return {"sparsity": prob.mask_sparsity(state.params.probabilities)}
 
     return Method(
-        About(
-            tasks=("classification", "regression"),
-            sparse=True,
-            weights=lambda params: params.weights,
-        ),
+        About(tasks=SUPERVISED, sparse=True, weights=lambda params: params.weights),
         init=init,
         loss=loss,
         optimizer=optimizer,

@@ -18,6 +18,7 @@ from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainSta
 from fsjax.methods.shared.network import PLAIN, NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
+from fsjax.tasks import SUPERVISED
 
 #: Standard deviation of the attention logits at the start of a phase.
 START = 1e-5
@@ -142,12 +143,7 @@ def sequential_attention(
         return {"num_selected": jnp.sum((state.extra["place"] > 0).astype(jnp.float32))}
 
     return Method(
-        About(
-            tasks=("classification", "regression"),
-            num_features=num_features,
-            takes_groups=True,
-            sparse=True,
-        ),
+        About(tasks=SUPERVISED, num_features=num_features, takes_groups=True, sparse=True),
         init=init,
         loss=loss,
         optimizer=body.tx,

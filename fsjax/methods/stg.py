@@ -16,6 +16,7 @@ from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainSta
 from fsjax.methods.shared.gates import open_share
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats
 from fsjax.registry import register
+from fsjax.tasks import SUPERVISED
 
 
 @register(
@@ -93,7 +94,7 @@ def stg(
 
     return Method(
         About(
-            tasks=("classification", "regression"),
+            tasks=SUPERVISED,
             num_features=num_features,
             takes_groups=True,
             gates=True,

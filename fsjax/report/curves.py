@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from fsjax.engine.result import FitResult
 from fsjax.report import style
-from fsjax.tasks import MAIN_METRIC
+from fsjax.tasks import TABLE
 
 #: A loss whose largest value is more than this many times its smallest gets a logarithmic axis.
 LOG_FACTOR = 30.0
@@ -22,17 +22,13 @@ MARKED_EPOCHS = 12
 CONSTANT_SHARE = 0.02
 
 LABELS = {
-    "accuracy": "accuracy (%)",
-    "reconstruction_frobenius": "Frobenius error / D",
-    "mse": "mean squared error",
     "unique_percentage": "distinct picks (%)",
     "sparsity": "sparsity",
     "topology_change": "topology change (%)",
 }
 
-#: The range of the metrics that have one; bands end there.
+#: Their ranges; bands end there.
 BOUNDS = {
-    "accuracy": (0.0, 100.0),
     "unique_percentage": (0.0, 100.0),
     "sparsity": (0.0, 1.0),
     "topology_change": (0.0, 100.0),
@@ -82,22 +78,21 @@ def plot_curves(result: FitResult) -> Figure:
 
 def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
     """The panels for which a history, ``(S, E)`` by ``split/metric``, has values, from the left."""
-    metric, larger_is_better = MAIN_METRIC[task]
+    entry = TABLE[task]
     loss, main = (
         tuple(
             Curve(np.asarray(history[f"{split}/{name}"]), *SPLITS[split])
             for split in splits
             if f"{split}/{name}" in history
         )
-        for name, splits in (("loss", SPLITS), (metric, ("valid", "test")))
+        for name, splits in (("loss", SPLITS), (entry.main_metric, ("valid", "test")))
     )
     panels = [Panel("loss", loss, True)] if loss else []
     if main:
-        label = LABELS[metric]
+        label = entry.label
         if len(main) == 1:  # the title tells the split
             label, main = f"{main[0].label} {label}", (main[0]._replace(label=""),)
-        bounds = BOUNDS.get(metric, (-np.inf, np.inf))
-        panels.append(Panel(label, main, not larger_is_better, bounds))
+        panels.append(Panel(label, main, not entry.larger_is_better, entry.bounds))
     return panels + _last_panels(history)
 
 

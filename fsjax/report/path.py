@@ -12,8 +12,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
 from fsjax.report import style
-from fsjax.report.curves import LABELS, SPLITS
-from fsjax.tasks import MAIN_METRIC
+from fsjax.report.curves import SPLITS
+from fsjax.tasks import TABLE
 
 #: At most this many networks are drawn with a marker each.
 MARKED: Final = 30
@@ -48,7 +48,7 @@ def path_of(result: FitResult, seed: int | None = None) -> dict[str, Any]:
     if not len(ran):
         raise DataError("the path has not begun; train for more epochs, its end ends the training")
     last = ran[np.append(np.diff(strength[ran]) > 0, True)]
-    metric, _ = MAIN_METRIC[result.task]
+    metric = TABLE[result.task].main_metric
     names = {"lambda": "train/lambda", "num_selected": "train/num_selected"}
     names |= {f"{split}_{metric}": f"{split}/{metric}" for split in ("valid", "test")}
     path = {name: history[own][last] for name, own in names.items() if own in history}
@@ -60,10 +60,11 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
     """Accuracy above, number of selected features beneath, against the strength of the penalty.
 
     Args:
-      path: ``lambda``, ``num_selected`` and ``valid_accuracy`` (percent) or ``valid_mse``, ``(T,)``
-        each, and where there are, ``test_accuracy`` or ``test_mse`` ``(T,)`` and ``chosen``, the
-        index of the network that was kept, which is marked. Networks with ``lambda`` 0 have no
-        place on the logarithmic axis. Or a result, for :func:`path_of` its first seed.
+      path: ``lambda``, ``num_selected`` and ``valid_accuracy`` (percent), ``valid_mse`` or another
+        main metric of a task, ``(T,)`` each, and where there are, ``test_accuracy`` and so on
+        ``(T,)`` and ``chosen``, the index of the network that was kept, which is marked. Networks
+        with ``lambda`` 0 have no place on the logarithmic axis. Or a result, for :func:`path_of`
+        its first seed.
       title: above the figure; by default what ran, for a result.
 
     Returns:
@@ -77,7 +78,8 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
         if title is None:
             title = style.title(dataclasses.replace(path, seeds=path.seeds[:1]))
         path = path_of(path)
-    metric = "mse" if path.get("valid_mse") is not None else "accuracy"
+    known = {entry.main_metric: entry for entry in TABLE.values()}
+    metric = next((m for m in known if path.get(f"valid_{m}") is not None), "accuracy")
     arrays = _checked(path, metric)
     strength, size = arrays["lambda"], arrays["num_selected"]
     shown = strength > 0
@@ -95,9 +97,9 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
         for axes, values, label in ((upper, arrays[f"valid_{metric}"], text), (lower, size, None)):
             axes.axvline(place, color=style.GREY, linewidth=0.9, linestyle="--", zorder=1)
             style.circle(axes, place, values[chosen], 36, 1.1, label)
-    style.finish(upper, "", "", LABELS[metric])
+    style.finish(upper, "", "", known[metric].label)
     style.finish(lower, "", "λ", "selected features")
-    if metric == "accuracy":
+    if known[metric].bounds[1] == 100.0:
         style.cap_percent(upper)
     lower.set_ylim(bottom=-0.03 * size[shown].max())
     lower.yaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -17,6 +17,9 @@ FIRST_METRICS = (
     "embedded_accuracy",
     "reconstruction_frobenius",
     "mse",
+    "subset_accuracy",
+    "poisson_deviance",
+    "concordance_index",
     "unique_percentage",
 )
 

@@ -16,7 +16,7 @@ def test_labels_of_any_kind() -> None:
         dataset = as_dataset(x, np.array(labels))
         assert dataset.num_classes == 2
         assert set(dataset.y.tolist()) == {0, 1}
-    assert as_dataset(x, np.arange(6), task="regression").y.dtype == np.float32
+    assert as_dataset(x, np.arange(6), task="regression").y.dtype == np.float64
     assert as_dataset(x, np.arange(6) / 4).y.tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25]
 
 

@@ -9,7 +9,7 @@ from synthetic_result import make_result
 
 from fsjax.errors import DataError
 from fsjax.report import path_of, plot_path
-from fsjax.report.curves import LABELS
+from fsjax.tasks import TABLE
 
 
 def lasso_path(length=120, dense=True):
@@ -72,7 +72,7 @@ def test_path_of_a_result(task):
     np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), [93, 95, 70])
     assert figure.get_suptitle().startswith("lassonet on coil20, K = 4")
     assert figure.axes[0].get_ylabel() == (
-        "accuracy (%)" if task != "regression" else LABELS["mse"]
+        "accuracy (%)" if task != "regression" else TABLE["regression"].label
     )
     assert_readable(figure)
 

@@ -14,6 +14,7 @@ from jax import Array
 
 from fsjax.method import Batch, Method, Selection, TrainState
 from fsjax.sparse_rows import rows_at_once
+from fsjax.tasks import TABLE
 
 #: Rows whose derivatives are held at once.
 ROWS_AT_ONCE = 1024
@@ -65,7 +66,7 @@ def attribution(
     Returns:
       ``(D,)``, at least 0.
     """
-    if task == "classification":
+    if TABLE[task].classes:
         number, classes = 1, data.y
     else:
         number, classes = jax.eval_shape(outputs, data.x[:1]).shape[1], None

@@ -221,11 +221,9 @@ def sparse_network(
         return state.replace(params=changed.params, masks=changed.masks, opt_state=opt_state)
 
     def firing(state: TrainState, x: Array) -> list[Array]:
-        """Activations with class probabilities as the last ones."""
-        values = activations(state.params, state, x)
-        if state.spec.task == "classification":
-            values[-1] = jax.nn.softmax(values[-1])
-        return values
+        """Activations with the probabilities of classes and labels as the last ones."""
+        *values, last = activations(state.params, state, x)
+        return [*values, tasks.TABLE[state.spec.task].activation(last)]
 
     def compress(state: TrainState) -> TrainState:
         """Layers of few connections by their coordinates."""

@@ -1,0 +1,159 @@
+"""Ridge Cox regression: the linear model of survival tables, to judge columns by.
+
+Cox, "Regression models and life-tables", JRSS B 34, 1972; ties as Breslow (1974) or Efron (1977).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fsjax.arguments import Count, NonNegative, Positive, check
+from fsjax.errors import ConfigError, DataError, check_choice
+from fsjax.metrics.by_task import survival_score
+from fsjax.targets import check_survival, read_survival
+
+#: How rows whose events have the same time share their risk set.
+TIES = ("efron", "breslow")
+
+
+class CoxRegression(BaseEstimator):
+    """Minimises ``-l(beta) + alpha / 2 ||beta||^2``, where l is the log partial likelihood.
+
+    With ``exp(x beta)`` as the hazard of a row relative to others. Newton's method in a trust
+    region; time and memory grow with ``N D^2`` and ``N D``.
+
+    Args:
+      alpha: weight of the ridge, at least 0. With 0 nothing bounds the coefficients where the
+        columns tell the order of all events.
+      ties: ``'efron'``, the better approximation where many events have the same time, or
+        ``'breslow'``.
+      tol: the norm of the gradient per event, of standardised columns, at which it ends, above 0.
+      max_iter: steps at most, at least 1.
+
+    Attributes:
+      coef_: ``(D,)``, per unit of each column; 0 for constant ones.
+      mean_: ``(D,)`` of the columns; a row at the mean has the risk 0.
+      n_iter_: steps that were made.
+      n_features_in_, feature_names_in_: the columns of ``fit``.
+    """
+
+    def __init__(
+        self, alpha: float = 1.0, *, ties: str = "efron", tol: float = 1e-8, max_iter: int = 100
+    ) -> None:
+        self.alpha = alpha
+        self.ties = ties
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Finds the coefficients.
+
+        Args:
+          X: ``(N, D)`` numbers.
+          y: ``(N, 2)`` time and event, or records or a frame of these.
+
+        Raises:
+          ConfigError: for a parameter outside its range.
+          DataError: for targets that are none.
+        """
+        check(NonNegative, alpha=self.alpha)
+        check(Positive, tol=self.tol)
+        check(Count, max_iter=self.max_iter)
+        check_choice("ties", self.ties, TIES)
+        if y is None:
+            raise DataError("y is None; give (N, 2), time and event")
+        X, y = validate_data(self, X, read_survival(y)[0], multi_output=True, dtype=np.float64)
+        y, _ = check_survival(y, None, "y")
+        self.mean_, deviation = X.mean(axis=0), X.std(axis=0)
+        deviation = np.where(deviation > 1e-12 * np.abs(self.mean_), deviation, np.inf)
+        table = _sorted((X - self.mean_) / deviation, y, self.ties)
+        # alpha / 2 beta^2 in units of the standardised columns; constant ones stay at 0.
+        ridge = self.alpha / np.square(deviation)
+        events = y[:, 1].sum()
+
+        def value(beta: np.ndarray) -> tuple[float, np.ndarray]:
+            loss, slope, _ = partial_likelihood(table, beta)
+            return (loss + ridge @ beta**2 / 2) / events, (slope + ridge * beta) / events
+
+        def curvature(beta: np.ndarray) -> np.ndarray:
+            return (partial_likelihood(table, beta)[2] + np.diag(ridge)) / events
+
+        found = minimize(
+            value,
+            np.zeros(X.shape[1]),
+            jac=True,
+            hess=curvature,
+            method="trust-exact",
+            options={"gtol": self.tol, "maxiter": int(self.max_iter)},
+        )
+        if not np.isfinite(found.x).all():
+            raise ConfigError(f"alpha={self.alpha} does not bound the coefficients; choose more")
+        self.coef_, self.n_iter_ = found.x / deviation, int(found.nit)
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Logarithms of hazard ratios to a row at the mean, ``(N,)``; larger for earlier events."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return (X - self.mean_) @ self.coef_
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Harrell's concordance index in [0, 1]."""
+        return survival_score(read_survival(y)[0], self.predict(X), sample_weight)
+
+
+class _Table(NamedTuple):
+    """Rows from the longest time to the shortest.
+
+    ``upto (N,)`` is the number of rows at risk with a row; ``event`` are the numbers of the rows
+    with an event (E of them), ``tie (E,)`` and ``dead (E,)`` which event time they have and how
+    many of these rows there are before them, as a share of all of it.
+    """
+
+    x: np.ndarray
+    upto: np.ndarray
+    event: np.ndarray
+    tie: np.ndarray
+    share: np.ndarray
+
+
+def _sorted(x: np.ndarray, y: np.ndarray, ties: str) -> _Table:
+    order = np.argsort(-y[:, 0], kind="stable")
+    time, x = y[order, 0], x[order]
+    event = np.flatnonzero(y[order, 1] > 0)
+    _, tie, counts = np.unique(-time[event], return_inverse=True, return_counts=True)
+    # 0, 1 / d, ... (d - 1) / d of the d events of a time (Efron), or 0 (Breslow).
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    share = (np.arange(len(event)) - first[tie]) / counts[tie]
+    if ties == "breslow":
+        share = np.zeros(len(event))
+    return _Table(x, np.searchsorted(-time, -time, side="right"), event, tie, share)
+
+
+def partial_likelihood(table: _Table, beta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """``-l(beta)``, its gradient ``(D,)`` and its Hessian ``(D, D)``."""
+    x, upto, event, tie, share = table
+    linear = x @ beta
+    # Of a shift nothing remains in the ratios.
+    weight = np.exp(linear - linear.max())
+    last = upto[event] - 1
+    died = np.bincount(tie, weight[event])[tie]
+    risk = np.cumsum(weight)[last] - share * died
+    weighted = weight[:, None] * x
+    sums = np.zeros((tie.max() + 1, x.shape[1]))
+    np.add.at(sums, tie, weighted[event])
+    means = (np.cumsum(weighted, axis=0)[last] - share[:, None] * sums[tie]) / risk[:, None]
+    loss = float(np.sum(np.log(risk) + linear.max() - linear[event]))
+    slope = means.sum(axis=0) - x[event].sum(axis=0)
+    # How often each row is in a risk set, over what that sums to: those of all times up to its own.
+    entered = np.bincount(last, 1.0 / risk, minlength=len(x))
+    often = np.cumsum(entered[::-1])[::-1]
+    often[event] -= np.bincount(tie, share / risk)[tie]
+    hessian = (weighted * often[:, None]).T @ x - means.T @ means
+    return loss, slope, hessian

@@ -1,0 +1,167 @@
+"""The losses and recorded metrics of the tasks, in JAX; :mod:`fsjax.tasks` says which has which.
+
+Every function takes ``outputs (B, C)``, targets ``y`` and ``weight (B,)``, non-negative weights of
+the rows, not all 0, and gives a scalar, or scalars by name. Rows of weight 0 do not count.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.scipy.special import xlogy
+
+from fsjax.metrics.survival import comparable, concordant_at
+
+Array = jax.Array
+
+#: Stands for the logarithm of the weight of rows that do not count.
+NOTHING = -1e30
+
+
+def weighted_mean(values: Array, weight: Array) -> Array:
+    """Mean of ``values`` (B,) under non-negative weights (B,), not all zero."""
+    return jnp.sum(values * weight) / jnp.sum(weight)
+
+
+def cross_entropy(outputs: Array, y: Array, weight: Array) -> Array:
+    """Softmax cross-entropy in nats of logits, for classes ``y (B,)``."""
+    return weighted_mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y), weight)
+
+
+def squared_error(outputs: Array, y: Array, weight: Array) -> Array:
+    """Squared error, averaged over the C outputs."""
+    return weighted_mean(jnp.mean(jnp.square(outputs - y), axis=-1), weight)
+
+
+def sigmoid_cross_entropy(outputs: Array, y: Array, weight: Array) -> Array:
+    """Sigmoid cross-entropy in nats of a logit per label, averaged over the L labels."""
+    return weighted_mean(jnp.mean(optax.sigmoid_binary_cross_entropy(outputs, y), axis=-1), weight)
+
+
+def poisson_deviance(outputs: Array, y: Array, weight: Array) -> Array:
+    """Poisson deviance ``2 (y log(y / mu) - y + mu)``, averaged over the C counts.
+
+    The outputs are logarithms of the expected counts mu.
+    """
+    rows = 2.0 * (xlogy(y, y) - y * outputs - y + jnp.exp(outputs))
+    return weighted_mean(jnp.mean(rows, axis=-1), weight)
+
+
+def cox_partial_likelihood(outputs: Array, y: Array, weight: Array) -> Array:
+    """Negative partial log-likelihood of Cox, with Breslow's ties, per event.
+
+    ``-sum_i w_i d_i (f_i - log sum_{j: t_j >= t_i} w_j exp f_j) / sum_i w_i d_i`` for times and
+    events ``y = (t, d)``. The risk sets are those of the rows that are given: of a minibatch they
+    are its own rows alone. 0 where no row has an event.
+    """
+    order = jnp.argsort(-y[:, 0])
+    time, event, weight = y[order, 0], y[order, 1], weight[order]
+    risk = outputs[order, 0]
+    counts = weight > 0
+    in_sum = jnp.where(counts, risk + jnp.log(jnp.where(counts, weight, 1.0)), NOTHING)
+    # All rows of the same time are at risk together.
+    last = jnp.searchsorted(-time, -time, side="right") - 1
+    log_sums = jax.lax.cumlogsumexp(in_sum)[last]
+    events = jnp.where(counts, weight * event, 0.0)
+    total = jnp.sum(events)
+    terms = jnp.where(events > 0, events * (log_sums - risk), 0.0)
+    return jnp.sum(terms) / jnp.where(total > 0, total, 1.0)
+
+
+def concordance(outputs: Array, y: Array, weight: Array) -> Array:
+    """Harrell's concordance index in [0, 1], as
+    :func:`fsjax.metrics.survival.concordance_index`; 0.5 where no pair can be compared.
+    """
+    outputs, y, weight = map(jnp.asarray, (outputs, y, weight))
+    counts = weight > 0
+    # Places from 0 to B - 1, as the digits of whole numbers are looked at.
+    places = jnp.lexsort((1.0 - y[:, 1], y[:, 0]))
+    time, event = y[places, 0], (y[places, 1] > 0) & counts[places]
+    differs = (time[1:] != time[:-1]) | (y[places, 1][1:] != y[places, 1][:-1])
+    order = jnp.concatenate([jnp.zeros((1,), int), jnp.cumsum(differs)])
+    args = (order, outputs[places, 0], event, weight[places])
+    levels = max((len(y) - 1).bit_length(), 1)
+
+    def add(bit: Array, total: Array) -> Array:
+        return total + concordant_at(jnp, *args, bit)
+
+    found = jax.lax.fori_loop(0, levels, add, jnp.zeros((), weight.dtype))
+    pairs = comparable(jnp, order, event, weight[places])
+    index = jnp.clip(found / jnp.where(pairs > 0, pairs, 1.0), 0.0, 1.0)
+    return jnp.where(pairs > 0, index, 0.5)
+
+
+def roc_auc(scores: Array, y: Array, weight: Array | None = None) -> Array:
+    """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
+
+    Args:
+      scores: ``(N,)``, larger for class 1; NaN counts as the lowest.
+      y: ``(N,)`` classes 0 and 1.
+      weight: ``(N,)`` non-negative weights of the rows; ``None`` weighs all alike.
+
+    Returns:
+      Scalar in [0, 1]; pairs with equal scores count half. 0.5 where only one class occurs.
+    """
+    weight = jnp.ones(scores.shape) if weight is None else jnp.asarray(weight, jnp.float32)
+    scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
+    order = jnp.argsort(scores)
+    scores, positive, weight = scores[order], y[order] == 1, weight[order]
+    ones, zeros = jnp.where(positive, weight, 0.0), jnp.where(positive, 0.0, weight)
+    # Weight of class 0 up to each row, then below and up to the end of its run of equal scores.
+    seen = jnp.cumsum(zeros)
+    edge = jnp.ones((1,), bool)
+    differs = scores[1:] != scores[:-1]
+    before = jnp.concatenate([jnp.zeros((1,)), seen[:-1]])
+    below = jax.lax.cummax(jnp.where(jnp.concatenate([edge, differs]), before, 0.0))
+    upto = jax.lax.cummin(jnp.where(jnp.concatenate([differs, edge]), seen, jnp.inf), reverse=True)
+    of_zeros, of_ones = jnp.sum(zeros), jnp.sum(ones)
+    # Shares before the sum over rows, which float32 could not hold as counts of pairs.
+    share = (below + upto) / (2 * jnp.where(of_zeros > 0, of_zeros, 1.0))
+    area = jnp.sum(ones * share) / jnp.where(of_ones > 0, of_ones, 1.0)
+    return jnp.where((of_zeros > 0) & (of_ones > 0), jnp.clip(area, 0.0, 1.0), 0.5)
+
+
+def of_classes(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+    """``accuracy`` in percent."""
+    return {"accuracy": weighted_mean(100.0 * (jnp.argmax(outputs, axis=-1) == y), weight)}
+
+
+def of_reconstruction(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+    """``reconstruction_frobenius``: the Euclidean norm of a row's residual over D.
+
+    IP-CAE, section 4, in the form that reproduces its tables: the mean over rows of
+    ``||x - x_hat|| / D``.
+    """
+    norms = jnp.sqrt(jnp.sum(jnp.square(outputs - y), axis=-1)) / y.shape[-1]
+    return {"reconstruction_frobenius": weighted_mean(norms, weight)}
+
+
+def of_numbers(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+    """``mse``, the mean squared error."""
+    return {"mse": squared_error(outputs, y, weight)}
+
+
+def of_labels(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+    """``label_accuracy`` and ``subset_accuracy`` in percent, and ``auc``, the mean over labels.
+
+    The former is the share of right labels, the latter of rows with all labels right. Labels of one
+    value only have the area 0.5.
+    """
+    right = (outputs > 0) == (y > 0.5)
+    areas = jax.vmap(roc_auc, in_axes=(1, 1, None))(outputs, y, weight)
+    return {
+        "label_accuracy": weighted_mean(100.0 * jnp.mean(right, axis=-1), weight),
+        "subset_accuracy": weighted_mean(100.0 * jnp.all(right, axis=-1), weight),
+        "auc": jnp.mean(areas),
+    }
+
+
+def of_counts(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+    """``poisson_deviance``, the mean."""
+    return {"poisson_deviance": poisson_deviance(outputs, y, weight)}
+
+
+def of_survival(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+    """``concordance_index`` in [0, 1]."""
+    return {"concordance_index": concordance(outputs, y, weight)}

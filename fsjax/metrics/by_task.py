@@ -1,0 +1,121 @@
+"""Test metrics of the tasks, in NumPy; :mod:`fsjax.tasks` says which task has which.
+
+Every function takes ``outputs (N, C)`` of the network and targets ``y``, and gives numbers by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.special import expit
+from sklearn.metrics import accuracy_score, mean_poisson_deviance, r2_score, roc_auc_score
+
+from fsjax.errors import DataError
+from fsjax.metrics.survival import concordance_index
+
+Metrics = dict[str, float]
+
+
+def of_classes(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+    """``embedded_accuracy`` in percent and, for two classes that both occur, ``auc``."""
+    metrics = {"embedded_accuracy": 100.0 * float(np.mean(outputs.argmax(-1) == y))}
+    if outputs.shape[-1] == 2 and np.unique(y).size == 2:
+        # Probabilities of a nearly empty network would round to ties.
+        metrics["auc"] = float(roc_auc_score(y, outputs[:, 1] - outputs[:, 0]))
+    return metrics
+
+
+def of_reconstruction(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+    """``reconstruction_frobenius``, the mean of ``||x - x_hat||_2 / D`` (IP-CAE, Table 1), and
+    ``mse``.
+    """
+    residual = np.asarray(outputs, np.float64) - y
+    norms = np.linalg.norm(residual, axis=-1)
+    return {
+        "reconstruction_frobenius": float(np.mean(norms) / y.shape[-1]),
+        "mse": float(np.mean(np.square(residual))),
+    }
+
+
+def of_reconstructed_rows(rows: Mapping[str, np.ndarray]) -> Metrics:
+    """:func:`of_reconstruction` from the rows' ``reconstruction_frobenius`` and ``loss`` (N,)."""
+    names = {"reconstruction_frobenius": "reconstruction_frobenius", "mse": "loss"}
+    return {name: float(np.mean(rows[own], dtype=np.float64)) for name, own in names.items()}
+
+
+def of_numbers(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+    """``mse`` and ``r2``, the mean over several targets."""
+    residual = np.asarray(outputs, np.float64) - y
+    return {"mse": float(np.mean(np.square(residual))), "r2": float(r2_score(y, outputs))}
+
+
+def of_labels(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+    """``label_accuracy`` (right labels) and ``subset_accuracy`` (rows with all labels right) in
+    percent, and ``auc``, the mean over the labels that occur with both values, NaN without one.
+    """
+    predicted = outputs > 0
+    truth = y > 0.5
+    both = [label for label in range(y.shape[1]) if 0 < truth[:, label].sum() < len(y)]
+    areas = [roc_auc_score(truth[:, label], outputs[:, label]) for label in both]
+    return {
+        "label_accuracy": 100.0 * float(np.mean(predicted == truth)),
+        "subset_accuracy": 100.0 * float(accuracy_score(truth, predicted)),
+        "auc": float(np.mean(areas)) if areas else float("nan"),
+    }
+
+
+def of_counts(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+    """``poisson_deviance`` and ``d2``, for outputs that are logarithms of expected counts."""
+    expected = np.exp(np.asarray(outputs, np.float64))
+    return {"poisson_deviance": deviance(y, expected), "d2": d2_poisson(y, expected)}
+
+
+def of_survival(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+    """``concordance_index`` in [0, 1]; NaN where no two rows can be compared."""
+    try:
+        return {"concordance_index": concordance_index(y[:, 0], y[:, 1], outputs[:, 0])}
+    except DataError:
+        return {"concordance_index": float("nan")}
+
+
+def deviance(y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+    """Mean Poisson deviance of expected counts above 0, ``(N,)`` or the mean over ``(N, C)``."""
+    pairs = zip(*(np.reshape(one, (len(one), -1)).T for one in (y, expected)), strict=True)
+    # Expected counts so small that they round to 0 are as good as any smallest number.
+    tiny = np.finfo(np.float64).tiny
+    of_columns = [
+        mean_poisson_deviance(one, np.maximum(other, tiny), sample_weight=sample_weight)
+        for one, other in pairs
+    ]
+    return float(np.mean(of_columns))
+
+
+def d2_poisson(
+    y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | None = None
+) -> float:
+    """The share of the Poisson deviance of the mean that is explained, at most 1.
+
+    The mean over several counts; NaN where one of them is the same in all rows.
+    """
+    columns = np.reshape(y, (len(y), -1)), np.reshape(expected, (len(expected), -1))
+    found = []
+    for one, other in zip(*(part.T for part in columns), strict=True):
+        same = np.full(one.shape, np.average(one, weights=sample_weight))
+        least = deviance(one, same, sample_weight)
+        found.append(1.0 - deviance(one, other, sample_weight) / least if least > 0 else np.nan)
+    return float(np.mean(found))
+
+
+def survival_score(
+    y: np.ndarray, risk: np.ndarray, sample_weight: np.ndarray | None = None
+) -> float:
+    """The concordance index of risks ``(N,)`` for ``y (N, 2)``, time and event."""
+    if np.ndim(y) != 2 or np.shape(y)[1] != 2:
+        raise DataError(f"y has shape {np.shape(y)}; give (N, 2), time and event")
+    return concordance_index(y[:, 0], y[:, 1], risk, sample_weight)
+
+
+def probabilities(outputs: np.ndarray) -> np.ndarray:
+    """Of each label, from logits."""
+    return expit(outputs.astype(np.float64))

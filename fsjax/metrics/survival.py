@@ -1,0 +1,94 @@
+"""Harrell's concordance index, for any number of rows: no pair is ever looked at by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fsjax.errors import DataError
+
+
+def concordance_index(
+    time: ArrayLike, event: ArrayLike, risk: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """How often the row with the earlier event has the larger risk (Harrell et al., JAMA 1982).
+
+    A pair is comparable if the one with the shorter time had the event; at equal times, if one had
+    the event and the other is censored. Equal risks count half. ``O(N log(N)^2)``.
+
+    Args:
+      time: ``(N,)``, in any unit; only their order matters.
+      event: ``(N,)``, 1 (or true) where the event was observed, 0 where the row is censored.
+      risk: ``(N,)``, larger for earlier events.
+      sample_weight: ``(N,)``, at least 0; a pair weighs the product of its two rows.
+
+    Returns:
+      In [0, 1]: 0.5 for risks that say nothing, 1 for the right order.
+
+    Raises:
+      DataError: for unlike lengths, values that are no numbers, or no comparable pair.
+    """
+    time, risk = np.asarray(time, np.float64), np.asarray(risk, np.float64)
+    event = np.asarray(event, np.float64)
+    weight = np.ones(time.shape) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    shapes = {one.shape for one in (time, event, risk, weight)}
+    if len(shapes) > 1 or time.ndim != 1:
+        told = ", ".join(str(one.shape) for one in (time, event, risk))
+        raise DataError(f"time, event and risk have the shapes {told}; give (N,) each")
+    if not all(np.isfinite(one).all() for one in (time, event, risk, weight)):
+        raise DataError("time, event, risk or sample_weight has NaN or infinite values; drop them")
+    order = np.unique(np.stack([time, 1 - event]), axis=1, return_inverse=True)[1].ravel()
+    ranks = np.unique(risk, return_inverse=True)[1]
+    levels = max(int(order.max(initial=0)).bit_length(), 1)
+    found = sum(concordant_at(np, order, ranks, event > 0, weight, bit) for bit in range(levels))
+    pairs = comparable(np, order, event > 0, weight)
+    if not pairs > 0:
+        raise DataError(
+            "no two rows can be compared: no event comes before the time of another row; give "
+            "more rows, or check the column of events"
+        )
+    return float(np.clip(found / pairs, 0.0, 1.0))
+
+
+def comparable(xp: Any, order: Any, event: Any, weight: Any) -> Any:
+    """The total weight of the comparable pairs; arguments as for :func:`concordant_at`."""
+    places = xp.argsort(order)
+    order, event, weight = order[places], event[places], weight[places]
+    upto = xp.cumsum(weight)
+    after = upto[-1] - upto[xp.searchsorted(order, order, side="right") - 1]
+    return xp.sum(xp.where(event, weight * after, 0.0))
+
+
+def concordant_at(xp: Any, order: Any, ranks: Any, event: Any, weight: Any, bit: Any) -> Any:
+    """The weight of the concordant pairs whose places in time differ first in one binary digit.
+
+    Summed over all digits these are all pairs: with the digits above in common, rows with a 0 in
+    this one come before those with a 1. Ordered by risk, one running sum counts all of them.
+
+    Args:
+      xp: NumPy or ``jax.numpy``.
+      order: ``(N,)`` whole numbers from 0: place by time, events before censored rows of the same
+        time, equal for equal rows.
+      ranks: ``(N,)`` numbers, larger for larger risk.
+      event: ``(N,)`` bool.
+      weight: ``(N,)``, at least 0.
+      bit: the digit, from 0.
+    """
+    above, later = order >> (bit + 1), (order >> bit) & 1
+    places = xp.lexsort((ranks, above))
+    above, ranks, later = above[places], ranks[places], later[places]
+    event, weight = event[places], weight[places]
+    none = xp.zeros((1,), weight.dtype)
+    upto = xp.concatenate([none, xp.cumsum(xp.where(later == 1, weight, 0.0))])
+    # Numbers of runs of rows with the same digits above, and the same risk in them.
+    new_group = above[1:] != above[:-1]
+    start = xp.zeros((1,), int)
+    group = xp.concatenate([start, xp.cumsum(new_group)])
+    run = xp.concatenate([start, xp.cumsum(new_group | (ranks[1:] != ranks[:-1]))])
+    below = upto[xp.searchsorted(run, run, side="left")]
+    through = upto[xp.searchsorted(run, run, side="right")]
+    before = upto[xp.searchsorted(group, group, side="left")]
+    earlier = event & (later == 0)
+    return xp.sum(xp.where(earlier, weight * ((below + through) / 2 - before), 0.0))
