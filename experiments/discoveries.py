@@ -96,7 +96,7 @@ def decoys_alone(table: Table, task: str, seed: int) -> np.ndarray:
 def knockoff_filter(table: Table, task: str, seed: int) -> np.ndarray:
     """Knockoff+ with the importance that ``fsjax.select`` uses."""
     columns = table.X.shape[1]
-    copy = knockoffs(table.X, np.random.default_rng(seed))
+    copy = knockoffs(table.X, np.random.default_rng((seed, 3)))
     scores = l1(Part(_standard(np.hstack([table.X, copy])), table.y), task, seed)
     gain = scores[:columns] - scores[columns:]
     for threshold in np.unique(np.abs(gain[gain != 0])):
@@ -108,7 +108,7 @@ def knockoff_filter(table: Table, task: str, seed: int) -> np.ndarray:
 
 def stabl(table: Table, task: str, seed: int) -> np.ndarray:
     """Stabl's rule, with knockoffs as decoys."""
-    columns, rng = table.X.shape[1], np.random.default_rng(seed)
+    columns, rng = table.X.shape[1], np.random.default_rng((seed, 4))
     both = _standard(np.hstack([table.X, knockoffs(table.X, rng)]))
     y = (table.y - table.y.mean()) / table.y.std()
     frequency: np.ndarray | float = 0.0

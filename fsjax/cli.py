@@ -115,8 +115,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--workdir", metavar="DIR", help="folder of the report (TABLE-selection)")
     one.add_argument("--budget", default="5min", metavar="TIME", help="such as 90s, 5min, 1h")
-    one.add_argument("--task", metavar="TASK", help="classification or regression")
-    one.add_argument("--metric", metavar="NAME", help="accuracy, auc or r2")
+    one.add_argument(
+        "--task", metavar="TASK", help="classification, regression, multilabel, counts or survival"
+    )
+    one.add_argument("--metric", metavar="NAME", help="of classes: accuracy or auc")
     one.add_argument(
         "--fdr",
         type=float,

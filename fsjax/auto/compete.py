@@ -47,8 +47,8 @@ class Problem:
 
     Attributes:
       design: the columns as numbers.
-      y: ``(N,)`` classes from 0, or numbers ``(N,)`` or ``(N, C)``.
-      task: ``classification`` or ``regression``.
+      y: as :attr:`fsjax.tasks.Task.check` has it.
+      task: what it is.
       metric: how predictions are judged.
       rounds: folds, round by round.
       methods: names of the contenders, cheapest first.

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from fsjax.auto.budget import Clock, timed
 from fsjax.auto.chance import Chance, above_chance
 from fsjax.auto.compete import ALL, Problem, ranking
 from fsjax.auto.discoveries import decoy_model, false_discovery_rates
+from fsjax.auto.folds import halves
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.models import MAX_ROWS, judge
 from fsjax.auto.preparation import Fold, Part, all_rows, parts
@@ -108,8 +108,8 @@ def steadiness(
         unknown = np.full(problem.design.num_units, np.nan)
         return Steadiness(scores, order, unknown, 0, unknown, 0, statistic)
     rates, sets = _decoys(problem, statistic, ledger, clock)
-    frequency, halves = _halves(problem, method, choice.size, ledger, clock)
-    return Steadiness(scores, order, frequency, halves, rates, sets, statistic)
+    frequency, number = _halves(problem, method, choice.size, ledger, clock)
+    return Steadiness(scores, order, frequency, number, rates, sets, statistic)
 
 
 def decoy_statistic(choice: Choice, means: dict[str, float]) -> str:
@@ -182,9 +182,8 @@ def _halves(
     counts, number = np.zeros(units), 0
     seconds = _of_a_fold(method, ledger)
     for pair in range(PAIRS[method not in SIMPLE]):
-        kind = StratifiedKFold if problem.task == "classification" else KFold
-        split = kind(2, shuffle=True, random_state=problem.seed + pair)
-        for half, (rows, _) in enumerate(split.split(problem.design.X, problem.y)):
+        parts_of = halves(problem.y, problem.task, problem.seed + pair)
+        for half, rows in enumerate(parts_of):
             key = f"half/{method}/{size}/{pair}/{half}"
             if key not in ledger and seconds > clock.left(HALVES_SHARE):
                 return (counts / number if number else np.full(units, np.nan)), number

@@ -15,6 +15,7 @@ from sklearn.model_selection import (
 
 from fsjax.auto.preparation import Fold
 from fsjax.errors import ConfigError, DataError
+from fsjax.tasks import TABLE
 
 #: Folds of a round, as a rule.
 FOLDS = 5
@@ -50,20 +51,30 @@ def rounds_of(
             raise ConfigError("choose either groups of rows or the order of time, not both")
         return [[Fold(*one) for one in TimeSeriesSplit(_count(len(y) // 2, "rows")).split(rows)]]
     rounds = next((count for most, count in _ROUNDS if len(y) < most), 1)
-    classes = task == "classification"
+    strata = TABLE[task].strata(y)
     if row_groups is not None:
         labels = np.asarray(row_groups)
         if labels.shape != (len(y),):
             raise ConfigError(f"row_groups has shape {labels.shape}; give one of the {len(y)} rows")
         count = _count(len(np.unique(labels)), "groups of rows")
-        kind = StratifiedGroupKFold if classes else GroupKFold
+        kind = GroupKFold if strata is None else StratifiedGroupKFold
         made = [kind(count, shuffle=True, random_state=seed + i) for i in range(rounds)]
-        return [[Fold(*one) for one in maker.split(rows, y, labels)] for maker in made]
-    least = int(np.unique(y, return_counts=True)[1].min()) if classes else len(y)
-    count = _count(least, "rows of the rarest class" if classes else "rows")
-    kind = StratifiedKFold if classes else KFold
+        return [[Fold(*one) for one in maker.split(rows, strata, labels)] for maker in made]
+    if strata is None:
+        kind, count = KFold, _count(len(y), "rows")
+    else:
+        least = int(np.unique(strata, return_counts=True)[1].min())
+        told = "rows of the rarest class" if TABLE[task].classes else "rows with, or without, event"
+        kind, count = StratifiedKFold, _count(least, told)
     made = [kind(count, shuffle=True, random_state=seed + i) for i in range(rounds)]
-    return [[Fold(*one) for one in maker.split(rows, y)] for maker in made]
+    return [[Fold(*one) for one in maker.split(rows, strata)] for maker in made]
+
+
+def halves(y: np.ndarray, task: str, seed: int) -> list[np.ndarray]:
+    """The rows of two complementary halves."""
+    strata, rows = TABLE[task].strata(y), np.arange(len(y))
+    kind = KFold if strata is None else StratifiedKFold
+    return [one for one, _ in kind(2, shuffle=True, random_state=seed).split(rows, strata)]
 
 
 def _count(available: int, what: str) -> int:

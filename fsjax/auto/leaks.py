@@ -25,8 +25,8 @@ def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
 
     Args:
       design: the columns.
-      y: classes from 0, or numbers.
-      task: ``classification`` or ``regression``.
+      y: classes from 0, or ``(N,)`` or ``(N, C)`` numbers.
+      task: what y is.
     """
     if len(y) < _FEW_ROWS:
         return []
@@ -34,8 +34,8 @@ def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
     if task == "classification":
         found, told = _separates(X, y), "separates the classes by itself (AUC of 1)"
     else:
-        numbers = y if y.ndim == 1 else y[:, 0]
-        found = np.abs(_correlations(X, rankdata(numbers)[:, None])[:, 0]) >= _SAME
+        numbers = rankdata(y.reshape(len(y), -1), axis=0)
+        found = (np.abs(_correlations(X, numbers)) >= _SAME).any(axis=1)
         told = "orders the rows as the target does"
     units = dict.fromkeys(design.groups[found].tolist())
     text = f"{told}: a likely leak, is it known before the target is?"

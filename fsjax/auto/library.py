@@ -13,6 +13,7 @@ from fsjax.data.splits import Split
 from fsjax.engine import fit, fit_sizes
 from fsjax.engine.result import FitResult
 from fsjax.registry import about_of, get_method
+from fsjax.tasks import TABLE
 
 #: Those that hold their own on ordinary tables with default settings, cheapest first.
 CONTENDERS = ("wast", "deep_lasso", "lassonet", "binmask", "stg")
@@ -44,12 +45,18 @@ def rank(
     build = get_method(name)
     facts = build.registration
     about = about_of(facts)
-    dataset = Dataset("table", part.X.astype(np.float32), np.asarray(part.y))
+    task = task if task in about.tasks else "reconstruction"
+    # Roots of counts are numbers like others, whatever their size.
+    task, y = ("regression", np.sqrt(part.y)) if task == "counts" else (task, part.y)
+    if task == "regression":
+        deviation = y.std(axis=0)
+        y = (y - y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    dataset = Dataset("table", part.X.astype(np.float32), y)
     own_groups = about.takes_groups and int(groups.max()) + 1 < len(groups)
     options = {
         "seeds": (seed,),
-        "task": task if task in about.tasks else "reconstruction",
-        "batch_size": facts.batch_size,
+        "task": task,
+        "batch_size": "auto" if TABLE[task].coupled else facts.batch_size,
         "num_epochs": facts.num_epochs,
         "split": _split(dataset, task, seed),
         "scaling": facts.scaling,
@@ -88,9 +95,10 @@ def _split(dataset: Dataset, task: str, seed: int) -> Split:
     """Training and validation rows, no test rows."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(dataset.num_samples)
-    if task == "classification":
+    strata = None if dataset.y is None else TABLE[task].strata(dataset.y)
+    if strata is not None:
         # Every class in both parts, as far as it has two rows.
-        y = dataset.y[order]
+        y = strata[order]
         order = order[np.argsort(np.argsort(y, kind="stable") % round(1 / _VALID), kind="stable")]
     count = max(1, round(_VALID * dataset.num_samples))
     return Split(np.sort(order[count:]), np.sort(order[:count]), order[:0])

@@ -6,69 +6,161 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+from sklearn.linear_model import PoissonRegressor
+from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVC, SVR
 
 from fsjax.auto.preparation import Part
 from fsjax.errors import ConfigError, nearest
+from fsjax.evaluation import CoxRegression, concordance_index
+from fsjax.tasks import TABLE
 
-#: An SVM learns from at most this many rows, drawn at random.
+#: A model learns from at most this many rows, drawn at random.
 MAX_ROWS: Final = 4000
 
 #: The smaller of two classes below this share: accuracy says little.
 _RARE: Final = 0.1
 
+#: Ridge of the linear models of counts and of survival, whose columns are standardised.
+_RIDGE: Final = {"counts": 1e-2, "survival": 1.0}
+
+_SVM: Final = "support vector machine, RBF kernel"
+
 
 class Metric(NamedTuple):
-    """How predictions are judged.
+    """How the columns are judged.
 
     Attributes:
-      name: ``accuracy`` (percent), ``auc`` (in [0, 1]) or ``r2`` (at most 1).
+      name: as in ``selection.json``; those in percent are in [0, 100], the others at most 1.
       label: on axes.
+      short: in sentences.
       digits: after the point, where it is shown.
-      score: of test rows, from a fitted model.
+      model: what predicts.
+      score: from training and test rows with the judged columns alone.
       chance: what predicting without any column gives, from training and test targets.
     """
 
     name: str
     label: str
+    short: str
     digits: int
-    score: Callable[[SVC | SVR, Part], float]
+    model: str
+    score: Callable[[Part, Part], float]
     chance: Callable[[np.ndarray, np.ndarray], float]
 
+    def show(self, value: float) -> str:
+        """A score as text, with its unit."""
+        if np.isnan(value):
+            return "not known"
+        return f"{value:.{self.digits}f}" + (" %" if "percent" in self.label else "")
 
-def _accuracy(model: SVC, part: Part) -> float:
-    return 100.0 * accuracy_score(part.y, model.predict(part.X))
+
+def _svc(train: Part) -> SVC:
+    return SVC(cache_size=500).fit(train.X, train.y)
+
+
+def _accuracy(train: Part, test: Part) -> float:
+    return 100.0 * accuracy_score(test.y, _svc(train).predict(test.X))
 
 
 def _majority(train: np.ndarray, test: np.ndarray) -> float:
     return 100.0 * float(np.mean(test == np.bincount(train).argmax()))
 
 
-def _auc(model: SVC, part: Part) -> float:
-    if np.unique(part.y).size < 2:
+def _auc(train: Part, test: Part) -> float:
+    if np.unique(test.y).size < 2:
         return float("nan")
-    return float(roc_auc_score(part.y, model.decision_function(part.X)))
+    return float(roc_auc_score(test.y, _svc(train).decision_function(test.X)))
 
 
-def _r2(model: SVR, part: Part) -> float:
-    return float(r2_score(part.y, model.predict(part.X)))
+def _label_accuracy(train: Part, test: Part) -> float:
+    """The mean over the labels; one that all training rows share is predicted for all."""
+    found = []
+    for label, truth in zip(train.y.T, test.y.T, strict=True):
+        both = np.unique(label).size > 1
+        told = _svc(train._replace(y=label)).predict(test.X) if both else label[0]
+        found.append(np.mean(told == truth))
+    return 100.0 * float(np.mean(found))
+
+
+def _commonest(train: np.ndarray, test: np.ndarray) -> float:
+    return 100.0 * float(np.mean(test == (train.mean(axis=0) > 0.5)))
+
+
+def _r2(train: Part, test: Part) -> float:
+    """C = 10 on standardised targets."""
+    mean, deviation = train.y.mean(axis=0), train.y.std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    model = SVR(C=10.0, cache_size=500)
+    if train.y.ndim > 1:
+        model = MultiOutputRegressor(model)
+    model.fit(train.X, (train.y - mean) / scale)
+    return float(r2_score((test.y - mean) / scale, model.predict(test.X)))
 
 
 def _mean(train: np.ndarray, test: np.ndarray) -> float:
     return float(r2_score(test, np.broadcast_to(train.mean(axis=0), test.shape)))
 
 
+def _d2(train: Part, test: Part) -> float:
+    """Explained share of the Poisson deviance, the mean over several targets."""
+    found = []
+    for y, truth in zip(_columns(train.y), _columns(test.y), strict=True):
+        model = PoissonRegressor(alpha=_RIDGE["counts"], max_iter=1000)
+        told = model.fit(train.X, y).predict(test.X)
+        found.append(d2_tweedie_score(truth, np.maximum(told, 1e-12), power=1))
+    return float(np.mean(found))
+
+
+def _mean_count(train: np.ndarray, test: np.ndarray) -> float:
+    pairs = zip(_columns(train), _columns(test), strict=True)
+    return float(
+        np.mean([d2_tweedie_score(t, np.full(len(t), max(y.mean(), 1e-12)), power=1)
+                 for y, t in pairs])
+    )  # fmt: skip
+
+
+def _concordance(train: Part, test: Part) -> float:
+    """Of a ridge Cox regression; more columns than rows are turned to as many as rows."""
+    X, X_test = train.X, test.X
+    if X.shape[1] > len(X):
+        # A ridge does not see rotations.
+        directions = np.linalg.svd(X, full_matrices=False)[2].T
+        X, X_test = X @ directions, X_test @ directions
+    model = CoxRegression(_RIDGE["survival"]).fit(X, train.y)
+    if not test.y[:, 1].any():
+        return float("nan")
+    return concordance_index(test.y[:, 0], test.y[:, 1], model.predict(X_test))
+
+
+def _columns(y: np.ndarray) -> np.ndarray:
+    return y.reshape(len(y), -1).T
+
+
 METRICS: Final = {
-    "accuracy": Metric("accuracy", "accuracy in percent", 1, _accuracy, _majority),
-    "auc": Metric("auc", "area under the ROC curve", 3, _auc, lambda train, test: 0.5),
-    "r2": Metric("r2", "R2", 3, _r2, _mean),
-}
+    one.name: one
+    for one in (
+        Metric("accuracy", "accuracy in percent", "accuracy", 1, _SVM, _accuracy, _majority),
+        Metric("auc", "area under the ROC curve", "AUC", 3, _SVM, _auc, lambda train, test: 0.5),
+        Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
+               _SVM, _label_accuracy, _commonest),
+        Metric("r2", "R2", "R2", 3, _SVM, _r2, _mean),
+        Metric("d2", "D2 (Poisson)", "D2", 3, "Poisson regression", _d2, _mean_count),
+        Metric("concordance_index", "concordance index", "concordance index", 3,
+               "ridge Cox regression", _concordance, lambda train, test: 0.5),
+    )
+}  # fmt: skip
 
 #: The metrics of each task; the first is the default.
-OF_TASK: Final = {"classification": ("accuracy", "auc"), "regression": ("r2",)}
+OF_TASK: Final = {
+    "classification": ("accuracy", "auc"),
+    "regression": ("r2",),
+    "multilabel": ("label_accuracy",),
+    "counts": ("d2",),
+    "survival": ("concordance_index",),
+}
 
 
 def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
@@ -90,32 +182,20 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
 
 
 def judge(metric: Metric, task: str, train: Part, test: Part, columns: np.ndarray) -> float:
-    """The metric on test rows of a support vector machine that saw some columns only.
-
-    RBF kernel with scikit-learn's defaults; for numbers C = 10 on standardised targets.
+    """The metric of the metric's model that learns from some columns of the training rows only.
 
     Args:
       metric: how to judge.
-      task: ``classification`` or ``regression``.
+      task: what the target is.
       train, test: prepared rows.
       columns: numbers of the columns that it sees.
     """
-    X, y = train.X[:, columns], train.y
-    if len(y) > MAX_ROWS:
-        kept, _ = train_test_split(
-            np.arange(len(y)),
-            train_size=MAX_ROWS,
-            random_state=0,
-            stratify=y if task == "classification" and np.bincount(y).min() > 1 else None,
-        )
-        X, y = X[kept], y[kept]
-    seen = test._replace(X=test.X[:, columns])
-    if task == "classification":
-        return metric.score(SVC(cache_size=500).fit(X, y), seen)
-    mean, deviation = y.mean(axis=0), y.std(axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    model = SVR(C=10.0, cache_size=500)
-    if y.ndim > 1:
-        model = MultiOutputRegressor(model)
-    model.fit(X, (y - mean) / scale)
-    return metric.score(model, seen._replace(y=(seen.y - mean) / scale))
+    train = train._replace(X=train.X[:, columns])
+    if len(train.y) > MAX_ROWS:
+        strata = TABLE[task].strata(train.y)
+        if strata is not None and np.unique(strata, return_counts=True)[1].min() < 2:
+            strata = None
+        rows = np.arange(len(train.y))
+        kept, _ = train_test_split(rows, train_size=MAX_ROWS, random_state=0, stratify=strata)
+        train = Part(train.X[kept], train.y[kept])
+    return metric.score(train, test._replace(X=test.X[:, columns]))

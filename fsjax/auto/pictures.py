@@ -91,6 +91,6 @@ def _chosen_size(selection: Selection) -> int:
 
 
 def _bottom(selection: Selection) -> float | None:
-    """An axis of R2 does not go far below 0, where nothing is to be seen."""
+    """An axis of R2 or D2 does not go far below 0, where nothing is to be seen."""
     lowest = float((selection.curves["mean"] - selection.curves["error"]).min())
-    return max(lowest, -0.5) - 0.05 if selection.metric == "r2" else None
+    return max(lowest, -0.5) - 0.05 if selection.metric in ("r2", "d2") else None

@@ -75,7 +75,8 @@ def forest(part: Part, task: str, seed: int) -> np.ndarray:
     """Decrease of impurity by each column in a forest of extremely randomised trees."""
     kind = ExtraTreesClassifier if task == "classification" else ExtraTreesRegressor
     model = kind(_TREES, min_samples_leaf=2, max_features="sqrt", random_state=seed)
-    return model.fit(part.X, part.y).feature_importances_
+    y = np.stack(targets(part.y, task, split=False), axis=-1)
+    return model.fit(part.X, y[:, 0] if y.shape[1] == 1 else y).feature_importances_
 
 
 def random(part: Part, task: str, seed: int) -> np.ndarray:
@@ -84,7 +85,15 @@ def random(part: Part, task: str, seed: int) -> np.ndarray:
 
 
 def targets(y: np.ndarray, task: str, split: bool) -> Sequence[np.ndarray]:
-    """The target as single columns of numbers; classes whole, or ``split`` into indicators."""
+    """The target as single columns of numbers; classes whole, or ``split`` into indicators.
+
+    Counts become their roots, whose variance does not grow with the mean; time and event become
+    :func:`martingale_residuals`.
+    """
+    if task == "survival":
+        return [martingale_residuals(y)]
+    if task == "counts":
+        y = np.sqrt(y)
     if task != "classification":
         return [y] if y.ndim == 1 else list(y.T)
     if not split:
@@ -93,6 +102,21 @@ def targets(y: np.ndarray, task: str, split: bool) -> Sequence[np.ndarray]:
     if len(classes) == 2:
         return [(y == classes[1]).astype(np.float64)]
     return [(y == label).astype(np.float64) for label in classes]
+
+
+def martingale_residuals(y: np.ndarray) -> np.ndarray:
+    """Events beyond those expected of a row by its time, ``(N,)``, larger for earlier events.
+
+    Of the model without columns: the event minus the cumulative hazard (Nelson and Aalen) at the
+    time (Therneau, Grambsch and Fleming 1990).
+
+    Args:
+      y: ``(N, 2)`` time and event.
+    """
+    times, place = np.unique(y[:, 0], return_inverse=True)
+    events = np.bincount(place, weights=y[:, 1], minlength=len(times))
+    at_risk = np.cumsum(np.bincount(place, minlength=len(times))[::-1])[::-1]
+    return y[:, 1] - np.cumsum(events / at_risk)[place]
 
 
 def rank_units(scores: np.ndarray, groups: np.ndarray, sizes: Sequence[int]) -> Ranking:

@@ -117,7 +117,7 @@ def _how(selection: Selection) -> dict[str, str]:
         "task": selection.task,
         "score": METRICS[selection.metric].label,
         "cross-validation": f"{facts['folds']} folds{rounds}, selection within the training rows",
-        "model behind": "support vector machine, RBF kernel",
+        "model behind": METRICS[selection.metric].model,
         "rule": "fewest columns within one standard error of the best",
         "permutations of the target": f"{facts['permutations']}, {facts['as_good']} as good",
         "decoys": f"{facts['decoy_sets']} sets, importance by {facts['decoy_statistic']}",

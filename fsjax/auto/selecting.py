@@ -26,7 +26,11 @@ from fsjax.auto.statements import statements
 from fsjax.data.targets import encode_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.registry import METHODS
+from fsjax.tasks import TABLE
 from fsjax.version import __version__
+
+#: Names of classes, where there are some.
+Names = tuple[str, ...] | None
 
 
 def select(
@@ -55,10 +59,12 @@ def select(
 
     Args:
       X: ``(N, columns)`` a pandas DataFrame with numbers, text, dates, truth values; or numbers.
-      y: ``(N,)`` labels or numbers, or ``(N, C)`` numbers.
-      task: ``'classification'`` or ``'regression'``; by default what y looks like.
-      metric: ``'accuracy'``, ``'auc'`` (two classes) or ``'r2'``; by default accuracy, AUC where
-        one of two classes has less than a tenth of the rows, and R2.
+      y: ``(N,)`` labels or numbers, ``(N, C)`` numbers or labels of 0 and 1, or time and event.
+      task: ``'classification'``, ``'regression'``, ``'multilabel'``, ``'counts'`` or
+        ``'survival'``; by default one of the first three, as y looks.
+      metric: of classes ``'accuracy'`` or ``'auc'``, by default AUC where one of two classes has
+        less than a tenth of the rows. The others have one each: ``'r2'``, ``'label_accuracy'``,
+        ``'d2'`` (of the Poisson deviance), ``'concordance_index'``.
       budget: time, such as ``'90s'``, ``'5min'``, ``'1h'`` or seconds; ``None`` is without end.
       fdr: false discovery rate in (0, 1): the selection is then all columns that keep the
         estimated share of false ones below it. By default the fewest that predict as well.
@@ -118,8 +124,7 @@ def _problem(
     seed: int,
 ) -> tuple[Problem, tuple[str, ...] | None]:
     frame = _frame(X)
-    target, classes = _target(y, task, len(frame))
-    task = "regression" if classes is None else "classification"
+    target, task, classes = _target(y, task, len(frame))
     table = design(frame, impute)
     if table.num_units < 2:
         raise DataError(
@@ -148,20 +153,25 @@ def _frame(X: Any) -> pd.DataFrame:
     return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
 
 
-def _target(y: Any, task: str | None, rows: int) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Classes from 0 with their names, or numbers and ``None``."""
+def _target(y: Any, task: str | None, rows: int) -> tuple[np.ndarray, str, Names]:
+    """The target as its task wants it, the task, and names of classes."""
     if task is not None:
         check_choice("task", task, OF_TASK)
+    if len(y) != rows:
+        raise DataError(f"y has {len(y)} values for {rows} rows of X; give one for each row")
     values = np.asarray(y)
-    if len(values) != rows:
-        raise DataError(f"y has {len(values)} values for {rows} rows of X; give one for each row")
+    if task is None and values.ndim > 1 and values.shape[1] > 1:
+        task = "multilabel" if np.isin(values, (0, 1)).all() else "regression"
+    if task in ("multilabel", "counts", "survival"):
+        found, _ = TABLE[task].check(*TABLE[task].read(y), "the target")
+        return np.asarray(found, np.float64), task, None
     if values.ndim > 1 and values.shape[1] > 1:
         if task == "classification":
             raise DataError("y has several columns; task='classification' needs one of labels")
-        return _numbers(values), None
+        return _numbers(values), "regression", None
     values = values.reshape(rows)
     if task == "regression":
-        return _numbers(values), None
+        return _numbers(values), task, None
     found, names = encode_target(values, "the target")
     if names is None and task == "classification":
         found, labels = pd.factorize(values, sort=True)
@@ -170,8 +180,10 @@ def _target(y: Any, task: str | None, rows: int) -> tuple[np.ndarray, tuple[str,
                 f"the target has {len(labels)} different values in {rows} rows, which is too many "
                 "for classes; choose task='regression'"
             )
-        return found.astype(np.int32), tuple(map(str, labels))
-    return (found, names) if names is not None else (_numbers(values), None)
+        return found.astype(np.int32), task, tuple(map(str, labels))
+    if names is None:
+        return _numbers(values), "regression", None
+    return found, "classification", names
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:

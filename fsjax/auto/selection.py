@@ -34,7 +34,8 @@ class Selection:
         it is a little too good.
       score_all_columns: the same of all columns.
       score_chance: what predicting without any column gives.
-      metric: ``accuracy`` in percent, ``auc`` or ``r2``.
+      metric: ``accuracy`` or ``label_accuracy`` in percent, ``auc``, ``r2``, ``d2`` or
+        ``concordance_index``.
       task: what the target was taken for.
       fdr: the false discovery rate that the selection keeps below, or ``None``.
       p_value: of permuted labels.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from fsjax.auto.chance import Chance
 from fsjax.auto.compete import ALL
 from fsjax.auto.models import Metric
@@ -37,11 +35,7 @@ def statements(
       fdr: the asked for false discovery rate, if any.
     """
 
-    def show(value: float) -> str:
-        unit = " %" if metric.name == "accuracy" else ""
-        return "not known" if np.isnan(value) else f"{value:.{metric.digits}f}{unit}"
-
-    what = {"accuracy": "accuracy", "auc": "AUC", "r2": "R2"}[metric.name]
+    show, what = metric.show, metric.short
     if not better:
         return [
             f"Nothing is better than chance: {chance.as_good} of {len(chance.draws)} permutations "

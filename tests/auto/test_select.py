@@ -11,9 +11,13 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
-from fsjax.auto import compete, finish
+from fsjax.auto import compete, finish, library
+from fsjax.auto.models import METRICS
+from fsjax.auto.preparation import Part
+from fsjax.auto.rankers import martingale_residuals
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
+from fsjax.evaluation import CoxRegression, concordance_index
 
 QUICK = ("univariate", "l1")
 
@@ -166,6 +170,67 @@ def test_several_numbers_and_groups_of_rows():
     assert set(said.columns) == {"x0", "x1", "x2"}
 
 
+def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """Of nine columns the second and the sixth matter."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 9))
+    signal = X[:, 1] - X[:, 5]
+    if task == "counts":
+        return X, rng.poisson(np.exp(1 + 0.6 * signal))
+    if task == "multilabel":
+        return X, (np.column_stack([X[:, 1], X[:, 5]]) > 0).astype(int)
+    event = rng.random(rows) < 0.7
+    return X, np.column_stack([rng.exponential(np.exp(-1.2 * signal)) + 1e-3, event])
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "least", "chance_level"),
+    [
+        ("survival", "concordance_index", 0.75, 0.5),
+        ("counts", "d2", 0.6, 0.0),
+        ("multilabel", "label_accuracy", 90, 50),
+    ],
+)
+def test_other_targets(task, metric, least, chance_level):
+    X, y = planted(task)
+    said = fsjax.select(X, y, task=None if task == "multilabel" else task, methods=QUICK,
+                        budget=None)  # fmt: skip
+    assert (said.task, said.metric) == (task, metric)
+    assert set(said.columns) == {"x1", "x5"} and said.better_than_chance
+    assert said.score > least and abs(said.score_chance - chance_level) < 10
+    assert said.table["false_discovery_rate"].iloc[:2].max() <= 0.1
+    mixed = fsjax.select(X, np.random.default_rng(1).permutation(y), task=task, methods=QUICK,
+                         budget=None)  # fmt: skip
+    assert not mixed.better_than_chance
+
+
+@pytest.mark.parametrize("task", ["survival", "counts"])
+def test_networks_compete_for_other_targets(task):
+    X, y = planted(task, 120)
+    part = Part(X, y.astype(float))
+    found = library.rank("deep_lasso", part, task, np.arange(9), (2,), 0)
+    assert set(found.order[2]) == {1, 5}
+
+
+def test_martingale_residuals_are_those_of_the_definition():
+    y = np.array([[2.0, 1], [1.0, 0], [3.0, 1], [2.0, 0], [5.0, 1]])
+    hazard = {1: 0.0, 2: 1 / 4, 3: 1 / 4 + 1 / 2, 5: 1 / 4 + 1 / 2 + 1}
+    expected = [event - hazard[time] for time, event in y]
+    np.testing.assert_allclose(martingale_residuals(y), expected)
+    assert abs(martingale_residuals(y).sum()) < 1e-12
+
+
+def test_more_columns_than_rows_in_a_cox_regression():
+    # A ridge does not see the rotation that makes as many columns as rows.
+    rng = np.random.default_rng(0)
+    X, y = planted("survival", 60)
+    wide = np.hstack([X, 0.1 * rng.normal(size=(60, 80))])
+    train, test = Part(wide[:40], y[:40]), Part(wide[40:], y[40:])
+    risk = CoxRegression(1.0).fit(train.X, train.y).predict(test.X)
+    ours = METRICS["concordance_index"].score(train, test)
+    assert ours == pytest.approx(concordance_index(test.y[:, 0], test.y[:, 1], risk))
+
+
 def test_time_that_is_too_short_is_said(tmp_path):
     frame, y = table()
     with pytest.raises(ConfigError, match="is spent before one round.*choose a longer one"):
@@ -184,6 +249,8 @@ def test_time_that_is_too_short_is_said(tmp_path):
         ({"budget": "soon"}, "choose a time such as"),
         ({"seed": -1}, "seed=-1"),
         ({"task": "regression"}, "the target holds text"),
+        ({"task": "survival"}, "no numbers"),
+        ({"task": "counts", "y": np.linspace(-1, 1, 240)}, "count"),
         ({"X": np.zeros(3)}, "X has shape"),
         ({"X": np.ones((240, 3))}, "no column is left"),
         ({"X": np.c_[np.ones(240), np.random.default_rng(0).random(240)]}, "one column, 'x1'"),
