@@ -8,17 +8,20 @@ from fsjax.collector import paused
 with paused():
     from fsjax import concrete, data, methods, tasks
     from fsjax.engine import (
-        FitResult,
-        Plan,
-        Sweep,
-        fit,
-        fit_sizes,
-        fit_subsamples,
-        plan,
-        sweep,
-        use_compilation_cache,
-        use_cpu_devices,
-    )
+    FitResult,
+    Plan,
+    Progress,
+    Sweep,
+    export,
+    fit,
+    fit_sizes,
+    fit_subsamples,
+    log_to,
+    plan,
+    sweep,
+    use_compilation_cache,
+    use_cpu_devices,
+)
     from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
     from fsjax.method import (
         About,
@@ -57,6 +60,7 @@ __all__ = [
     "Method",
     "NonFiniteLossError",
     "Plan",
+    "Progress",
     "Search",
     "Selection",
     "Snapshot",
@@ -66,10 +70,12 @@ __all__ = [
     "concrete",
     "create_state",
     "data",
+    "export",
     "fit",
     "fit_sizes",
     "fit_subsamples",
     "load",
+    "log_to",
     "methods",
     "plan",
     "register",

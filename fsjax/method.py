@@ -60,6 +60,7 @@ class Spec(NamedTuple):
       image_shape: ``(H, W)`` or ``(H, W, channels)`` where a row is an image, else ``None``.
       image_order: ``C`` where rows hold pixels line by line, ``F`` column by column.
       groups: the group of each column, where columns are chosen together (:mod:`fsjax.groups`).
+      early_stopping: epochs without a better one after which a seed is done, or ``None``.
     """
 
     num_columns: int
@@ -75,6 +76,7 @@ class Spec(NamedTuple):
     image_shape: tuple[int, ...] | None = None
     image_order: str = "C"
     groups: tuple[int, ...] | None = None
+    early_stopping: int | None = None
 
     @property
     def num_units(self) -> int:

@@ -23,12 +23,13 @@ HERE = Path(__file__).parent
 
 _ESTIMATORS = '''"""Type stub, written by ``python -m fsjax.stubs``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fsjax.engine import Progress
 from fsjax.estimators.auto import AutoSelector as AutoSelector
 from fsjax.estimators.base import Selector as Selector
 from fsjax.estimators.files import load as load

@@ -1,6 +1,8 @@
 """The engine: runs any method for many seeds."""
 
 from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
+from fsjax.engine.control import Progress, log_to
+from fsjax.engine.export import export
 from fsjax.engine.fit import fit, fit_sizes
 from fsjax.engine.plan import plan
 from fsjax.engine.planned import Plan
@@ -11,10 +13,13 @@ from fsjax.engine.sweep import Sweep, sweep
 __all__ = [
     "FitResult",
     "Plan",
+    "Progress",
     "Sweep",
+    "export",
     "fit",
     "fit_sizes",
     "fit_subsamples",
+    "log_to",
     "plan",
     "sweep",
     "use_compilation_cache",

@@ -207,6 +207,9 @@ def train_epoch(
             metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
     state = _keep_best(method, state, metrics)
     state = method.after_epoch(state, everything, key_after)
+    if state.spec.early_stopping is not None:
+        waited = state.epoch - state.best.epoch
+        state = state.replace(done=state.done | (waited >= state.spec.early_stopping))
     metrics |= _topology_metrics(masks_before, state.masks)
     return _count_connections(state), metrics
 

@@ -17,13 +17,15 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.dense import check_size
 from fsjax.data.splits import Split
 from fsjax.engine.consistency import check_shapes_and_scores
+from fsjax.engine.control import Callback, Control
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
+from fsjax.engine.result import FitResult
 from fsjax.engine.seeds import choose_seed_axis
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole
 from fsjax.groups import check_groups
-from fsjax.method import BEST_BY, Method, Spec
-from fsjax.registry import structure_of
+from fsjax.method import BEST_BY, Method, Spec, TrainState
+from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
 
 #: A data set, or X and y.
@@ -57,6 +59,11 @@ def plan(
     progress: bool = False,
     checkpoint_dir: str | Path | None = None,
     checkpoint_every: int = 20,
+    early_stopping: int | None = None,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    keep_partial: bool = False,
+    start: FitResult | None = None,
 ) -> Plan:
     """Checks a run, splits and scales the data, and trains nothing.
 
@@ -106,6 +113,16 @@ def plan(
       checkpoint_dir: where to keep checkpoints; a run that finds its own continues from them,
         bit for bit as if it had not stopped. ``None`` keeps none.
       checkpoint_every: epochs between checkpoints.
+      early_stopping: epochs without a lower validation loss (or a better value of ``best_by``)
+        after which a seed ends; ``None`` trains all epochs.
+      max_time: seconds after which training ends with the epochs done by then, compilation
+        included; at least one call of the program, about a second, is made.
+      callback: a function of :class:`fsjax.Progress`, called after each epoch, on the host; true
+        ends training. See :func:`fsjax.log_to` for loggers.
+      keep_partial: whether the first Ctrl-C ends training with a warning and the result of the
+        epochs done by then; the second one interrupts.
+      start: an earlier result of the same method, shapes and number of seeds, whose parameters,
+        masks and importances are where training starts; the optimiser and schedules start anew.
 
     Returns:
       The plan, of which :meth:`Plan.fit` is the run.
@@ -150,6 +167,14 @@ def plan(
     whole = entry.coupled and batch_size in (None, rows)
     structure, hyper = structure_of(method)
     num_columns = prepared.arrays.train.x.shape[-1]
+    if early_stopping is not None:
+        check_whole("early_stopping", early_stopping)
+        if not len(prepared.splits[0].valid):
+            raise ConfigError(
+                "early_stopping looks at the validation loss, but there are no validation rows; "
+                "choose a split that has some (valid_fraction=0.1), or leave it out"
+            )
+    control = Control(callback, max_time, keep_partial)
     spec = Spec(
         num_columns=num_columns,
         num_outputs=prepared.num_outputs,
@@ -160,6 +185,7 @@ def plan(
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
         image_order=dataset.image_order,
         groups=numbers,
+        early_stopping=early_stopping,
         **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
     )
     if issparse(dataset.X):
@@ -185,6 +211,8 @@ def plan(
         progress=bool(progress),
         checkpoint_dir=None if checkpoint_dir is None else Path(checkpoint_dir),
         checkpoint_every=check_whole("checkpoint_every", checkpoint_every),
+        control=control,
+        start=_start(start, structure, spec, seeds),
     )
 
 
@@ -230,6 +258,30 @@ def task_of(method: Method, task: str | None) -> str:
             "labels may still be in the data"
         )
     return task
+
+
+def _start(
+    result: FitResult | None, structure: Structure | Fixed, spec: Spec, seeds: Sequence[int]
+) -> TrainState | None:
+    """The states of an earlier result; ConfigError where they do not fit."""
+    if result is None:
+        return None
+    if not isinstance(result, FitResult):
+        raise ConfigError(f"start is of the type {type(result).__name__}; give a FitResult")
+    if structure_of(result.method)[0] != structure:
+        raise ConfigError(
+            f"start is a result of {result.method.name} with other settings; start from one of "
+            "the same method, of which only float arguments differ"
+        )
+    theirs = result.states.spec
+    for name in ("num_columns", "num_outputs", "task"):
+        if getattr(theirs, name) != getattr(spec, name):
+            raise ConfigError(
+                f"start has {name}={getattr(theirs, name)!r}, not {getattr(spec, name)!r}"
+            )
+    if len(result.seeds) != len(seeds):
+        raise ConfigError(f"start has {len(result.seeds)} seeds, not {len(seeds)}")
+    return result.states
 
 
 def _check_sparse(method: Method, dataset: Dataset) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fsjax.data.dataset import Dataset
 from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.control import Control
 from fsjax.engine.effort import ONCE
 from fsjax.engine.fingerprint import fingerprint
 from fsjax.engine.loop import CONNECTION_EPOCHS, Arrays, keeps_snapshot
@@ -26,7 +27,7 @@ from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, take_rows
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
-from fsjax.method import Method, Spec
+from fsjax.method import Method, Spec, TrainState
 from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
 from fsjax.tasks import TABLE
@@ -48,6 +49,8 @@ class Plan:
       sizes: numbers of columns to select; empty where the method decides, or nothing is selected.
       axis: ``vmap``, ``map`` or ``shard``.
       progress, checkpoint_dir, checkpoint_every: see :func:`fsjax.plan`.
+      control: what ends training early.
+      start: states to start from, a row for each seed, or ``None``.
     """
 
     method: Method
@@ -62,6 +65,8 @@ class Plan:
     progress: bool
     checkpoint_dir: Path | None
     checkpoint_every: int
+    control: Control
+    start: TrainState | None
 
     def train(
         self,
@@ -156,6 +161,10 @@ class Plan:
           NonFiniteLossError: if the training loss leaves the finite numbers.
         """
         self.check_number()
+        with self.control.running():
+            return self._fit()
+
+    def _fit(self) -> list[FitResult]:
         if self.sizes and self.method.search is not None:
             found = self._searched(self.method.search.parameter)
             return [
@@ -185,7 +194,10 @@ class Plan:
             trained = self.train(hyper={parameter: strengths}, rows=rows, **options)
             return trained, self.gates(trained, rows)
 
-        return search_strengths(len(self.seeds), self.sizes, self.hyper[parameter], train)
+        start = self.hyper[parameter]
+        return search_strengths(
+            len(self.seeds), self.sizes, start, train, lambda: self.control.stopped
+        )
 
     @property
     def usable(self) -> np.ndarray:
@@ -195,10 +207,7 @@ class Plan:
     @functools.cached_property
     def _data_crc32(self) -> int:
         # Once: a search makes an identity for each of its rounds.
-        checksum = 0
-        for leaf in jax.tree.leaves(self.prepared.arrays):
-            checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
-        return checksum
+        return _crc32(self.prepared.arrays)
 
     def _identity(self, rows: np.ndarray) -> dict[str, object]:
         """What makes a run the same run: a checkpoint of another one must not be continued."""
@@ -210,6 +219,7 @@ class Plan:
             "data_crc32": self._data_crc32,
             "seeds": [self.seeds[row] for row in rows],
             **self.spec._asdict(),
+            **({} if self.start is None else {"start_crc32": _crc32(self.start)}),
         }
 
     def _result(self, trained: Trained, chosen: Chosen, k: int, found: Found | None) -> FitResult:
@@ -253,6 +263,13 @@ class Plan:
             input_connections=connections,
             unit_names=unit_names(self.dataset.feature_names, spec.groups),
         )
+
+
+def _crc32(tree: Any) -> int:
+    checksum = 0
+    for leaf in jax.tree.leaves(tree):
+        checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
+    return checksum
 
 
 def own_number(gates: np.ndarray) -> int:

@@ -98,11 +98,12 @@ def search_strengths(
     sizes: Sequence[int],
     start: float,
     train: Callable[..., tuple[Trained, np.ndarray]],
+    stopped: Callable[[], bool] = lambda: False,
 ) -> list[tuple[Trained, Found]]:
     """Trains until every seed has exactly K open gates, for each K of ``sizes``.
 
     The first strength is ``start``; ``train(strengths, rows=, idle=, folder=)`` is ``Plan.train``,
-    and gives the gates ``(R, D)`` of its rows as well.
+    and gives the gates ``(R, D)`` of its rows as well. No training begins once it is ``stopped``.
 
     Returns:
       For each K the trainings that were kept, and what was found. Where no strength gives exactly
@@ -125,6 +126,8 @@ def search_strengths(
             if strength is not None:
                 known[seed][strength] = _Training(gates[row], trained, row)
         rounds.append(trained)
+        if stopped():
+            break
     return [_kept(k, known, rounds, following) for k in sizes]
 
 

@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
 from fsjax.engine import seeds
 from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.control import Progress
 from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import program, run
-from fsjax.errors import NonFiniteLossError
+from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import TrainState
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.tasks import TABLE
@@ -67,6 +69,8 @@ def train(
     numbers = np.asarray(plan.seeds, np.uint32)[rows]
     given = (numbers, hyper, plan.usable[rows], plan.arrays_of(rows))
     states = run(seeds.init_seeds, (plan.structure, plan.spec), given, work=ONCE)
+    if plan.start is not None:
+        states = _continued(states, plan.start, rows)
     if plan.method.loss is None:
         cost = _cost(plan, states, 0) | {"compile_seconds": time.perf_counter() - started}
         return Trained(states, {}, cost | {"train_seconds": 0.0, "trained_epochs": 0})
@@ -80,7 +84,7 @@ def train(
         unit="epoch",
         disable=not plan.progress,
     ) as bar:
-        while not training.ended:
+        while not training.ended and not plan.control.stopped:
             count = training.advance()
             bar.set_postfix_str(training.newest(), refresh=False)
             bar.update(count)
@@ -145,6 +149,8 @@ class _Training:
         plan, called = self.plan, time.perf_counter()
         to_checkpoint = plan.checkpoint_every - self.done % plan.checkpoint_every
         epochs = min(self.epochs, plan.spec.num_epochs - self.done, MAX_EPOCHS_PER_CALL)
+        if plan.control.callback is not None:
+            epochs = 1
         if self.checkpoints is not None:
             epochs = min(epochs, to_checkpoint)
         states, recorded = self.program(self.states, self.arrays, epochs * self.works)
@@ -159,7 +165,21 @@ class _Training:
         if self.checkpoints is not None and count and (epochs == to_checkpoint or self.ended):
             self.checkpoints.save(self.done, self.unpadded(), self.history)
         seconds = time.perf_counter() - called
-        self.epochs = max(1, math.floor(SECONDS_PER_CALL * epochs / seconds))
+        room = min(SECONDS_PER_CALL, max(plan.control.left, 0.0))
+        self.epochs = max(1, math.floor(room * epochs / seconds))
+        newest = {name: values[:, -1] for name, values in self.history.items()} if count else {}
+        told = Progress(
+            plan.method.name,
+            tuple(self.seeds),
+            self.done,
+            plan.spec.num_epochs,
+            newest,
+            plan.control.seconds,
+        )
+        if plan.control.ends([told] if count else []) and not self.ended:
+            if self.checkpoints is not None and epochs != to_checkpoint:
+                self.checkpoints.save(self.done, self.unpadded(), self.history)
+            self.ended = True
         return count
 
     def _record(self, recorded: Mapping[str, Any], trained: np.ndarray, count: int) -> None:
@@ -205,6 +225,19 @@ class _Training:
                 if np.isfinite(values).any():
                     return f"{key} {np.nanmean(values):.4g}"
         return ""
+
+
+def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> TrainState:
+    """First states with the parameters, masks and extras of others, row by row."""
+    told = {name: getattr(start, name) for name in ("params", "masks", "extra")}
+    shapes = {name: jax.tree.map(lambda x: x.shape[1:], getattr(states, name)) for name in told}
+    if any(jax.tree.map(lambda x: np.shape(x)[1:], told[name]) != shapes[name] for name in told):
+        raise ConfigError(
+            "the result to start from has parameters of other shapes; start from one with the "
+            "same columns, outputs and architecture"
+        )
+    given = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), told)
+    return states.replace(**given)
 
 
 def _cost(plan: Plan, states: TrainState, epochs: int) -> dict[str, float]:

@@ -1,11 +1,12 @@
 """Type stub, written by ``python -m fsjax.stubs``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fsjax.engine import Progress
 from fsjax.estimators.auto import AutoSelector as AutoSelector
 from fsjax.estimators.base import Selector as Selector
 from fsjax.estimators.files import load as load
@@ -34,6 +35,10 @@ class AEFS(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -78,6 +83,10 @@ class BinMask(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -108,6 +117,10 @@ class CAE(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -129,6 +142,10 @@ class CIFE(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -162,6 +179,10 @@ class CTRESim(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -195,6 +216,10 @@ class CTRESeq(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -228,6 +253,10 @@ class DeepLasso(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -256,6 +285,10 @@ class DUFS(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -288,6 +321,10 @@ class EntryPrune(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -310,6 +347,10 @@ class FisherScore(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -340,6 +381,10 @@ class GJSD(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -362,6 +407,10 @@ class ICAP(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -394,6 +443,10 @@ class IPCAE(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -416,6 +469,10 @@ class L1L21(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -440,6 +497,10 @@ class LaplacianScore(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -473,6 +534,10 @@ class LassoNet(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -500,6 +565,10 @@ class MCFS(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -535,6 +604,10 @@ class NeuralNetwork(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -564,6 +637,10 @@ class NeuroFS(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = "minmax",
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -607,6 +684,10 @@ class ProbMask(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -629,6 +710,10 @@ class RandomSelection(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -651,6 +736,10 @@ class RFS(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -688,6 +777,10 @@ class SequentialAttention(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -719,6 +812,10 @@ class SET(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -748,6 +845,10 @@ class RigL(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -775,6 +876,10 @@ class SNIP(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -802,6 +907,10 @@ class StaticSparse(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -826,6 +935,10 @@ class Dense(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -858,6 +971,10 @@ class QuickSelection(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -895,6 +1012,10 @@ class STG(Selector):
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...
 
@@ -925,5 +1046,9 @@ class WAST(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = "scalar",
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
         verbose: bool = False,
     ) -> None: ...

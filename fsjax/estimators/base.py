@@ -144,6 +144,13 @@ class Selector(SelectorMixin, BaseEstimator):
             sample_weight=weight,
             groups=None if grouped is None else groups,
             progress=check_flag("verbose", self.verbose),
+            early_stopping=self.early_stopping,
+            max_time=self.max_time,
+            callback=self.callback,
+            keep_partial=True,
+            start=self.result_
+            if check_flag("warm_start", self.warm_start) and hasattr(self, "result_")
+            else None,
             **{**self.registration.training, "num_epochs": self.num_epochs},
         )
         self._learn(result, wanted, groups)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fsjax.arguments import type_text
+from fsjax.engine import Progress
 from fsjax.errors import nearest
 from fsjax.estimators.base import Selector
 from fsjax.registry import Registration, about_of
@@ -48,6 +49,10 @@ def _common(
     standardize: bool | str,
     class_weight: Mapping[Any, float] | str | None = None,
     groups: ArrayLike | None = None,
+    early_stopping: int | None = None,
+    max_time: float | None = None,
+    warm_start: bool = False,
+    callback: Callable[[Progress], Any] | None = None,
     verbose: bool = False,
 ) -> None:
     """What all estimators take; the method's own arguments come after the task.
@@ -73,6 +78,11 @@ def _common(
       class_weight: ``'balanced'``, or a weight by class; for classification.
       groups: ``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole
         and K counts them.
+      early_stopping: epochs without a better validation loss after which a seed ends; ``None``
+        trains all epochs.
+      max_time: seconds after which training ends with what was learnt by then.
+      warm_start: ``fit`` starts from what the fit before has learnt, where there was one.
+      callback: a function of :class:`fsjax.Progress`, called after each epoch; true ends training.
       verbose: show a progress bar.
     """
 

@@ -1,0 +1,146 @@
+"""Ending a training early: by time, by the user's own function, or by Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fsjax.errors import ConfigError, check_flag, is_number
+
+
+class Progress(NamedTuple):
+    """What a callback sees after each epoch.
+
+    Attributes:
+      method: its name.
+      seeds: the seeds that train, S of them.
+      epoch: epochs done, from 1.
+      num_epochs: epochs of the whole training.
+      metrics: the values of this epoch by ``split/metric`` name, ``(S,)`` each; NaN for seeds
+        that had no more to learn.
+      seconds: since training began.
+    """
+
+    method: str
+    seeds: tuple[int, ...]
+    epoch: int
+    num_epochs: int
+    metrics: Mapping[str, np.ndarray]
+    seconds: float
+
+
+#: Called after each epoch; true ends the training.
+Callback = Callable[[Progress], Any]
+
+
+class Control:
+    """Decides after each call of the compiled epochs whether training goes on.
+
+    Args:
+      callback: called after each epoch, which makes a call of each.
+      max_time: seconds, compilation included, above 0; ``None`` is without end.
+      keep_partial: whether Ctrl-C ends training with what was learnt until then.
+
+    Raises:
+      ConfigError: for values that are none.
+    """
+
+    def __init__(
+        self,
+        callback: Callback | None = None,
+        max_time: float | None = None,
+        keep_partial: bool = False,
+    ) -> None:
+        if callback is not None and not callable(callback):
+            raise ConfigError(f"callback={callback!r}; give a function of one Progress")
+        if max_time is not None and not (is_number(max_time) and max_time > 0):
+            raise ConfigError(f"max_time={max_time!r}; choose seconds above 0, or None")
+        self.callback = callback
+        self.max_time = float("inf") if max_time is None else float(max_time)
+        self.keep_partial = check_flag("keep_partial", keep_partial)
+        self.stopped, self._interrupted = False, False
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._started
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.max_time - self.seconds
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Starts the clock; the first Ctrl-C within is noted where partial results are kept."""
+        self.stopped, self._interrupted, self._started = False, False, time.monotonic()
+        if not self.keep_partial or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def note(*_: Any) -> None:
+            # States that were handed over to a program are lost if it is left in between.
+            self._interrupted = True
+            signal.signal(signal.SIGINT, before)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if self._interrupted:
+            warnings.warn(
+                "training was interrupted; the result is what was learnt until then", stacklevel=5
+            )
+
+    def ends(self, progress: list[Progress]) -> bool:
+        """Whether to stop now, after these epochs."""
+        if self.callback is not None:
+            for one in progress:
+                self.stopped |= bool(self.callback(one))
+        self.stopped |= self._interrupted or self.left <= 0
+        return self.stopped
+
+
+def log_to(target: Any, prefix: str = "") -> Callback:
+    """A callback that hands the mean over the seeds of each metric to a logger, epoch by epoch.
+
+    Args:
+      target: what has ``add_scalar(name, value, step)``, such as a ``SummaryWriter`` of
+        TensorBoard; ``log_metrics(values, step=)``, such as the module ``mlflow``; or
+        ``log(values, step=)``, such as a run of Weights & Biases.
+      prefix: of the names.
+
+    Raises:
+      ConfigError: for anything else.
+    """
+    scalar = getattr(target, "add_scalar", None)
+    log = getattr(target, "log_metrics", None) or getattr(target, "log", None)
+    if scalar is None and log is None:
+        raise ConfigError(
+            f"{type(target).__name__} has none of add_scalar, log_metrics and log; give a "
+            "SummaryWriter, the module mlflow, or a run of wandb"
+        )
+
+    def callback(progress: Progress) -> None:
+        means = {
+            prefix + name: float(np.nanmean(values))
+            for name, values in progress.metrics.items()
+            if not np.isnan(values).all()
+        }
+        if scalar is not None:
+            for name, value in means.items():
+                scalar(name, value, progress.epoch)
+        else:
+            log(means, step=progress.epoch)
+
+    return callback

@@ -1,0 +1,169 @@
+"""Trainings that end early, start from others, and networks that leave the library."""
+
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from jax import export as jax_export
+
+import fsjax
+from fsjax.errors import ConfigError
+from fsjax.estimators import STG, WAST, LassoNet, NeuralNetwork
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 6)).astype(np.float32)
+Y = (X[:, 0] + X[:, 3] > 0).astype(int)
+GIVEN = {"num_features": 2, "num_epochs": 12, "batch_size": 32, "split": "stratified"}
+
+
+def network(**options) -> fsjax.FitResult:
+    method = fsjax.methods.neural_network(hidden=(8,), learning_rate=0.01)
+    return fsjax.fit(method, (X, Y), **{**GIVEN, **options})
+
+
+def test_a_callback_sees_every_epoch_and_changes_nothing():
+    seen = []
+    told = network(seeds=(0, 1), callback=seen.append)
+    alone = network(seeds=(0, 1))
+    assert [one.epoch for one in seen] == list(range(1, 13))
+    assert seen[0].seeds == (0, 1) and seen[0].num_epochs == 12 and seen[-1].seconds > 0
+    losses = np.stack([one.metrics["valid/loss"] for one in seen], axis=1)
+    np.testing.assert_array_equal(losses, alone.history["valid/loss"])
+    np.testing.assert_array_equal(told.scores, alone.scores)
+
+
+def test_a_callback_ends_training():
+    told = network(callback=lambda progress: progress.epoch == 5)
+    assert told.history["train/loss"].shape == (1, 5)
+    whole = network().history["train/loss"]
+    np.testing.assert_array_equal(told.history["train/loss"], whole[:, :5])
+
+
+def test_time_ends_training():
+    ended = network(num_epochs=100_000, max_time=1e-3)
+    assert 1 <= ended.history["train/loss"].shape[1] < 1000
+    # A search stops too, with the nearest that it has.
+    method = fsjax.methods.stg(hidden=(8,))
+    found = fsjax.fit(method, (X, Y), **{**GIVEN, "num_epochs": 100_000}, max_time=1e-3)
+    assert found.cost["trainings"] == 1 and found.selected.shape == (1, 2)
+
+
+def test_a_seed_without_progress_ends_alone():
+    # Labels that say nothing: the validation loss rises soon.
+    y = np.random.default_rng(1).integers(0, 2, len(X))
+    method = fsjax.methods.neural_network(hidden=(32,), learning_rate=0.02)
+    given = {**GIVEN, "num_epochs": 60, "early_stopping": 4}
+    both = fsjax.fit(method, (X, y), seeds=(0, 1), **given)
+    losses = both.history["valid/loss"]
+    for row, seed in enumerate((0, 1)):
+        trained = int(np.sum(~np.isnan(losses[row])))
+        best = int(np.nanargmin(losses[row]))
+        assert trained == best + 1 + 4 < 60
+        alone = fsjax.fit(method, (X, y), seeds=(seed,), **given)
+        assert alone.history["valid/loss"].shape[1] == trained
+        np.testing.assert_allclose(alone.scores[0], both.scores[row], rtol=1e-4)
+
+
+def test_training_goes_on_from_a_result():
+    first = network(num_epochs=6, seeds=(0, 1))
+    # The first epoch after it starts where the kept one ended, not anew.
+    second = network(num_epochs=1, seeds=(0, 1), start=first)
+    anew = network(num_epochs=1, seeds=(0, 1))
+    assert (second.history["train/loss"] < anew.history["train/loss"] - 0.02).all()
+    with pytest.raises(ConfigError, match="2 seeds, not 1"):
+        network(start=first)
+    with pytest.raises(ConfigError, match="num_columns=6, not 5"):
+        fsjax.fit(first.method, (X[:, :5], Y), seeds=(0, 1), start=first, **GIVEN)
+    with pytest.raises(ConfigError, match="with other settings"):
+        wide = fsjax.methods.neural_network(hidden=(9,))
+        fsjax.fit(wide, (X, Y), seeds=(0, 1), start=first, **GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"callback": 3}, "callback=3; give a function"),
+        ({"max_time": 0}, "max_time=0; choose seconds"),
+        ({"early_stopping": 0}, "early_stopping=0"),
+        ({"early_stopping": 3, "valid_fraction": 0.0}, "there are no validation rows"),
+        ({"start": 1}, "start is of the type int"),
+        ({"keep_partial": "yes"}, "keep_partial='yes'"),
+    ],
+)
+def test_bad_settings(options, message):
+    with pytest.raises(ConfigError, match=message):
+        network(**options)
+
+
+def test_estimators_take_them():
+    model = NeuralNetwork(2, hidden=(8,), num_epochs=20, callback=lambda p: p.epoch >= 3)
+    assert model.fit(X, Y).history_["train/loss"].shape[1] == 3
+    model.set_params(warm_start=True, callback=None, num_epochs=2)
+    loss = model.history_["train/loss"][0, -1]
+    assert model.fit(X, Y).history_["train/loss"][0, 0] < loss + 0.05
+    assert STG(2, hidden=(8,), num_epochs=9999, max_time=0.001).fit(X, Y).support_.sum() == 2
+    assert WAST(2, num_epochs=3, max_time=100).fit(X).n_features_ == 2
+    assert LassoNet(2, num_epochs=30, max_time=0.001, hidden=(8,)).fit(X, Y).n_features_ == 2
+
+
+INTERRUPTED = """
+import os, signal, sys, warnings
+import numpy as np
+import fsjax
+def callback(progress):
+    if progress.epoch == 4:
+        os.kill(os.getpid(), signal.SIGINT)
+X = np.random.default_rng(0).normal(size=(60, 4)); y = (X[:, 0] > 0).astype(int)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    found = fsjax.fit(fsjax.methods.neural_network(hidden=(4,)), (X, y), num_features=1,
+                      num_epochs=50, callback=callback, keep_partial=KEEP)
+print(found.history["train/loss"].shape[1], [str(one.message)[:24] for one in told])
+"""
+
+
+def test_ctrl_c_leaves_what_was_learnt():
+    def run(keep: str) -> subprocess.CompletedProcess:
+        code = INTERRUPTED.replace("KEEP", keep)
+        env = {**os.environ, "JAX_PLATFORMS": "cpu"}
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+
+    kept = run("True")
+    assert kept.stdout.strip() == "4 ['training was interrupted']", kept.stderr
+    assert "KeyboardInterrupt" in run("False").stderr
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_metrics_go_to_loggers():
+    told = []
+    writer = SimpleNamespace(add_scalar=lambda name, value, step: told.append((name, value, step)))
+    found = network(num_epochs=2, callback=fsjax.log_to(writer, "run/"))
+    assert ("run/valid/loss", float(found.history["valid/loss"][0, 1]), 2) in told
+    logged = []
+    tracker = SimpleNamespace(log_metrics=lambda values, step: logged.append((step, values)))
+    network(num_epochs=2, callback=fsjax.log_to(tracker))
+    assert [step for step, _ in logged] == [1, 2] and "train/loss" in logged[0][1]
+    with pytest.raises(ConfigError, match="none of add_scalar, log_metrics and log"):
+        fsjax.log_to(3)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax", "scalar"])
+def test_an_exported_network_predicts_alike(scaling, tmp_path):
+    found = network(seeds=(0, 1), scaling=scaling, num_epochs=2)
+    data = fsjax.export(found, tmp_path / "network.bin", seed=1)
+    assert (tmp_path / "network.bin").read_bytes() == data
+    program = jax_export.deserialize(bytearray(data))
+    assert set(program.platforms) == {"cpu", "cuda", "tpu"}
+    for rows in (1, 37):
+        outputs = program.call(jax.numpy.asarray(X[:rows]))
+        np.testing.assert_allclose(outputs, found.predict(X[:rows])[1], rtol=1e-4, atol=1e-5)
+    with pytest.raises(ConfigError, match="seed=7 is not one of the seeds"):
+        fsjax.export(found, seed=7)
+    chosen = fsjax.fit(fsjax.methods.fisher_score(), (X, Y), num_features=2)
+    with pytest.raises(ConfigError, match="predicts nothing"):
+        fsjax.export(chosen)
