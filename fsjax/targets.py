@@ -39,8 +39,9 @@ def read_unused(y: Any) -> Target:
 
 def read_exactly(y: Any) -> Target:
     """Numbers as float64; DataError for anything else."""
+    y = _array(y)
     try:
-        return _array(y).astype(np.float64), None
+        return y.astype(np.float64), None
     except (TypeError, ValueError):
         raise DataError(
             "y holds values that are no numbers; give numbers, or task='classification' for labels"

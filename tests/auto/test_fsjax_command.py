@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from fsjax.cli import main
 
@@ -49,6 +50,17 @@ def test_arrays_in_an_archive(folder):
     np.savez("arrays.npz", X=X, y=(X[:, 3] > 0).astype(int))
     assert main(["select", "arrays.npz", "--target=y", *FLAGS[1:], "--workdir=out"]) == 0
     assert json.loads(Path("out/selection.json").read_text())["columns"] == ["x3"]
+
+
+def test_several_targets_and_a_sparse_file(folder):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((100, 4), density=0.6, rng=rng, format="csr")
+    low, high = X.toarray()[:, 3], 2 * X.toarray()[:, 3]
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+    np.savez("sparse.npz", format=b"csr", **parts, low=low, high=high)
+    assert main(["select", "sparse.npz", "--target=low,high", *FLAGS[1:], "--workdir=out"]) == 0
+    said = json.loads(Path("out/selection.json").read_text())
+    assert (said["columns"], said["metric"]) == (["x3"], "r2")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from fsjax.data import Dataset, as_dataset, check_task, load, load_table, make_split
+from fsjax.data.tables import load_frame
 from fsjax.errors import DataError
 from fsjax.tasks import TABLE
 
@@ -46,6 +48,43 @@ def test_time_and_event(frame: pd.DataFrame, tmp_path: Path, suffix: str) -> Non
         np.testing.assert_array_equal(load(str(path), target=(1, -1)).y, expected)
         with pytest.raises(DataError, match="did you mean 'relapse'"):
             load_table(str(path), target="weeks,relaps")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_frames_as_they_are(frame: pd.DataFrame, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"table{suffix}"
+    frame["b"] = np.where(frame["b"] > 0, "high", "low")
+    if suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        np.savez(path, X=frame[["a"]], weeks=frame["weeks"], relapse=frame["relapse"])
+    for target in ("weeks,relapse", ["weeks", "relapse"]):
+        rest, y = load_frame(str(path), target)
+        np.testing.assert_array_equal(y.astype(float), frame[["weeks", "relapse"]].to_numpy(float))
+        if suffix != ".npz":
+            pd.testing.assert_frame_equal(rest, frame[["a", "b"]])
+    rest, y = load_frame(str(path), "weeks")
+    np.testing.assert_array_equal(y, frame["weeks"])
+    with pytest.raises(DataError, match="relaps"):
+        load_frame(str(path), "weeks,relaps")
+
+
+def test_several_targets_of_a_sparse_file(frame: pd.DataFrame, tmp_path: Path) -> None:
+    x = sp.random_array((40, 6), density=0.3, rng=0, format="csr")
+    parts = {"data": x.data, "indices": x.indices, "indptr": x.indptr, "shape": x.shape}
+    targets = {"weeks": frame["weeks"], "relapse": frame["relapse"]}
+    np.savez(tmp_path / "t.npz", format=b"csr", **parts, **targets)
+    expected = frame[["weeks", "relapse"]].to_numpy(float)
+    dataset = load(str(tmp_path / "t.npz"), target="weeks,relapse")
+    assert sp.issparse(dataset.X)
+    np.testing.assert_array_equal(dataset.y, expected)
+    rest, y = load_frame(str(tmp_path / "t.npz"), "weeks,relapse")
+    np.testing.assert_array_equal(rest, x.toarray())
+    np.testing.assert_array_equal(y, expected)
+    np.savez(tmp_path / "t.npz", format=b"csr", **parts, y=expected)
+    np.testing.assert_array_equal(load(str(tmp_path / "t.npz")).y, expected)
 
 
 def test_a_column_whose_name_has_a_comma(frame: pd.DataFrame, tmp_path: Path) -> None:

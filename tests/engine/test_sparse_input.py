@@ -25,6 +25,7 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
 from fsjax.methods import METHODS
 from fsjax.sparse_rows import map_rows, only_columns
+from fsjax.tasks import TABLE, metrics, row_metrics
 
 STG = fsjax.methods.stg(hidden=(6,), search=False)
 
@@ -37,6 +38,14 @@ def table(seed: int = 0, rows: int = 90, columns: int = 13) -> tuple[np.ndarray,
     x[np.arange(rows), np.array([0, 4, 9])[y]] += 3.0
     x[11] = rng.normal(size=columns)
     x[:, 7], x[:, 8], x[5] = 1.0, 0.0, 0.0
+    return x, y
+
+
+def target_of(task: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """The table with a y that follows from the three columns."""
+    x, y = table()
+    if not TABLE[task].classes:
+        y = TABLE[task].example(np.random.default_rng(1), x[:, [0, 4, 9]])
     return x, y
 
 
@@ -110,8 +119,7 @@ def test_the_whole_table_is_never_taken() -> None:
 
 def same(method: Method, task: str, **options: Any) -> None:
     """Dense and sparse, the method selects and measures the same."""
-    x, y = table()
-    y = x[:, 0] - x[:, 4] if task == "regression" else y
+    x, y = target_of(task)
     given = {"task": task, "seeds": (0, 1), "num_epochs": 2, "batch_size": 16}
     if method.about.num_features is None:
         given["num_features"] = 4
@@ -143,6 +151,40 @@ def same(method: Method, task: str, **options: Any) -> None:
 )
 def test_the_selection_is_that_of_the_dense_table(name: str, task: str) -> None:
     same(METHODS[name](**METHODS[name].registration.small), task)
+
+
+@pytest.mark.parametrize("name", ["stg", "binmask", "deep_lasso"])
+@pytest.mark.parametrize("task", ["survival", "multilabel", "counts"])
+def test_other_targets(name: str, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Losses that compare rows see all of them, in however many parts these are made dense.
+    monkeypatch.setattr("fsjax.engine.loop.EVALUATION_ROWS", 17)
+    # The package has the method of the same name.
+    monkeypatch.setattr(sys.modules["fsjax.methods.deep_lasso"], "ROWS_AT_ONCE", 17)
+    options = {"batch_size": None} if task == "survival" else {}
+    same(METHODS[name](**METHODS[name].registration.small), task, record_test=True, **options)
+
+
+def test_survival_in_small_batches_and_on_halves_of_the_rows() -> None:
+    same(METHODS["stg"](**METHODS["stg"].registration.small), "survival", batch_size=16)
+    x, y = target_of("survival")
+    given = {"task": "survival", "num_pairs": 2, "num_features": 3, "num_epochs": 2}
+    one, two = (fsjax.fit_subsamples(STG, (form, y), **given) for form in (x, sp.csr_array(x)))
+    np.testing.assert_array_equal(one.ranking, two.ranking)
+    found = two.metrics["concordance_index"]
+    np.testing.assert_allclose(found, one.metrics["concordance_index"], rtol=1e-5)
+
+
+def test_the_metrics_of_reconstructed_rows() -> None:
+    rng = np.random.default_rng(0)
+    outputs, x = rng.normal(size=(2, 9, 5)).astype(np.float32)
+    of_rows = row_metrics("reconstruction", outputs, x)
+    whole = metrics("reconstruction", outputs, x, np.ones(9, np.float32))
+    for name, value in whole.items():
+        np.testing.assert_allclose(of_rows[name].mean(), value, rtol=1e-6)
+    entry = TABLE["reconstruction"]
+    expected = entry.test_metrics(outputs, x)
+    found = entry.test_of_rows({name: np.asarray(values) for name, values in of_rows.items()})
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +247,17 @@ def test_the_columns_that_protocols_take() -> None:
     assert found[0].keys() == found[1].keys() != set()
     for name, values in found[0].items():
         np.testing.assert_allclose(found[1][name], values, rtol=1e-5)
+    times = [Dataset("mine", one.X, target_of("survival")[1]) for one in sets]
+    concordance = [
+        evaluation.evaluate(
+            fsjax.fit(STG, one, task="survival", num_features=3, num_epochs=2),
+            one,
+            ("retrain",),
+            **options,
+        )["retrain_concordance_index"]
+        for one in times
+    ]
+    np.testing.assert_allclose(*concordance, rtol=1e-5)
     transformed = result.transform(sp.csr_array(x))
     np.testing.assert_array_equal(transformed.toarray(), x[:, result.selected[0]])
 
@@ -229,6 +282,14 @@ def test_own_methods_take_sparse_tables_once_they_say_so() -> None:
     wrong = able._replace(finish=lambda state, data, key: state.replace(log=jnp.mean(data.x)))
     with pytest.raises(TypeError, match="the method looks at the whole table"):
         fsjax.fit(wrong, data, num_epochs=1)
+
+
+def test_the_rows_that_survival_compares_have_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = target_of("survival")
+    monkeypatch.setattr("fsjax.data.dense.memory", lambda: 2 * 4 * 13 * 30)
+    with pytest.raises(ConfigError, match="batch_size=54: batches .* choose a smaller batch_size"):
+        fsjax.plan(STG, (sp.csr_array(x), y), task="survival")
+    fsjax.plan(STG, (sp.csr_array(x), y), task="survival", batch_size=30)
 
 
 def test_what_would_make_the_table_dense_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 import fsjax
-from fsjax.errors import DataError
-from fsjax.estimators import ESTIMATORS, STG, FisherScore, LassoNet, QuickSelection
+from fsjax.errors import ConfigError, DataError
+from fsjax.estimators import ESTIMATORS, STG, BinMask, FisherScore, LassoNet, QuickSelection
 from fsjax.methods import METHODS
+from fsjax.tasks import TABLE
 
 
 def table(kind: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
@@ -96,6 +97,32 @@ def test_weights_and_validation_rows() -> None:
     np.testing.assert_array_equal(one.scores_, two.scores_)
     with pytest.raises(DataError, match="both sparse or both dense"):
         quick(validation_data=valid).fit(sp.csr_matrix(x), y)
+
+
+@pytest.mark.parametrize("build", [STG, BinMask])
+@pytest.mark.parametrize("task", ["survival", "multilabel", "counts"])
+def test_other_targets_than_classes(build: Any, task: str) -> None:
+    x, _ = table()
+    y = TABLE[task].example(np.random.default_rng(0), x[:, [0, 3, 5]] / 5)
+    if task == "survival":
+        y = pd.DataFrame({"relapse": y[:, 1] > 0, "weeks": y[:, 0]})
+    rest = y.iloc[:20] if task == "survival" else y[:20]
+    weight = np.arange(60) % 3
+    options = {"task": task, "num_epochs": 3, "hidden": (6,), "search": False}
+    one, two = (
+        build(3, validation_data=(made(x[:20]), rest), **options).fit(made(x), y, weight)
+        for made in (np.asarray, sp.csr_matrix)
+    )
+    np.testing.assert_array_equal(two.ranking_, one.ranking_)
+    np.testing.assert_allclose(two.scores_, one.scores_, rtol=1e-5)
+    given = sp.coo_array(x)
+    np.testing.assert_allclose(two.predict(given), one.predict(x), rtol=1e-4, atol=1e-5)
+    assert two.score(given, y) == pytest.approx(one.score(x, y), rel=1e-4)
+    if task == "multilabel":
+        shares = two.predict_proba(given)
+        np.testing.assert_allclose(shares, one.predict_proba(x), rtol=1e-4)
+        with pytest.raises(ConfigError, match=r"give an array, y\.toarray\(\)"):
+            build(3, **options).fit(given, sp.csr_array(y))
 
 
 def test_bad_values_are_told() -> None:
