@@ -57,7 +57,7 @@ table { border-collapse: collapse; font-size: 0.88rem; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.3rem 0.7rem; text-align: right;
   white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
-td.words { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.words { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 thead th { background: var(--soft); }
 figure { margin: 1rem 0; } figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
 figure > * { max-width: 100%; }
@@ -273,7 +273,6 @@ def _short(value: Any) -> str:
 
 def rows_table(head: Sequence[str], rows: Iterable[Sequence[str]], words: bool = False) -> str:
     """A table that scrolls sideways; with ``words`` the last cells are text that may wrap."""
-    top = "".join(f"<th>{html.escape(str(name))}</th>" for name in head)
     last = len(head) - 1 if words else -1
 
     def cells(row: Sequence[str]) -> str:
@@ -281,6 +280,7 @@ def rows_table(head: Sequence[str], rows: Iterable[Sequence[str]], words: bool =
         texts = map(html.escape, row)
         return "".join(f"<td{one}>{text}</td>" for one, text in zip(look, texts, strict=True))
 
+    top = cells(list(map(str, head))).replace("<td", "<th").replace("</td>", "</th>")
     body = "".join(f"<tr>{cells(row)}</tr>" for row in rows)
     table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
     return f"<div class='scroll'>{table}</div>"
