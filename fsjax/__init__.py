@@ -8,20 +8,20 @@ from fsjax.collector import paused
 with paused():
     from fsjax import concrete, data, methods, tasks
     from fsjax.engine import (
-    FitResult,
-    Plan,
-    Progress,
-    Sweep,
-    export,
-    fit,
-    fit_sizes,
-    fit_subsamples,
-    log_to,
-    plan,
-    sweep,
-    use_compilation_cache,
-    use_cpu_devices,
-)
+        FitResult,
+        Plan,
+        Progress,
+        Sweep,
+        export,
+        fit,
+        fit_sizes,
+        fit_subsamples,
+        log_to,
+        plan,
+        sweep,
+        use_compilation_cache,
+        use_cpu_devices,
+    )
     from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
     from fsjax.method import (
         About,
