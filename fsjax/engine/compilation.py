@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import importlib.util
 import os
 import platform
 import tempfile
@@ -28,7 +28,7 @@ def use_compilation_cache(folder: str | Path | None = None, *, on: bool = True) 
     Estimators and launchers do so by themselves; this chooses another folder, or none. Call it
     before they compile anything. It makes settings of JAX, for all programs of the process; the
     thresholds of JAX would leave the cache empty for programs as small as these, hence zero. The
-    programs that were not used for longest go when they fill :data:`MAX_BYTES`.
+    oldest ones go when a process finds more than :data:`MAX_BYTES`.
 
     Args:
       folder: where to keep them; ``None`` takes one below ``$FSJAX_CACHE`` or ``~/.cache/fsjax``
@@ -60,8 +60,7 @@ def cache_by_default() -> None:
         return
     _decided = True
     path = default_folder()
-    # Without locks it could neither be bounded nor shared by several processes.
-    if path is not None and importlib.util.find_spec("filelock") and _writable(path):
+    if path is not None and _writable(path):
         _use(path)
 
 
@@ -88,10 +87,33 @@ def _use(path: Path | None) -> None:
     if path is not None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-        bounded = importlib.util.find_spec("filelock") is not None
-        jax.config.update("jax_compilation_cache_max_size", MAX_BYTES if bounded else -1)
+        # JAX's own bound reads the times of all entries at every write: seconds of a fit.
+        jax.config.update("jax_compilation_cache_max_size", -1)
+        _prune(path)
     # JAX looks once whether there is a cache, which may have been before this.
     compilation_cache.reset_cache()
+
+
+def _prune(path: Path) -> None:
+    """Removes the oldest programs, down to half of :data:`MAX_BYTES`, where there are more.
+
+    Another process may do the same at the same time; a program that is gone is compiled again.
+    """
+    found = []
+    for entry in os.scandir(path):
+        with contextlib.suppress(OSError):
+            facts = entry.stat()
+            if entry.is_file():
+                found.append((max(facts.st_atime, facts.st_mtime), facts.st_size, entry.path))
+    total = sum(size for _, size, _ in found)
+    if total <= MAX_BYTES:
+        return
+    for _, size, name in sorted(found):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        total -= size
+        if total <= MAX_BYTES // 2:
+            return
 
 
 def _writable(path: Path) -> bool:

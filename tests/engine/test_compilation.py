@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -30,7 +29,6 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As in a fresh process."""
     before = {name: getattr(jax.config, name) for name in NAMES}
     monkeypatch.setattr(compilation, "_decided", False)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
     jax.config.update("jax_compilation_cache_dir", None)
     yield
     for name, value in before.items():
@@ -46,7 +44,7 @@ def test_programs_are_kept_by_default(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("FSJAX_CACHE", str(tmp_path))
     compilation.cache_by_default()
     assert Path(folder()).parent == tmp_path / "xla" and Path(folder()).is_dir()
-    assert jax.config.jax_compilation_cache_max_size == compilation.MAX_BYTES
+    assert jax.config.jax_compilation_cache_max_size == -1
     assert jax.config.jax_persistent_cache_min_compile_time_secs == 0.0
 
 
@@ -85,13 +83,18 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None
         fsjax.use_compilation_cache(tmp_path / "file" / "below")
 
 
-def test_without_locks_nothing_is_kept_by_default(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("FSJAX_CACHE", str(tmp_path))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    compilation.cache_by_default()
-    assert folder() is None
+def test_the_oldest_programs_go(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(compilation, "MAX_BYTES", 1000)
+    for number in range(8):
+        entry = tmp_path / f"program {number}"
+        entry.write_bytes(bytes(120))
+        os.utime(entry, (number, number))
     fsjax.use_compilation_cache(tmp_path)
-    assert jax.config.jax_compilation_cache_max_size == -1
+    assert len(list(tmp_path.iterdir())) == 8
+    (tmp_path / "program 8").write_bytes(bytes(120))
+    fsjax.use_compilation_cache(tmp_path)
+    # 1,080 bytes were too many; 480 are at most half of what there may be.
+    assert sorted(one.name[-1] for one in tmp_path.iterdir()) == ["5", "6", "7", "8"]
 
 
 CODE = """
@@ -106,7 +109,6 @@ print(sum(name.endswith("cache_hits") for name in events))
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("filelock") is None, reason="needs filelock")
 def test_a_second_process_compiles_little(tmp_path: Path) -> None:
     def hits() -> int:
         environment = os.environ | {"FSJAX_CACHE": str(tmp_path)}
