@@ -120,7 +120,8 @@ def test_means_ranks_and_files(tmp_path: Path) -> None:
     assert (6 * mean).round(6).to_dict() == expected
     for folder in ("reproduction", "docs/tables", "docs/pictures"):
         (tmp_path / folder).mkdir(parents=True)
-    publish.write(pd.DataFrame(rows), tmp_path)
+    begun = [{**rows[0], "table": "madelon"}]
+    publish.write(pd.DataFrame(rows + begun), tmp_path)
     written = pd.read_csv(tmp_path / "reproduction" / "selectors.csv")
     assert len(written) == 7 * 7 and written["skipped"].notna().sum() == 7
     lines = (tmp_path / "docs" / "tables" / "selectors.md").read_text().splitlines()
