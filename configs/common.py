@@ -38,6 +38,7 @@ OTHER_SETTINGS = {
     "madelon": (20, 128),
     "madelon_like": (20, 128),
     "ehr_like": (50, 128),
+    "ring_xor_sum": (6, 128),
     "arcene": (150, 16),
     "dexter": (150, 16),
     "smk_can_187": (50, 16),

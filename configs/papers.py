@@ -37,8 +37,8 @@ WAST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "mcfs": ("none", {"weights": "heat", "metric": "euclidean"}),
     "l1_l21": ("standard", {"penalty": 0.1}),
     "rfs": ("standard", {"penalty": 0.3}),
-    "cife": ("none", {}),
-    "icap": ("none", {}),
+    "cife": ("none", {"bins": None}),
+    "icap": ("none", {"bins": None}),
     "lassonet": ("scalar", {"hidden": (200,)}),
     # One training for every K: the columns are ranked by the means of their gates.
     "stg": ("standard", {"search": False, "hidden": (200,)}),

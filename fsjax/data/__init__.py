@@ -8,8 +8,10 @@ from fsjax.data.checks import (
     constant_columns,
 )
 from fsjax.data.dataset import Dataset
+from fsjax.data.extraneous import add_columns
 from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.impute import impute
+from fsjax.data.nonlinear import ring_xor_sum
 from fsjax.data.registry import available, load
 from fsjax.data.scaling import KINDS, Scaler, apply, fit_scaler, paper_scaling
 from fsjax.data.splits import PROTOCOLS, Split, make_split
@@ -22,6 +24,7 @@ __all__ = [
     "Dataset",
     "Scaler",
     "Split",
+    "add_columns",
     "apply",
     "as_dataset",
     "available",
@@ -37,6 +40,7 @@ __all__ = [
     "madelon_like",
     "make_split",
     "paper_scaling",
+    "ring_xor_sum",
     "torch_random_split",
     "torch_randperm",
 ]

@@ -18,6 +18,7 @@ from fsjax.data.download import fetch
 from fsjax.data.files import Found, find, places
 from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.impute import RULES, impute
+from fsjax.data.nonlinear import ring_xor_sum
 from fsjax.data.parsers import Table, compact
 from fsjax.data.sniff import first_line, sniff
 from fsjax.data.tables import KINDS, load_table
@@ -41,9 +42,9 @@ def load(
     A registered name is looked for in ``data_dir``, then in ``$FSJAX_DATA``, then in
     ``~/.cache/fsjax`` (also in a folder of its name inside these), as ``.npz``, as the ``.mat``
     file of scikit-feature, or as the files of the original archive; otherwise it is downloaded
-    from its public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits``, ``madelon_like`` and
-    ``ehr_like`` need no file. Any other name is the path of the user's own table (see
-    :func:`fsjax.data.load_table`).
+    from its public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits``, ``madelon_like``,
+    ``ehr_like`` and ``ring_xor_sum`` need no file. Any other name is the path of the user's own
+    table (see :func:`fsjax.data.load_table`).
 
     Args:
         name: one of :func:`available`, or a path.
@@ -55,8 +56,8 @@ def load(
             paper, appendix A.4) fills them with the mean of the same class over the whole set
             before the split, so **the class of test rows leaks into their features**; ``'mean'``
             (of the column) does not use classes. ``dense`` makes a sparse file of your own a
-            dense table. For ``madelon_like`` and ``ehr_like``, the
-            arguments of :func:`fsjax.data.madelon_like` and :func:`fsjax.data.ehr_like`.
+            dense table. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``, the arguments of
+            the functions of these names in ``fsjax.data``.
 
     Raises:
         DataError: if the name is unknown, or the data is missing, broken or not usable.
@@ -104,6 +105,7 @@ _GENERATED: dict[str, Callable[..., Dataset]] = {
     "digits": _digits,
     "ehr_like": ehr_like,
     "madelon_like": madelon_like,
+    "ring_xor_sum": ring_xor_sum,
 }
 
 

@@ -61,7 +61,7 @@ def cae(
 def cife(
     *,
     depth: int = 200,
-    bins: int | None = None,
+    bins: int | None = 5,
 ) -> Method: ...
 def ctre_sim(
     *,
@@ -165,7 +165,7 @@ def gjsd(
 def icap(
     *,
     depth: int = 200,
-    bins: int | None = None,
+    bins: int | None = 5,
     redundancy: Literal["max", "sum"] = "max",
 ) -> Method: ...
 def ip_cae(

@@ -25,6 +25,7 @@ SMOOTHING = 1e-12
     optimises="the reconstruction plus the norms of the columns' weights",
     num_epochs=100,
     batch_size=256,
+    scaling="scalar",
     small={"hidden": (6,), "learning_rate": 1e-2},
 )
 def aefs(

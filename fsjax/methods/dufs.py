@@ -30,6 +30,7 @@ SMALLEST_WIDTH = 1e-8
     optimises="the smoothness of gated rows on their own graph, against the share of open gates",
     num_epochs=100,
     batch_size=128,
+    scaling="scalar",
     small={"learning_rate": 10.0},
 )
 def dufs(

@@ -141,6 +141,7 @@ def dense(**options: Any) -> Method:
     options=SparseOptions(),
     num_epochs=100,
     batch_size=128,
+    scaling="scalar",
 )
 def quick_selection(
     *,

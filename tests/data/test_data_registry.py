@@ -21,9 +21,9 @@ pytestmark = pytest.mark.usefixtures("only_tmp")
 
 
 def test_names() -> None:
-    known = {"digits", "madelon_like", "ehr_like", "mnist", "coil20", "cifar100"}
+    known = {"digits", "madelon_like", "ehr_like", "ring_xor_sum", "mnist", "coil20"}
     assert known <= set(data.available())
-    assert len(data.available()) == 22
+    assert len(data.available()) == 23
     with pytest.raises(DataError, match="unknown data set 'isollet'; did you mean 'isolet'"):
         data.load("isollet")
     with pytest.raises(DataError, match="allowed: .*'mnist'"):
@@ -270,7 +270,7 @@ def test_missing_values_where_none_belong(tmp_path) -> None:
 
 def test_catalog_is_complete() -> None:
     for name, entry in ENTRIES.items():
-        if name in ("digits", "madelon_like", "ehr_like"):
+        if name in ("digits", "madelon_like", "ehr_like", "ring_xor_sum"):
             continue
         assert entry.forms[0].members == ((f"{name}.npz",),)
         assert entry.remotes and all(remote.urls for remote in entry.remotes)

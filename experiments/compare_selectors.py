@@ -1,0 +1,188 @@
+"""How the estimators with default arguments compare with simple selectors, over many tables.
+
+    python -m experiments.compare_selectors --workdir=runs/selectors --minutes=60
+
+Every selector chooses K columns of the training rows of three stratified splits (70/30); a support
+vector machine and boosted trees judge them on the test rows. ``rows.csv`` in the workdir has a line
+for each table, selector and split, and is continued. A selector that took more than ``--limit`` CPU
+seconds, compilation included, is not run on the table's other splits, nor on tables with as many
+cells; it is ``skipped`` there. Estimators whose default network is that of their paper, three
+layers of 1000, and those that are not made for selecting run on one split of the smallest table.
+``--publish`` writes the means, the ranks, the tables of the documentation and the
+critical-difference picture.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from absl import flags
+from threadpoolctl import threadpool_limits
+
+from experiments import cli
+from experiments.selectors import publish
+from experiments.selectors.contenders import (
+    CONTROLS,
+    DRAWS,
+    ON_SMALL,
+    OURS,
+    SELECTORS,
+    task_of,
+)
+from experiments.selectors.judge import judge
+from experiments.selectors.tables import TABLES, Split, read, split
+from fsjax.atomic import write_text
+from fsjax.auto.preparation import Part
+from fsjax.data import Dataset
+from fsjax.engine.compilation import cache_by_default
+from fsjax.errors import ConfigError, FsjaxError, nearest
+
+#: Random states of the splits.
+SPLITS = (0, 1, 2)
+
+#: Cells, rows times columns, of the smallest table, wine, at most.
+SMALL = 5_000
+
+COLUMNS = ["table", "selector", "split", "k", "svm", "trees", "true", "cpu_seconds", "skipped"]
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """The lines that are there; none if there is no file."""
+    if not path.exists():
+        return pd.DataFrame(columns=COLUMNS)
+    return pd.read_csv(path, dtype={name: str for name in ("table", "selector", "skipped")})
+
+
+def reason(name: str, seed: int, data: Dataset, task: str, rows: pd.DataFrame, limit: float) -> str:
+    """Why a selector does not run on a table's next split; empty where it does.
+
+    Args:
+      name: of the selector.
+      seed: of the split.
+      data: the table.
+      task: of the table.
+      rows: lines so far, with the ``cells`` of their tables.
+      limit: CPU seconds of a fit.
+    """
+    if name in OURS and task_of(OURS[name], task) is None:
+        return f"not for {task}"
+    cells = data.X.size
+    if OURS.get(name) in ON_SMALL:
+        if cells > SMALL or task != "classification":
+            return f"only on tables of at most {SMALL} cells"
+        return "only on the first split" if seed else ""
+    slow = rows[(rows["selector"] == name) & (rows["cpu_seconds"] > limit)]
+    if len(slow) and (slow["cells"] <= cells).any():
+        return f"more than {limit:g} CPU seconds"
+    return ""
+
+
+def measure(name: str, data: Dataset, rows: Split, k: int, task: str, seed: int) -> dict:
+    """A line: what a selector finds on a split, and what it costs."""
+    mean, deviation = rows.X.mean(axis=0), rows.X.std(axis=0)
+    part = Part((rows.X - mean) / np.where(deviation > 0, deviation, np.inf), rows.y)
+    draws = DRAWS if name == "random columns" else 1
+    found, shares = [], []
+    started = time.process_time()
+    chosen = [SELECTORS[name](rows.X, part, k, task, seed + 100 * draw) for draw in range(draws)]
+    seconds = time.process_time() - started
+    for columns in chosen:
+        found.append(judge(rows, task, columns))
+        if data.informative is not None:
+            shares.append(np.isin(columns, data.informative).sum() / len(columns))
+    svm, trees = np.mean(found, axis=0)
+    true = round(float(np.mean(shares)), 4) if shares else np.nan
+    return {
+        "k": len(chosen[0]),
+        "svm": round(float(svm), 2),
+        "trees": round(float(trees), 2),
+        "true": true,
+        "cpu_seconds": round(seconds, 2),
+        "skipped": "",
+    }
+
+
+def run(
+    tables: list[str], selectors: list[str], path: Path, minutes: float, limit: float
+) -> pd.DataFrame:
+    """Adds what is missing to the lines of a file until the CPU minutes are used up.
+
+    Raises:
+      ConfigError: for an unknown table or selector.
+    """
+    for given, known, what in ((tables, TABLES, "tables"), (selectors, SELECTORS, "selectors")):
+        for name in given:
+            if name not in known:
+                raise ConfigError(f"{what} has {name!r}: {nearest(name, known)}")
+    rows, sizes = read_rows(path), {}
+    # The expensive ones last.
+    quick = [name for name in selectors if OURS.get(name) not in ON_SMALL]
+    rest = [name for name in selectors if name not in quick]
+    for table, names in (*((one, quick) for one in tables), *((one, rest) for one in tables)):
+        data = read(table)
+        sizes[table] = data.X.size
+        for name in names:
+            for seed in SPLITS:
+                if _is_there(rows, table, name, seed):
+                    continue
+                if time.process_time() > 60 * minutes:
+                    return rows
+                told = rows.assign(cells=rows["table"].map(sizes))
+                line = _line(table, name, seed, data, told, limit)
+                print(", ".join(f"{key} {value}" for key, value in line.items()), flush=True)
+                new = pd.DataFrame([line])
+                rows = pd.concat([rows, new], ignore_index=True) if len(rows) else new
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(path, rows.to_csv(index=False))
+    return rows
+
+
+def _is_there(rows: pd.DataFrame, table: str, name: str, seed: int) -> bool:
+    key = (rows["table"] == table) & (rows["selector"] == name) & (rows["split"] == seed)
+    return bool(key.any())
+
+
+def _line(
+    table: str, name: str, seed: int, data: Dataset, rows: pd.DataFrame, limit: float
+) -> dict:
+    task, k = TABLES[table].task, TABLES[table].k
+    line = {"table": table, "selector": name, "split": seed}
+    told = "" if name in CONTROLS else reason(name, seed, data, task, rows, limit)
+    if not told:
+        try:
+            return line | measure(name, data, split(data, task, seed), k, task, seed)
+        except FsjaxError as error:
+            told = f"refused: {error}"
+    nothing = dict.fromkeys(("svm", "trees", "true", "cpu_seconds"), np.nan)
+    return {**line, "k": k, **nothing, "skipped": told}
+
+
+def define_flags() -> None:
+    """Only for the command itself: other launchers have flags of the same names."""
+    flags.DEFINE_string("workdir", None, "Folder of rows.csv, which is continued.")
+    flags.DEFINE_multi_string("tables", list(TABLES), "Names of tables; may be repeated.")
+    flags.DEFINE_multi_string("selectors", list(SELECTORS), "Names; may be repeated.")
+    flags.DEFINE_float("minutes", 60.0, "CPU minutes after which it stops.", lower_bound=0.0)
+    flags.DEFINE_float("limit", 12.0, "CPU seconds of a fit that are too many.", lower_bound=0.0)
+    flags.DEFINE_bool("publish", False, "Write reproduction/selectors.csv and docs.")
+
+
+def main() -> None:
+    """Entry point."""
+    given = flags.FLAGS
+    cli.require(given.workdir, "workdir", "--workdir=runs/selectors")
+    cache_by_default()
+    path = Path(given.workdir) / "rows.csv"
+    # Threads that wait for each other would count as CPU time.
+    with threadpool_limits(1):
+        rows = run(given.tables, given.selectors, path, given.minutes, given.limit)
+    if given.publish:
+        publish.write(rows, Path(__file__).parents[1])
+
+
+if __name__ == "__main__":
+    define_flags()
+    cli.run(main)

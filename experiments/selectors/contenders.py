@@ -1,0 +1,126 @@
+"""Everything that selects: the estimators with default arguments, and simple rivals."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.feature_selection import RFE, mutual_info_classif, mutual_info_regression
+from sklearn.svm import SVC, SVR
+
+from fsjax.auto.preparation import Part
+from fsjax.auto.rankers import forest, l1, univariate
+from fsjax.estimators import ESTIMATORS
+from fsjax.registry import about_of
+
+#: Columns by training rows as they are, the same standardised, K, the task and a seed.
+Select = Callable[[np.ndarray, Part, int, str, int], np.ndarray]
+
+#: Estimators whose default network is that of their paper, three layers of 1000 and 500 epochs,
+#: and those that are not made for selecting columns. They run on the smallest tables only.
+ON_SMALL = (
+    "neural_network",
+    "probmask",
+    "snip",
+    "static_sparse",
+    "rigl",
+    "set",
+    "dense",
+    "ctre_seq",
+    "ctre_sim",
+)
+
+#: The control ``random`` has the mean of so many draws.
+DRAWS = 5
+
+#: Rounds of Boruta; more change little among the first columns.
+_ROUNDS = 30
+
+#: Share of all columns that recursive elimination drops at a time.
+_STEP = 0.1
+
+
+def task_of(name: str, task: str) -> str | None:
+    """The task for which an estimator selects here: without labels if it must, or ``None``."""
+    tasks = about_of(ESTIMATORS[name].registration).tasks
+    return next((one for one in (task, "reconstruction") if one in tasks), None)
+
+
+def estimator(name: str) -> Select:
+    """An estimator of the library with default arguments."""
+
+    def select(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
+        fitted = ESTIMATORS[name](k, task=task_of(name, task), random_state=seed).fit(X, part.y)
+        return fitted.get_support(indices=True)
+
+    return select
+
+
+def ranked(scores: Callable[[Part, str, int], np.ndarray]) -> Select:
+    """The columns of the highest scores."""
+
+    def select(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
+        return np.argsort(-scores(part, task, seed), kind="stable")[:k]
+
+    return select
+
+
+def mutual_information(part: Part, task: str, seed: int) -> np.ndarray:
+    """Mutual information of each column with the target, by nearest neighbours."""
+    measure = mutual_info_classif if task == "classification" else mutual_info_regression
+    return measure(part.X, part.y, random_state=seed)
+
+
+def elimination(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
+    """Recursive elimination of the columns with the smallest weights of a linear SVM."""
+    model = SVC(kernel="linear") if task == "classification" else SVR(kernel="linear")
+    return RFE(model, n_features_to_select=k, step=_STEP).fit(part.X, part.y).get_support(True)
+
+
+def boruta(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
+    """Boruta's ranking; among columns that it accepts alike, by the mean importance."""
+    from boruta import BorutaPy
+
+    kind = RandomForestClassifier if task == "classification" else RandomForestRegressor
+    model = BorutaPy(
+        kind(max_depth=5, n_jobs=1), n_estimators="auto", max_iter=_ROUNDS, random_state=seed
+    ).fit(part.X, part.y)
+    importance = np.nan_to_num(np.nanmean(model.importance_history_[1:], axis=0))
+    return np.lexsort((-importance, model.ranking_))[:k]
+
+
+def random(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
+    """Columns drawn at random."""
+    return np.random.default_rng((seed, 7)).choice(X.shape[1], k, replace=False)
+
+
+def everything(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
+    """All columns."""
+    return np.arange(X.shape[1])
+
+
+#: Controls, which select nothing.
+CONTROLS: dict[str, Select] = {"random columns": random, "all columns": everything}
+
+#: Simple selectors, by name.
+RIVALS: dict[str, Select] = {
+    "F test": ranked(univariate),
+    "mutual information": ranked(mutual_information),
+    "Lasso": ranked(l1),
+    "extra trees": ranked(forest),
+    "RFE": elimination,
+    **({"Boruta": boruta} if importlib.util.find_spec("boruta") else {}),
+}
+
+#: The estimators by class name; the one that draws at random is a control already.
+OURS: dict[str, str] = {
+    one.__name__: name for name, one in ESTIMATORS.items() if name != "random_selection"
+}
+
+SELECTORS: dict[str, Select] = {
+    **CONTROLS,
+    **RIVALS,
+    **{name: estimator(method) for name, method in OURS.items()},
+}

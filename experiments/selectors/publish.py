@@ -1,0 +1,153 @@
+"""Means over the splits, ranks over the tables, and the files that show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from experiments.figures.ranks import plot_ranks
+from experiments.recovery import as_rows
+from experiments.selectors.contenders import CONTROLS, ON_SMALL, OURS, SELECTORS
+from experiments.selectors.tables import TABLES
+from experiments.statistics.ranks import Ranks, rank
+from fsjax.atomic import write_text
+from fsjax.report import save_figure
+
+#: Kinds of tables, as the summary names them.
+KINDS: Final = {"ordinary": "ordinary", "extended": "with extra columns", "generated": "generated"}
+
+#: Share of the tables that a selector must have run on to be ranked.
+MOST: Final = 0.75
+
+
+def finished(rows: pd.DataFrame) -> pd.DataFrame:
+    """The lines of tables on which every selector had its turn, but for those of small tables."""
+    wanted = {one for one in rows["selector"] if OURS.get(one) not in ON_SMALL}
+    turns = rows[rows["selector"].isin(wanted)].groupby("table").size()
+    most = turns[turns == len(wanted) * rows["split"].nunique()].index
+    return rows[rows["table"].isin(most)]
+
+
+def means(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each table and selector: means over its splits, or why there are none.
+
+    ``score`` is the mean of the two models; ``cpu_seconds`` those of the first split, which
+    compiles, and ``cpu_seconds_again`` of the others. What was skipped on the later splits alone
+    has the score of the first.
+    """
+    lines = []
+    for (table, selector), part in rows.groupby(["table", "selector"], sort=False):
+        ran = part[part["svm"].notna()]
+        told = part["skipped"].dropna()
+        seconds = ran.set_index("split")["cpu_seconds"]
+        score = (ran["svm"].mean() + ran["trees"].mean()) / 2
+        lines.append(
+            {
+                "table": table,
+                "selector": selector,
+                "k": int(part["k"].iloc[0]),
+                "splits": len(ran),
+                "svm": ran["svm"].mean(),
+                "trees": ran["trees"].mean(),
+                "score": score,
+                "true": ran["true"].mean(),
+                "cpu_seconds": seconds.get(0),
+                "cpu_seconds_again": seconds.drop(0, errors="ignore").mean(),
+                "skipped": told.iloc[0] if len(told) else "",
+            }
+        )
+    found = pd.DataFrame(lines).round({"svm": 2, "trees": 2, "score": 2, "true": 3})
+    found = found.round({"cpu_seconds": 2, "cpu_seconds_again": 2})
+    table, selector = (list(one) for one in (TABLES, SELECTORS))
+    order = np.lexsort((found["selector"].map(selector.index), found["table"].map(table.index)))
+    return found.iloc[order].reset_index(drop=True)
+
+
+def scores(found: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
+    """Scores, tables by selectors, of classification tables; all columns are no selector."""
+    wanted = [
+        name
+        for name, one in TABLES.items()
+        if one.kind in kinds and one.task == "classification" and name in set(found["table"])
+    ]
+    wide = found.pivot(index="table", columns="selector", values="score")
+    return wide.reindex(wanted).drop(columns="all columns", errors="ignore")
+
+
+def complete(found: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
+    """The scores of selectors that ran on most classification tables, without gaps.
+
+    Where such a selector was skipped it counts like random columns.
+    """
+    every = scores(found)
+    most = every.columns[every.notna().mean() >= MOST]
+    wide = scores(found, kinds)
+    return wide[most].apply(lambda column: column.fillna(wide["random columns"]))
+
+
+def ranks(found: pd.DataFrame) -> Ranks:
+    """Ranks over all classification tables."""
+    return rank(complete(found))
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """By selector: ranks and mean scores by kind of table, true columns, seconds."""
+    by_kind = {kind: scores(found, (kind,)) for kind in KINDS}
+    overall = ranks(found).mean
+    own = {kind: complete(found, (kind,)).rank(axis=1, ascending=False).mean() for kind in KINDS}
+    lines = []
+    for name in SELECTORS:
+        part = found[found["selector"] == name]
+        if name == "all columns" or not part["score"].notna().any():
+            continue
+        line = {"selector": name, "mean rank": _number(overall.get(name), 1)}
+        for kind, told in KINDS.items():
+            line[f"rank, {told}"] = _number(own[kind].get(name), 1)
+            line[f"score, {told}"] = _number(by_kind[kind].get(name, pd.Series()).mean(), 1)
+            if by_kind[kind].get(name, pd.Series([np.nan])).isna().any():
+                line[f"score, {told}"] = ""
+        generated = part[part["table"].map(lambda one: TABLES[one].kind) == "generated"]
+        line["true columns, %"] = _number(100 * generated["true"].mean(), 0)
+        line["tables"] = str(int(part["score"].notna().sum()))
+        line["CPU s, first"] = _number(part["cpu_seconds"].median(), 1)
+        line["CPU s, again"] = _number(part["cpu_seconds_again"].median(), 1)
+        lines.append(line)
+    table = pd.DataFrame(lines)
+    order = pd.to_numeric(table["mean rank"]).fillna(np.inf).argsort(kind="stable")
+    return table.iloc[order]
+
+
+def by_table(found: pd.DataFrame) -> pd.DataFrame:
+    """The score of every selector on every table, in the order of the summary."""
+    wide = found.pivot(index="selector", columns="table", values="score")
+    wide = wide[[name for name in TABLES if name in wide]]
+    order = ["all columns", *summary(found)["selector"]]
+    wide = wide.reindex([name for name in order if name in wide.index])
+    cells = wide.map(lambda value: _number(value, 1))
+    return cells.reset_index()
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None or np.isnan(value) else f"{value:.{digits}f}"
+
+
+def write(rows: pd.DataFrame, root: Path) -> None:
+    """Writes ``reproduction/selectors.csv``, two tables and the picture of the documentation.
+
+    Tables that the run has not finished are left out.
+    """
+    found = means(finished(rows))
+    write_text(root / "reproduction" / "selectors.csv", found.to_csv(index=False))
+    docs = root / "docs"
+    write_text(docs / "tables" / "selectors.md", as_rows(summary(found)))
+    write_text(docs / "tables" / "selectors_by_table.md", as_rows(by_table(found)))
+    over_all = ranks(found)
+    save_figure(plot_ranks(over_all, OURS), docs / "pictures" / "ranks.png")
+    simple = [name for name in over_all.mean.index if name not in OURS and name not in CONTROLS]
+    print(
+        f"Friedman p = {over_all.p_value:.2g} on {over_all.tables} tables, critical difference "
+        f"{over_all.critical_difference:.1f}; best simple selector {simple[0]}"
+    )
