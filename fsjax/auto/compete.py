@@ -37,8 +37,14 @@ NO_TIME = "left out"
 _BEHIND = 2.0
 
 #: Seconds of a first and of a further fold at 450 rows and 30 columns, before any was measured.
-_GUESS = {"wast": (4, 0.1), "deep_lasso": (4, 0.5), "lassonet": (12, 7), "binmask": (12, 9),
-          "stg": (30, 25)}  # fmt: skip
+_GUESS = {
+    "icap": (1, 0.2),
+    "wast": (4, 0.1),
+    "deep_lasso": (4, 0.5),
+    "lassonet": (12, 7),
+    "binmask": (12, 9),
+    "stg": (30, 25),
+}
 
 
 @dataclass(frozen=True, eq=False)
