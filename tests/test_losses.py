@@ -133,8 +133,8 @@ def index_reference(y: np.ndarray, risk: np.ndarray, weight: np.ndarray) -> floa
     return right / pairs if pairs else None
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 12), st.integers(1, 12))
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 25), st.integers(1, 12), st.integers(1, 12))
 def test_concordance_against_all_pairs(seed: int, rows: int, times: int, risks: int) -> None:
     rng = np.random.default_rng(seed)
     y = survival(rng, rows, times)

@@ -183,8 +183,8 @@ def test_what_is_no_method_or_no_data_is_named(data) -> None:
             fsjax.fit(METHOD, given)
     with pytest.raises(ConfigError, match=r"give fsjax.data.load\('digits'\)"):
         fsjax.fit(METHOD, "digits")
-    with pytest.raises(ConfigError, match="X is a sparse matrix; give X.toarray()"):
-        fsjax.fit(METHOD, (scipy.sparse.csr_matrix(x), y))
+    with pytest.raises(ConfigError, match="y is a sparse matrix; give an array"):
+        fsjax.fit(METHOD, (x, scipy.sparse.csr_matrix(x)))
     with pytest.raises(DataError, match="y has 1 missing values"):
         fsjax.fit(METHOD, (x, np.where(np.arange(90) == 0, np.nan, y)))
 

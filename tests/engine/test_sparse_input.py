@@ -208,6 +208,7 @@ def test_options_that_look_at_the_rows(options: dict[str, Any]) -> None:
         np.testing.assert_allclose(sparse.history[name], values, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_attribution_and_similarities_of_some_rows() -> None:
     small = METHODS["set"].registration.small
     same(fsjax.methods.set(**small | {"rank_by": "attribution_times_input"}), "reconstruction")
@@ -236,6 +237,7 @@ def test_the_fisher_score_of_weighted_and_constant_columns() -> None:
     assert (sparse.scores[0, [7, 8]] == 0).all()
 
 
+@pytest.mark.slow
 def test_the_columns_that_protocols_take() -> None:
     x, y = table()
     sets = [Dataset("mine", form, y.astype(np.int32)) for form in (x, sp.csr_array(x))]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from marks import some_slow
 from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
@@ -75,6 +76,9 @@ SHARED: dict[tuple[str, bool], Callable[[int | None], fsjax.Method]] = {
 #: Filters have no program worth sharing.
 OWN = ("fisher_score", "laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "icap")
 
+#: Tried by ``make test-slow``: filters are alike in what is checked here.
+SLOW = ("laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "dufs")
+
 
 def kind(name: str) -> tuple[str, bool]:
     """What the programs of a class depend on: the task, and whether there are gates."""
@@ -110,7 +114,9 @@ def test_every_method_has_an_estimator() -> None:
     assert set(ESTIMATORS) == set(METHODS)
 
 
-@pytest.mark.parametrize("name", sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind))
+@pytest.mark.parametrize(
+    "name", some_slow(sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind), SLOW)
+)
 def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def shared(self: Selector, num_features: int | None) -> fsjax.Method:
         Selector._method(self, num_features)  # refuses what the method refuses
@@ -123,7 +129,7 @@ def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     passes(ESTIMATORS[name](**FAST, standardize=True))
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", some_slow(OWN, SLOW))
 def test_checks_of_the_class_and_its_method(name: str) -> None:
     passes(estimator(name))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import some_slow
 
 import fsjax
 from fsjax import testing
@@ -42,17 +43,30 @@ VARIANTS: dict[str, Callable[[], Method]] = {
 }
 
 
+#: Tried by ``make test-slow``: each has another beside it that differs in little.
+SLOW = (
+    "ctre_sim",
+    "rigl",
+    "snip",
+    "gjsd",
+    "set-dense-form",
+    "ip_cae-diagonal-gjsd",
+    "wast-epoch",
+    "neural_network-attribution",
+)
+
+
 def _small(name: str, **changes: object) -> Method:
     build = METHODS[name]
     return build(**{**build.registration.small, **changes})
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", some_slow(METHODS, SLOW))
 def test_every_method_keeps_the_contract(name: str) -> None:
     testing.check_method(_small(name))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", some_slow(VARIANTS, SLOW))
 def test_variants_keep_the_contract(name: str) -> None:
     testing.check_method(VARIANTS[name]())
 
