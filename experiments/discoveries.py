@@ -34,6 +34,7 @@ from fsjax.auto.discoveries import decoy_model, false_discovery_rates
 from fsjax.auto.finish import SETS
 from fsjax.auto.preparation import Part, all_rows
 from fsjax.auto.rankers import l1
+from fsjax.errors import check_choice
 
 ROWS, TRUE, RATE = 500, 10, 0.1
 
@@ -177,14 +178,15 @@ def main() -> None:
     """Entry point."""
     given = flags.FLAGS
     cli.require(given.out, "out", "--out=docs/tables/discoveries.md")
+    for name in given.rules:
+        check_choice("rules", name, RULES)
     out, draws = Path(given.out), given.draws
     table = read_table(out) if out.exists() else pd.DataFrame()
     key = ["columns", "correlation", "target", "rule"]
     done = set(map(tuple, table[key].to_numpy())) if len(table) else set()
-    # The slow rules last.
     for rule, columns, correlation, (task, target) in itertools.product(
-        ("its decoys alone", "knockoff filter", "fsjax.select", "Stabl"),
-        (200, 2000),
+        given.rules,
+        map(int, given.columns),
         (0.0, 0.6),
         TARGETS.items(),
     ):
@@ -197,11 +199,18 @@ def main() -> None:
         print(", ".join(f"{name} {value}" for name, value in made.items()), flush=True)
         table = pd.concat([table, pd.DataFrame([made])], ignore_index=True)
         write_text(out, as_rows(_in_order(table)))
+    if not given.noise:
+        return
     said = [noise(seed).better_than_chance for seed in range(draws)]
     print(f"noise: nothing was found in {said.count(False)} of {len(said)} tables")
 
 
 if __name__ == "__main__":
     flags.DEFINE_string("out", None, "Markdown file of the table, which is continued.")
+    # The slow ones last.
+    rules = ["its decoys alone", "knockoff filter", "fsjax.select", "Stabl"]
+    flags.DEFINE_list("rules", rules, "Rules that are compared.")
+    flags.DEFINE_list("columns", ["200", "2000"], "Columns of the tables.")
+    flags.DEFINE_bool("noise", True, "Whether to look at tables of noise at the end.")
     flags.DEFINE_integer("draws", 20, "Tables of each kind.", lower_bound=2)
     cli.run(main)
