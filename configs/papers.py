@@ -96,9 +96,10 @@ def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
     if method in WAST_OWN:
         return _as_published(_own(method).get_config(variant))
     build = get_method(method)
-    task = parse_variant(variant, build(**build.registration.small).about.tasks[0]).task
+    small = build(**build.registration.small)
+    task = parse_variant(variant, small.about.tasks[0]).task
     config = autoencoder_config(method, WAST_EPOCHS, task)(variant)
-    if build(**build.registration.small).predict is None:
+    if small.predict is None:
         config.evaluation.protocols = ("svm",)
     scaling, fields = WAST_SETTINGS.get(method, ("scalar", {}))
     config.data.scaling = scaling
@@ -108,7 +109,8 @@ def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
     if method == "lassonet":
         config.method.until = min(25, config.num_features)
         config.train.update(batch_size=1_000_000, shuffle=False, num_epochs=LASSONET_EPOCHS)
-        config.train.update(checkpoint_every=500)
+        # With ``until`` it tells the epoch to keep itself.
+        config.train.update(checkpoint_every=500, best_by=None)
         config.data.valid_fraction = 0.1
     return _as_published(config)
 
