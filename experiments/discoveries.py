@@ -32,7 +32,7 @@ from fsjax.auto.compete import ranking
 from fsjax.auto.decoys import knockoffs
 from fsjax.auto.discoveries import decoy_model, false_discovery_rates
 from fsjax.auto.finish import SETS
-from fsjax.auto.preparation import Part, all_rows
+from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.rankers import l1
 from fsjax.errors import check_choice
 
@@ -88,7 +88,7 @@ def decoys_alone(table: Table, task: str, seed: int) -> np.ndarray:
     scores = []
     for number in range(SETS[0]):
         both, groups = draw(np.random.default_rng((seed, 11, number)))
-        found = ranking("l1", Part(_standard(both), part.y), task, groups, (units,), seed)
+        found = ranking("l1", Part(*standardise(both), part.y), task, groups, (units,), seed)
         scores.append(found.scores)
     rates = false_discovery_rates(np.array(scores)[:, :units], np.array(scores)[:, units:])
     return np.flatnonzero(rates <= RATE)
@@ -98,7 +98,7 @@ def knockoff_filter(table: Table, task: str, seed: int) -> np.ndarray:
     """Knockoff+ with the importance that ``fsjax.select`` uses."""
     columns = table.X.shape[1]
     copy = knockoffs(table.X, np.random.default_rng((seed, 3)))
-    scores = l1(Part(_standard(np.hstack([table.X, copy])), table.y), task, seed)
+    scores = l1(Part(*standardise(np.hstack([table.X, copy])), table.y), task, seed)
     gain = scores[:columns] - scores[columns:]
     for threshold in np.unique(np.abs(gain[gain != 0])):
         above = max(int((gain >= threshold).sum()), 1)
@@ -110,7 +110,7 @@ def knockoff_filter(table: Table, task: str, seed: int) -> np.ndarray:
 def stabl(table: Table, task: str, seed: int) -> np.ndarray:
     """Stabl's rule, with knockoffs as decoys."""
     columns, rng = table.X.shape[1], np.random.default_rng((seed, 4))
-    both = _standard(np.hstack([table.X, knockoffs(table.X, rng)]))
+    (both,) = standardise(np.hstack([table.X, knockoffs(table.X, rng)]))
     y = (table.y - table.y.mean()) / table.y.std()
     frequency: np.ndarray | float = 0.0
     for _ in range(_HALVES):
@@ -161,10 +161,6 @@ def noise(seed: int) -> fsjax.auto.Selection:
     X, y = rng.standard_normal((300, 40)), rng.integers(0, 2, 300)
     return fsjax.select(X, y, methods=("univariate", "l1", "forest", "wast", "deep_lasso"),
                         budget=None, seed=seed)  # fmt: skip
-
-
-def _standard(X: np.ndarray) -> np.ndarray:
-    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:

@@ -6,9 +6,11 @@ import argparse
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.version import __version__
@@ -28,27 +30,39 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser()
+    parser, flags = _parser()
     options, unknown = parser.parse_known_args(given)
     if unknown:
-        flags = [text for action in _select_flags(parser) for text in action.option_strings]
-        print(f"error: {unknown[0]!r}: {nearest(unknown[0].partition('=')[0], flags)}",
-              file=sys.stderr)  # fmt: skip
-        return MISTAKE
-    # A scheduler's SIGTERM ends as Ctrl-C does: with a report.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+        return _mistake(f"{unknown[0]!r}: {nearest(unknown[0].partition('=')[0], flags)}")
     try:
-        return _select(options, shlex.join(["fsjax", *given]))
+        with _terminated_as_interrupted():
+            return _select(options, shlex.join(["fsjax", *given]))
     except FsjaxError as error:
-        print(f"\rerror: {error}", file=sys.stderr)
-        return MISTAKE
+        return _mistake(str(error))
     except OSError as error:
-        print(f"\rerror: {error.filename}: {error.strerror}", file=sys.stderr)
-        return MISTAKE
+        return _mistake(f"{error.filename}: {error.strerror}")
     except KeyboardInterrupt:
-        print("\rstopped before there was anything to tell; the same command goes on",
-              file=sys.stderr)  # fmt: skip
+        told = "stopped before there was anything to tell; the same command goes on"
+        print(f"\r{told}", file=sys.stderr)
         return STOPPED
+
+
+def _mistake(text: str) -> int:
+    print(f"\rerror: {text}", file=sys.stderr)
+    return MISTAKE
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """A scheduler's SIGTERM ends as Ctrl-C does, with a report; handlers belong to main threads."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _select(options: argparse.Namespace, command: str) -> int:
@@ -97,7 +111,8 @@ def _select(options: argparse.Namespace, command: str) -> int:
     return STOPPED if found.stopped else 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
+    """The parser, and the flags of ``select``."""
     parser = _Parser(prog="fsjax", description="Neural feature selection and sparse training.")
     parser.add_argument("--version", action="version", version=f"fsjax {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -108,36 +123,31 @@ def _parser() -> argparse.ArgumentParser:
         "which method, and how sure that is. Leaves report.html, columns.csv and selection.json. "
         "Ctrl-C leaves a report of what is done; the same command goes on.",
     )
-    one.set_defaults(command="select")
-    one.add_argument("table", metavar="TABLE", help="a .csv, .tsv, .parquet, .npz or .mat file")
-    one.add_argument(
-        "--target", required=True, metavar="NAME", help="the column to predict, or A,B: numbers"
-    )
-    one.add_argument("--workdir", metavar="DIR", help="folder of the report (TABLE-selection)")
-    one.add_argument("--budget", default="5min", metavar="TIME", help="such as 90s, 5min, 1h")
-    one.add_argument(
-        "--task", metavar="TASK", help="classification, regression, multilabel, counts or survival"
-    )
-    one.add_argument("--metric", metavar="NAME", help="of classes: accuracy or auc")
-    one.add_argument(
+    flags = ["--help"]
+
+    def add(*names: str, **settings: Any) -> None:
+        flags.extend(one.add_argument(*names, **settings).option_strings)
+
+    add("table", metavar="TABLE", help="a .csv, .tsv, .parquet, .npz or .mat file")
+    add("--target", required=True, metavar="NAME", help="the column to predict, or A,B: numbers")
+    add("--workdir", metavar="DIR", help="folder of the report (TABLE-selection)")
+    add("--budget", default="5min", metavar="TIME", help="such as 90s, 5min, 1h")
+    add("--task", metavar="TASK", help="classification, regression, multilabel, counts or survival")
+    add("--metric", metavar="NAME", help="of classes: accuracy or auc")
+    add(
         "--fdr",
         type=float,
         metavar="SHARE",
         help="select all columns whose estimated share of false ones stays below this, such as 0.1",
     )
-    one.add_argument("--impute", metavar="RULE", help="fill missing numbers: median or mean")
-    one.add_argument("--methods", metavar="A,B", help="contenders, such as l1,forest,stg")
-    one.add_argument("--groups", metavar="NAME", help="column of rows that belong together")
-    one.add_argument("--order", metavar="NAME", help="column of the time: earlier rows teach")
-    one.add_argument("--drop", metavar="A,B", help="columns that may not be selected")
-    one.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws (0)")
-    one.add_argument("--quiet", action="store_true", help="no progress line")
-    return parser
-
-
-def _select_flags(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
-    found = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    return found.choices["select"]._actions
+    add("--impute", metavar="RULE", help="fill missing numbers: median or mean")
+    add("--methods", metavar="A,B", help="contenders, such as l1,forest,stg")
+    add("--groups", metavar="NAME", help="column of rows that belong together")
+    add("--order", metavar="NAME", help="column of the time: earlier rows teach")
+    add("--drop", metavar="A,B", help="columns that may not be selected")
+    add("--seed", type=int, default=0, metavar="N", help="of all draws (0)")
+    add("--quiet", action="store_true", help="no progress line")
+    return parser, flags
 
 
 if __name__ == "__main__":

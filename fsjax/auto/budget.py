@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import time
@@ -47,6 +48,7 @@ class Clock:
         self._show = show
         self._terminal = show and sys.stderr.isatty()
         self._told = -10.0
+        self.stopped = False
 
     @property
     def spent(self) -> float:
@@ -54,15 +56,19 @@ class Clock:
         return time.monotonic() - self._start
 
     def left(self, share: float = 1.0) -> float:
-        """Seconds until a share of the budget is spent."""
-        return share * self.total - self.spent
+        """Seconds until a share of the budget is spent; none at all once it is stopped."""
+        return -math.inf if self.stopped else share * self.total - self.spent
+
+    def stop(self) -> None:
+        """Ends the time that there is, not the count of what was spent."""
+        self.stopped = True
 
     def tell(self, text: str) -> None:
         """Shows what is being done: one line that is overwritten, or a line every ten seconds."""
         if not self._show:
             return
         left = self.left()
-        rest = "" if left == float("inf") else f", {_clock(left)} left"
+        rest = f", {_clock(left)} left" if math.isfinite(left) else ""
         if self._terminal:
             sys.stderr.write(f"\r\x1b[K{text}{rest}"[:120])
             sys.stderr.flush()

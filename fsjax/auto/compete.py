@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,11 +69,12 @@ class Problem:
     rounds: list[list[Fold]]
     methods: tuple[str, ...]
     seed: int
-    sizes: tuple[int, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of columns that are tried."""
         most = self.design.num_units - 1
-        object.__setattr__(self, "sizes", tuple(size for size in GRID if size <= most) or (1,))
+        return tuple(size for size in GRID if size <= most) or (1,)
 
     @property
     def folds(self) -> int:
@@ -120,13 +122,12 @@ def compete(problem: Problem, ledger: Ledger, clock: Clock) -> dict[str, str]:
                     f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "
                     f"{place + 1} of {len(folds)}"
                 )
+                work = partial(_fold, problem, name, fold, place)
                 # A method that fails on this table is no reason to lose the others.
                 try:
-                    ledger.get(key, lambda name=name, fold=fold, place=place: timed(
-                        lambda: _fold(problem, name, fold, place)
-                    ))  # fmt: skip
+                    ledger.get(key, partial(timed, work))
                 except (ValueError, np.linalg.LinAlgError) as error:
-                    why[name] = f"failed: {error}"
+                    why[name] = f"failed{' in a later round' * (number > 0)}: {error}"
                     break
     return why
 
@@ -175,8 +176,7 @@ def _of_round(problem: Problem, ledger: Ledger, number: int) -> Sequence[str]:
     least = means[top] - _BEHIND * standard_error(scores[top], problem.folds)
     kept = {name for (name, _), mean in means.items() if mean >= least}
     # For comparison, and they cost little.
-    kept |= {ALL, "random", "univariate"}
-    return [name for name in everyone if name in kept]
+    return [name for name in everyone if name in kept or name in NEEDED]
 
 
 def _fold(problem: Problem, name: str, fold: Fold, place: int) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _fold(problem: Problem, name: str, fold: Fold, place: int) -> dict[str, Any]
         size: _number(judge(metric, task, train, test, design.columns_of(order)))
         for size, order in found.order.items()
     }
-    return {"scores": scores, "order": found.order[problem.sizes[-1]].tolist()}
+    return {"scores": scores}
 
 
 def _check_time(ledger: Ledger, clock: Clock) -> None:

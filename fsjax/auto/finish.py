@@ -1,4 +1,4 @@
-"""After the choice: is it chance, how steady are the columns, how many of them are false."""
+"""After the choice: how steady the columns are, and how many of them are false."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.budget import Clock, timed
-from fsjax.auto.chance import Chance, above_chance
 from fsjax.auto.compete import ALL, Problem, ranking
 from fsjax.auto.discoveries import decoy_model, false_discovery_rates
 from fsjax.auto.folds import halves
 from fsjax.auto.ledger import Ledger
-from fsjax.auto.models import MAX_ROWS, judge
-from fsjax.auto.preparation import Fold, Part, all_rows, parts
+from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.rule import Choice
 
@@ -23,19 +21,10 @@ from fsjax.auto.rule import Choice
 Draw = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
 #: Shares of the budget that may be spent after each of the stages.
-CHANCE_SHARE, DECOY_SHARE, HALVES_SHARE = 0.75, 0.9, 1.0
+DECOY_SHARE, HALVES_SHARE = 0.9, 1.0
 
 #: Pairs of complementary halves, and sets of decoys: for quick methods, and for networks.
 PAIRS, SETS = (10, 3), (5, 2)
-
-#: Sizes of the grid that permuted labels are tried with, at most.
-_SIZES = 4
-
-#: Rows that permuted labels are tried on, at most.
-_ROWS = min(1000, MAX_ROWS)
-
-#: p-value below which networks and forests, which permutations leave out, are no chance.
-_LEVEL = 0.005
 
 
 class Steadiness(NamedTuple):
@@ -58,36 +47,6 @@ class Steadiness(NamedTuple):
     rates: np.ndarray
     sets: int
     statistic: str
-
-
-def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
-    """The best of the quick methods on the labels as they are, and permuted, draw by draw."""
-    small = _fewer_rows(problem)
-    real = ledger.get("chance/real", lambda: {"best": _quick_best(small, small.y)})["best"]
-    found = Chance(real, ())
-    seconds = 0.0
-    while not found.settled:
-        number = len(found.draws)
-        key = f"chance/{number}"
-        if key not in ledger and number and seconds > clock.left(CHANCE_SHARE):
-            break
-        clock.tell(f"permuted labels, draw {number + 1}")
-        order = np.random.default_rng((problem.seed, 7, number)).permutation(len(small.y))
-        made = ledger.get(
-            key, lambda order=order: timed(lambda: {"best": _quick_best(small, small.y[order])})
-        )
-        seconds = made["seconds"]
-        found = found._replace(draws=(*found.draws, made["best"]))
-    return found
-
-
-def better_than_chance(
-    chance: Chance, honest: np.ndarray, level: np.ndarray, problem: Problem
-) -> bool:
-    """Whether anything was found: by permuted labels, or by the folds of what the rule chose."""
-    fold = problem.rounds[0][0]
-    share = len(fold.test) / len(fold.train)
-    return chance.better or above_chance(honest, level, share) < _LEVEL
 
 
 def steadiness(
@@ -124,40 +83,6 @@ def decoy_statistic(choice: Choice, means: dict[str, float]) -> str:
             return name
     # What a column says by itself is no less linear, and does not see what others say as well.
     return "l1" if choice.method in (ALL, "random", "univariate") else choice.method
-
-
-def _quick_best(problem: Problem, y: np.ndarray) -> float:
-    """The best mean score of the quick methods and all columns over a round of folds."""
-    step = -(-len(problem.sizes) // _SIZES)
-    sizes = problem.sizes[::step]
-    found: list[dict[object, float]] = []
-    for fold in problem.rounds[0]:
-        train, test = parts(problem.design, y, fold)
-        scores: dict[object, float] = {}
-        for name in ("univariate", "l1"):
-            ranked = ranking(name, train, problem.task, problem.design.groups, sizes, problem.seed)
-            for size, order in ranked.order.items():
-                columns = problem.design.columns_of(order)
-                scores[name, size] = judge(problem.metric, problem.task, train, test, columns)
-        everything = np.arange(len(problem.design.names))
-        scores[ALL] = judge(problem.metric, problem.task, train, test, everything)
-        found.append(scores)
-    return max(float(np.nanmean([one[key] for one in found])) for key in found[0])
-
-
-def _fewer_rows(problem: Problem) -> Problem:
-    """The problem on some of the rows, where there are many."""
-    if len(problem.y) <= _ROWS:
-        return problem
-    kept = np.sort(np.random.default_rng(problem.seed).permutation(len(problem.y))[:_ROWS])
-    new = np.full(len(problem.y), -1)
-    new[kept] = np.arange(len(kept))
-    folds = [Fold(*(new[part][new[part] >= 0] for part in fold)) for fold in problem.rounds[0]]
-    design = problem.design.__class__(**{**problem.design.__dict__, "X": problem.design.X[kept]})
-    y = problem.y[kept]
-    if problem.task == "classification":
-        y = np.unique(y, return_inverse=True)[1]
-    return Problem(design, y, problem.task, problem.metric, [folds], problem.methods, problem.seed)
 
 
 def _on_all_rows(
@@ -238,11 +163,9 @@ def _of_a_fold(method: str, ledger: Ledger) -> float:
 def _beside_decoys(problem: Problem, part: Part, draw: Draw, statistic: str, number: int) -> dict:
     """Importance of the units and of their decoys."""
     X, groups = draw(np.random.default_rng((problem.seed, 11, number)))
-    deviation = X.std(axis=0)
-    scaled = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     found = ranking(
         statistic,
-        Part(scaled, part.y),
+        Part(*standardise(X), part.y),
         problem.task,
         groups,
         (problem.sizes[-1],),

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from fsjax.auto.columns import Design, Note
+from fsjax.auto.preparation import standardise
 
 #: Absolute rank correlation from which a column can stand for another.
 ALIKE = 0.8
@@ -48,7 +49,7 @@ def alike(design: Design, units: np.ndarray) -> np.ndarray:
     Units are as like as any two of their columns.
     """
     X = np.where(np.isnan(design.X), np.nanmean(design.X, axis=0), design.X)
-    ranks = _standard(rankdata(X, axis=0))
+    (ranks,) = standardise(rankdata(X, axis=0))
     found = np.zeros((len(units), design.num_units))
     for row, unit in zip(found, units, strict=True):
         own = ranks[:, design.groups == unit]
@@ -82,9 +83,5 @@ def _separates(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _correlations(X: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    return _standard(rankdata(X, axis=0)).T @ _standard(ranks) / len(X)
-
-
-def _standard(values: np.ndarray) -> np.ndarray:
-    deviation = values.std(axis=0)
-    return (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)
+    (columns,), (target,) = standardise(rankdata(X, axis=0)), standardise(ranks)
+    return columns.T @ target / len(X)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fsjax.atomic import write_text
 from fsjax.errors import ConfigError
 
 NAME = "progress.jsonl"
@@ -46,7 +47,7 @@ class Ledger:
         assert self._path is not None
         lines = _whole_lines(self._path)
         if not lines:
-            self._path.write_text(json.dumps({"identity": identity}) + "\n")
+            write_text(self._path, json.dumps({"identity": identity}) + "\n")
             return
         theirs = lines[0].get("identity")
         if theirs != identity:
@@ -57,8 +58,7 @@ class Ledger:
             )
         self._done = {line["key"]: line["value"] for line in lines[1:]}
         # A cut line would swallow the next one.
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        self._path.write_text(text)
+        write_text(self._path, "".join(json.dumps(line) + "\n" for line in lines))
 
     @property
     def keeps(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import Ranking, rank_units
 from fsjax.data.dataset import Dataset
-from fsjax.data.splits import Split
+from fsjax.data.splits import Split, validation_split
 from fsjax.engine import fit, fit_sizes
 from fsjax.engine.result import FitResult
 from fsjax.registry import about_of, get_method
@@ -49,16 +49,18 @@ def rank(
     # Roots of counts are numbers like others, whatever their size.
     task, y = ("regression", np.sqrt(part.y)) if task == "counts" else (task, part.y)
     if task == "regression":
-        deviation = y.std(axis=0)
-        y = (y - y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+        mean, deviation = TABLE[task].scale(y)
+        y = (y - mean) / deviation
     dataset = Dataset("table", part.X.astype(np.float32), y)
+    strata = TABLE[task].strata(y)
+    train, valid = validation_split(len(y), _VALID, seed, strata)
     own_groups = about.takes_groups and int(groups.max()) + 1 < len(groups)
     options = {
         "seeds": (seed,),
         "task": task,
         "batch_size": "auto" if TABLE[task].coupled else facts.batch_size,
         "num_epochs": facts.num_epochs,
-        "split": _split(dataset, task, seed),
+        "split": Split(train, valid, valid[:0]),
         "scaling": facts.scaling,
         **facts.training,
         **({"groups": groups} if own_groups else {}),
@@ -89,16 +91,3 @@ def _order(result: FitResult, units: Ranking, groups: np.ndarray) -> np.ndarray:
 def _finite(result: FitResult) -> np.ndarray:
     scores = np.asarray(result.scores[0], np.float64)
     return np.where(np.isnan(scores), -np.inf, scores)
-
-
-def _split(dataset: Dataset, task: str, seed: int) -> Split:
-    """Training and validation rows, no test rows."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(dataset.num_samples)
-    strata = None if dataset.y is None else TABLE[task].strata(dataset.y)
-    if strata is not None:
-        # Every class in both parts, as far as it has two rows.
-        y = strata[order]
-        order = order[np.argsort(np.argsort(y, kind="stable") % round(1 / _VALID), kind="stable")]
-    count = max(1, round(_VALID * dataset.num_samples))
-    return Split(np.sort(order[count:]), np.sort(order[:count]), order[:0])

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
-from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score, roc_auc_score
+from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVC, SVR
@@ -15,6 +16,7 @@ from sklearn.svm import SVC, SVR
 from fsjax.auto.preparation import Part
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import CoxRegression, concordance_index
+from fsjax.metrics.by_task import d2_poisson
 from fsjax.tasks import TABLE
 
 #: A model learns from at most this many rows, drawn at random.
@@ -91,35 +93,23 @@ def _commonest(train: np.ndarray, test: np.ndarray) -> float:
 
 def _r2(train: Part, test: Part) -> float:
     """C = 10 on standardised targets."""
-    mean, deviation = train.y.mean(axis=0), train.y.std(axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0)
+    mean, deviation = TABLE["regression"].scale(train.y)
     model = SVR(C=10.0, cache_size=500)
     if train.y.ndim > 1:
         model = MultiOutputRegressor(model)
-    model.fit(train.X, (train.y - mean) / scale)
-    return float(r2_score((test.y - mean) / scale, model.predict(test.X)))
+    model.fit(train.X, (train.y - mean) / deviation)
+    return float(r2_score((test.y - mean) / deviation, model.predict(test.X)))
 
 
-def _mean(train: np.ndarray, test: np.ndarray) -> float:
-    return float(r2_score(test, np.broadcast_to(train.mean(axis=0), test.shape)))
+def _mean(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(train.mean(axis=0), test.shape)
 
 
 def _d2(train: Part, test: Part) -> float:
     """Explained share of the Poisson deviance, the mean over several targets."""
-    found = []
-    for y, truth in zip(_columns(train.y), _columns(test.y), strict=True):
-        model = PoissonRegressor(alpha=_RIDGE["counts"], solver="newton-cholesky", max_iter=100)
-        told = model.fit(train.X, y).predict(test.X)
-        found.append(d2_tweedie_score(truth, np.maximum(told, 1e-12), power=1))
-    return float(np.mean(found))
-
-
-def _mean_count(train: np.ndarray, test: np.ndarray) -> float:
-    pairs = zip(_columns(train), _columns(test), strict=True)
-    return float(
-        np.mean([d2_tweedie_score(t, np.full(len(t), max(y.mean(), 1e-12)), power=1)
-                 for y, t in pairs])
-    )  # fmt: skip
+    model = PoissonRegressor(alpha=_RIDGE["counts"], solver="newton-cholesky", max_iter=100)
+    told = [clone(model).fit(train.X, y).predict(test.X) for y in _columns(train.y)]
+    return d2_poisson(test.y, np.stack(told, axis=-1))
 
 
 def _concordance(train: Part, test: Part) -> float:
@@ -146,8 +136,10 @@ METRICS: Final = {
         Metric("auc", "area under the ROC curve", "AUC", 3, _SVM, _auc, lambda train, test: 0.5),
         Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
                _SVM, _label_accuracy, _commonest),
-        Metric("r2", "R2", "R2", 3, _SVM, _r2, _mean),
-        Metric("d2", "D2 (Poisson)", "D2", 3, "Poisson regression", _d2, _mean_count),
+        Metric("r2", "R2", "R2", 3, _SVM, _r2,
+               lambda train, test: r2_score(test, _mean(train, test))),
+        Metric("d2", "D2 (Poisson)", "D2", 3, "Poisson regression", _d2,
+               lambda train, test: d2_poisson(test, _mean(train, test))),
         Metric("concordance_index", "concordance index", "concordance index", 3,
                "ridge Cox regression", _concordance, lambda train, test: 0.5),
     )

@@ -34,11 +34,17 @@ def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
     if design.impute is not None and np.isnan(design.X).any():
         fill = _centres(train, design.impute)
         train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
-    mean, deviation = train.mean(axis=0), train.std(axis=0)
+    train, test = standardise(train, test)
+    return Part(train, y[fold.train]), Part(test, y[fold.test])
+
+
+def standardise(rows: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Columns ``(n, D)`` with mean 0 and deviation 1 in the first rows, 0 where constant there."""
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     # What rounding leaves of a constant column is no variation.
     varies = deviation > 1e-12 * np.maximum(np.abs(mean), 1e-300)
     scale = np.where(varies, deviation, np.inf)
-    return Part((train - mean) / scale, y[fold.train]), Part((test - mean) / scale, y[fold.test])
+    return tuple((part - mean) / scale for part in (rows, *others))
 
 
 def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:

@@ -54,13 +54,13 @@ def standard_error(values: np.ndarray, folds: int) -> float:
     return float(known.std(ddof=1) / np.sqrt(min(folds, len(known))))
 
 
-def choose(scores: Scores, folds: int, without: Iterable[str] = ("random", "all")) -> Choice:
+def choose(scores: Scores, folds: int, without: Iterable[str] = ("random",)) -> Choice:
     """The fewest columns within one standard error of the best; among equals the best.
 
     Args:
       scores: by method and size.
       folds: folds of a round.
-      without: methods that are there for comparison and are not chosen.
+      without: methods that are there for comparison and are not chosen; all columns may be.
     """
     means = {key: float(np.nanmean(values)) for key, values in scores.items() if _ran(values)}
     top = max(means, key=lambda key: (means[key], -key[1]))

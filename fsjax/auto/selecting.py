@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from fsjax.auto import compete, finish, rule
+from fsjax.auto import compete, finish, permutations, rule
 from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.columns import LEFT_OUT, Design, design
 from fsjax.auto.compete import ALL, Problem
@@ -19,18 +19,17 @@ from fsjax.auto.folds import rounds_of
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders, leaks
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.library import CONTENDERS, fits_task
-from fsjax.auto.models import OF_TASK, choose_metric
+from fsjax.auto.models import choose_metric
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.selection import Selection
 from fsjax.auto.statements import statements
-from fsjax.data.targets import encode_target
+from fsjax.auto.target import Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.registry import METHODS
-from fsjax.tasks import TABLE
 from fsjax.version import __version__
 
-#: Names of classes, where there are some.
-Names = tuple[str, ...] | None
+#: One of these has to be through before there is anything to tell.
+_SAYS = frozenset(SIMPLE) - {"random"}
 
 
 def select(
@@ -93,18 +92,21 @@ def select(
     problem, classes = _problem(X, y, task, metric, impute, methods, row_groups, ordered, seed)
     identity = _identity(problem)
     ledger = Ledger(None if workdir is None else Path(workdir), identity)
-    left_out, stopped = {}, False
+    left_out: dict[str, str] = {}
     try:
         left_out = compete.compete(problem, ledger, clock)
     except KeyboardInterrupt:
-        stopped = True
-        if not any(name in SIMPLE and name != "random" for name, _ in _scores(problem, ledger)):
-            raise
-    if stopped:
         # What remains is done by quick means only.
-        clock = Clock(0.0, progress)
+        clock.stop()
+        if not any(name in _SAYS for name, _ in compete.scores_of(problem, ledger)):
+            raise
     try:
-        found = _finish(problem, ledger, clock, fdr, left_out, stopped, classes)
+        found = _finish(problem, ledger, clock, fdr, left_out, classes)
+    except KeyboardInterrupt:
+        if clock.stopped:
+            raise
+        clock.stop()
+        found = _finish(problem, ledger, clock, fdr, left_out, classes)
     finally:
         clock.clear()
     if workdir is not None:
@@ -122,9 +124,9 @@ def _problem(
     row_groups: Any,
     ordered: bool,
     seed: int,
-) -> tuple[Problem, tuple[str, ...] | None]:
+) -> tuple[Problem, Names]:
     frame = _frame(X)
-    target, task, classes = _target(y, task, len(frame))
+    target, task, classes = read_target(y, task, len(frame))
     table = design(frame, impute)
     if table.num_units < 2:
         raise DataError(
@@ -151,54 +153,6 @@ def _frame(X: Any) -> pd.DataFrame:
     if values.ndim != 2 or not len(values):
         raise DataError(f"X has shape {values.shape}; give a table of (rows, columns)")
     return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
-
-
-def _target(y: Any, task: str | None, rows: int) -> tuple[np.ndarray, str, Names]:
-    """The target as its task wants it, the task, and names of classes."""
-    if task is not None:
-        check_choice("task", task, OF_TASK)
-    if len(y) != rows:
-        raise DataError(f"y has {len(y)} values for {rows} rows of X; give one for each row")
-    values = np.asarray(y)
-    if task is None and values.ndim > 1 and values.shape[1] > 1:
-        task = "multilabel" if np.isin(values, (0, 1)).all() else "regression"
-    if task in ("multilabel", "counts", "survival"):
-        found, _ = TABLE[task].check(*TABLE[task].read(y), "the target")
-        return np.asarray(found, np.float64), task, None
-    if values.ndim > 1 and values.shape[1] > 1:
-        if task == "classification":
-            raise DataError("y has several columns; task='classification' needs one of labels")
-        return _numbers(values), "regression", None
-    values = values.reshape(rows)
-    if task == "regression":
-        return _numbers(values), task, None
-    found, names = encode_target(values, "the target")
-    if names is None and task == "classification":
-        found, labels = pd.factorize(values, sort=True)
-        if len(labels) > rows / 2:
-            raise DataError(
-                f"the target has {len(labels)} different values in {rows} rows, which is too many "
-                "for classes; choose task='regression'"
-            )
-        return found.astype(np.int32), task, tuple(map(str, labels))
-    if names is None:
-        return _numbers(values), "regression", None
-    return found, "classification", names
-
-
-def _numbers(values: np.ndarray) -> np.ndarray:
-    try:
-        found = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError(
-            "the target holds text, but task='regression' needs numbers; choose "
-            "task='classification'"
-        ) from None
-    if not np.isfinite(found).all():
-        raise DataError("the target has missing or infinite values; drop these rows")
-    if (found == found[0]).all():
-        raise DataError("the target has one value only; choose another column")
-    return found
 
 
 def _methods(given: Sequence[str] | None, task: str) -> tuple[str, ...]:
@@ -235,27 +189,21 @@ def _identity(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _scores(problem: Problem, ledger: Ledger) -> dict[tuple[str, int], np.ndarray]:
-    return compete.scores_of(problem, ledger)
-
-
 def _finish(
     problem: Problem,
     ledger: Ledger,
     clock: Clock,
     fdr: float | None,
     left_out: dict[str, str],
-    stopped: bool,
-    classes: tuple[str, ...] | None,
+    classes: Names,
 ) -> Selection:
     """From what ran to the answer."""
-    scores = _scores(problem, ledger)
-    choice = rule.choose(scores, problem.folds, without=("random",))
-    first = range(problem.folds)
-    honest = rule.honest_scores(scores, problem.folds, first)
+    scores = compete.scores_of(problem, ledger)
+    choice = rule.choose(scores, problem.folds)
+    honest = rule.honest_scores(scores, problem.folds, range(problem.folds))
     level = compete.chance_level(problem)
-    chance = finish.chance_test(problem, ledger, clock)
-    better = finish.better_than_chance(chance, honest, level[: problem.folds], problem)
+    chance = permutations.chance_test(problem, ledger, clock)
+    better = permutations.better_than_chance(chance, honest, level[: problem.folds], problem)
     best = {}
     for (name, _), values in scores.items():
         best[name] = max(best.get(name, -np.inf), float(np.nanmean(values)))
@@ -278,7 +226,7 @@ def _finish(
     if short := [name for name, why in left_out.items() if why.startswith(compete.NO_TIME)]:
         told.append(f"Left out for lack of time: {', '.join(short)}; a longer budget has them.")
     told += [f"{name} {why}." for name, why in left_out.items() if name not in short]
-    if stopped:
+    if clock.stopped:
         told.append("It was stopped before all was done; the same command goes on.")
     notes = (*problem.design.notes, *leaks(problem.design, problem.y, problem.task))
     return Selection(
@@ -295,8 +243,8 @@ def _finish(
         fdr=fdr,
         p_value=chance.p_value,
         seconds=round(clock.spent, 2),
-        finished=not stopped and not left_out,
-        stopped=stopped,
+        finished=not clock.stopped and not left_out,
+        stopped=clock.stopped,
         table=_table(problem.design, steady, chosen),
         curves=_curves(scores, problem.folds),
         statements=tuple(told),

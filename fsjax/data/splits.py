@@ -96,6 +96,35 @@ def make_split(
     return Split(*(np.asarray(part, dtype=np.int32) for part in parts))
 
 
+def validation_split(
+    rows: int, fraction: float, seed: int, classes: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the rows that train, and of the share that validates: none if below one row.
+
+    Classes ``(rows,)`` are kept in proportion where each has two rows and both parts are as large
+    as the number of classes; every class keeps rows that train. ConfigError for a share outside
+    [0, 1).
+    """
+    if not is_number(fraction) or not 0 <= fraction < 1:
+        raise ConfigError(
+            f"validation_fraction={fraction!r}; choose a share from 0 (no validation) to below 1"
+        )
+    everything = np.arange(rows)
+    count = min(int(rows * fraction), rows - 1)
+    if count < 1:
+        return everything, everything[:0]
+    kept, number = np.zeros(0, int), np.array([rows])
+    if classes is not None:
+        _, kept, number = np.unique(classes, return_index=True, return_counts=True)
+    if number.min() >= 2 and min(count, rows - count) >= len(number):
+        parts = train_test_split(everything, test_size=count, random_state=seed, stratify=classes)
+        return tuple(map(np.sort, parts))
+    # One row of every class trains, whatever is drawn.
+    others = np.random.default_rng(seed).permutation(np.setdiff1d(everything, kept))
+    valid = np.sort(others[:count])
+    return np.setdiff1d(everything, valid), valid
+
+
 def _paper(request: _Request) -> Split:
     entry = ENTRIES.get(request.dataset.name)
     return PROTOCOLS[entry.protocol if entry else "stratified"](request)

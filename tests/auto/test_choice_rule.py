@@ -51,6 +51,13 @@ def test_the_score_of_choosing_does_not_look_at_its_fold():
     assert rule.choose(table, FOLDS).mean == pytest.approx(2.25)
 
 
+def test_all_columns_may_be_chosen_and_their_score_is_that_of_the_choice():
+    values = np.array([9.0, 8.0, 9.0, 8.0])
+    table = {("all", 30): values, ("a", 1): np.zeros(4), ("random", 2): values}
+    assert rule.choose(table, FOLDS)[:2] == ("all", 30)
+    np.testing.assert_array_equal(rule.honest_scores(table, FOLDS, range(4)), values)
+
+
 def test_verdicts_on_chance():
     assert not Chance(1.0, (0.5, 1.5, 1.2, 1.1)).better
     assert Chance(1.0, (0.5, 1.5, 1.2, 1.1)).settled

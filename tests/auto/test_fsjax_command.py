@@ -1,7 +1,9 @@
 """The command ``fsjax select``, mistakes included."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from fsjax.auto import compete
 from fsjax.cli import main
 
 FLAGS = ("--target=label", "--methods=univariate,l1", "--quiet", "--budget=1h")
@@ -61,6 +64,22 @@ def test_several_targets_and_a_sparse_file(folder):
     assert main(["select", "sparse.npz", "--target=low,high", *FLAGS[1:], "--workdir=out"]) == 0
     said = json.loads(Path("out/selection.json").read_text())
     assert (said["columns"], said["metric"]) == (["x3"], "r2")
+
+
+def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
+    before, real, calls = signal.getsignal(signal.SIGTERM), compete._fold, []
+
+    def terminated(*args):
+        calls.append(args)
+        if len(calls) == 23:  # in the second round
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(*args)
+
+    monkeypatch.setattr(compete, "_fold", terminated)
+    assert main(["select", "table.csv", *FLAGS, "--drop=patient"]) == 130
+    assert "stopped before all was done" in capsys.readouterr().out
+    assert json.loads(Path("table-selection/selection.json").read_text())["columns"] == ["b"]
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize(

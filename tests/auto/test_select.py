@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
-from fsjax.auto import compete, finish, library
+from fsjax.auto import compete, finish, library, permutations
 from fsjax.auto.models import METRICS
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import martingale_residuals
@@ -115,6 +115,31 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, found, monkeypatch):
     pd.testing.assert_frame_equal(whole.curves, found.curves)
     with pytest.raises(ConfigError, match="another selection .it differs in .*seed"):
         fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("where", "done"), [("above_chance", 0), ("false_discovery_rates", 0), ("halves", 4)]
+)
+def test_what_is_found_survives_an_interruption_near_the_end(where, done, found, monkeypatch):
+    frame, y = table()
+    module = permutations if where == "above_chance" else finish
+    real, calls = getattr(module, where), []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == done + 1:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(module, where, interrupted)
+    if where == "above_chance":
+        # Only there where permuted labels did not settle it.
+        monkeypatch.setattr(permutations.Chance, "better", False)
+    half = fsjax.select(frame, y, methods=QUICK, budget="1h")
+    assert half.stopped and not half.finished and set(half.columns) == {"weight", "kind"}
+    assert half.score == found.score and half.seconds > 0
+    assert half.facts["halves"] == (0, 2 * done)[where == "halves"]
+    assert "stopped before all was done" in half.statements[-1]
 
 
 def test_selection_happens_within_the_training_rows(monkeypatch):
@@ -248,7 +273,7 @@ def test_time_that_is_too_short_is_said(tmp_path):
         ({"methods": ("l2",)}, "methods='l2': allowed: 'random', 'univariate', 'l1'"),
         ({"budget": "soon"}, "choose a time such as"),
         ({"seed": -1}, "seed=-1"),
-        ({"task": "regression"}, "the target holds text"),
+        ({"task": "regression"}, "no numbers; give numbers, or task=.classification"),
         ({"task": "survival"}, "no numbers"),
         ({"task": "counts", "y": np.linspace(-1, 1, 240)}, "count"),
         ({"X": np.zeros(3)}, "X has shape"),
