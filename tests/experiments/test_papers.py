@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from configs import papers
+from experiments.launch import build_method
 from experiments.papers import page, results, runs
 from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, run_of, tolerance, value_of
 from experiments.papers.curves import compared_values
@@ -48,6 +49,8 @@ def test_every_cell_has_a_run_that_its_protocol_can_configure() -> None:
         assert len(config.seeds) == 2
         for name, value in run.options:
             assert config.method[name] == value
+        # Who tells the epoch to keep is not told another.
+        assert config.train.best_by is None or not callable(build_method(config).keep)
     assert len({run.label for run in seen}) == len(seen)
 
 

@@ -1,0 +1,199 @@
+"""How estimators read what they are given: rows, targets, weights, validation data."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse, vstack
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_X_y,
+    validate_data,
+)
+
+from fsjax.data.dataset import CheckedDataset, Dataset
+from fsjax.data.sparse import as_csr, has_sparse_columns
+from fsjax.data.splits import Split, validation_split
+from fsjax.errors import ConfigError, DataError, nearest
+from fsjax.estimators import inputs
+from fsjax.registry import Registration, about_of
+from fsjax.tasks import TABLE, Task
+
+#: More different numbers in y than both are hardly classes.
+MANY_CLASSES, MANY_SHARE = 30, 0.2
+
+
+class Reader(BaseEstimator):
+    """Base of :class:`fsjax.estimators.base.Selector`: checks, and turns into arrays.
+
+    Attributes:
+      classes_: the labels, for classification.
+      n_features_in_, feature_names_in_: the columns of ``fit``.
+    """
+
+    #: What is known of the method.
+    registration: ClassVar[Registration]
+
+    @property
+    def _entry(self) -> Task:
+        """The task; an unknown one, which fit tells, is taken for the first."""
+        return TABLE.get(self.task, TABLE["classification"])
+
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+        """The rows that count, their targets as the network is to predict them, and weights."""
+        entry = self._entry
+        X, y = self._validate(X, y)
+        weight = self._weights(X, y, sample_weight)
+        if weight is not None and not (weight > 0).all():
+            kept = weight > 0
+            X, y, weight = X[kept], None if y is None else y[kept], weight[kept]
+            if entry.classes:
+                y = self._numbered(self.classes_[y], " in the rows that count")
+            elif y is not None:
+                y, _ = entry.check(y, None, "y in the rows that count")
+        if entry.scale is not None:
+            standardize = inputs.scaling_of(self.standardize) != "none"
+            self._target = entry.scale(y) if standardize else (0.0 * y[0], 0.0 * y[0] + 1.0)
+            y = self._scaled(y)
+        return X, y, weight
+
+    def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """X and y as arrays; for classes, y as their numbers."""
+        tasks, name = about_of(self.registration).tasks, type(self).__name__
+        if self.task not in tasks:
+            raise ConfigError(f"task={self.task!r} for {name}: {nearest(str(self.task), tasks)}")
+        inputs.check_frame(X)
+        checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
+        entry = self._entry
+        if not entry.supervised:
+            X, y = self._table(X, **checks), None
+        else:
+            if y is not None and not entry.classes:
+                y, _ = entry.read(y)
+            X, y = self._table(X, y=y, multi_output=entry.multi_output, **checks)
+        inputs.check_finite(X, self)
+        if entry.classes:
+            if y.dtype == object and pd.isna(y).any():
+                raise DataError("y has missing labels; leave these rows out")
+            try:
+                check_classification_targets(y)
+            except ValueError as error:
+                advice = "For numbers choose task='regression' in an estimator that has it."
+                raise DataError(f"{error} {advice}") from None
+            y = self._numbered(y)
+            few, most = max(MANY_CLASSES, len(y) * MANY_SHARE), len(y) / 2
+            # Above half of the rows scikit-learn warns.
+            if self.classes_.dtype.kind in "fiu" and few < len(self.classes_) <= most:
+                warnings.warn(
+                    f"y holds {len(self.classes_)} different numbers in {len(y)} rows, each of "
+                    "which becomes a class; for numbers choose task='regression'",
+                    stacklevel=3,
+                )
+        elif entry.supervised:
+            y = entry.check(y, None, "y")[0].astype(np.float64)
+            if not np.isfinite(y).all():
+                raise DataError("y has NaN or infinite values; leave these rows out")
+        return X, y
+
+    def _table(self, X: ArrayLike, reset: bool = True, **options: Any) -> Any:
+        """``validate_data``; what is sparse stays so, as CSR, where the method takes it."""
+        sparse = issparse(X) or has_sparse_columns(X)
+        if not sparse or not about_of(self.registration).sparse:
+            return validate_data(self, X, reset=reset, **options)
+        # Names first: they are gone once a frame is a matrix.
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        check = check_X_y if "y" in options else check_array
+        return check(as_csr(X), accept_sparse="csr", estimator=self, **options)
+
+    def _numbered(self, y: np.ndarray, where: str = "") -> np.ndarray:
+        """The numbers of the labels that occur, which become the classes."""
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(f"y holds one class only{where}; give at least two")
+        return numbers.astype(np.int32)
+
+    def _scaled(self, y: np.ndarray) -> np.ndarray:
+        """Targets as the network is to predict them."""
+        mean, deviation = self._target
+        return ((y - mean) / deviation).astype(np.float32)
+
+    def _weights(
+        self, X: np.ndarray, y: np.ndarray | None, sample_weight: ArrayLike | None
+    ) -> np.ndarray | None:
+        weight = None
+        if sample_weight is not None:
+            try:
+                weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            except (TypeError, ValueError) as error:
+                raise DataError(f"sample_weight: {error}; give a number for each row") from None
+        if self.class_weight is None:
+            return weight
+        if not self._entry.classes:
+            raise ConfigError(f"class_weight={self.class_weight!r} needs task='classification'")
+        by_class = inputs.class_weights(self.class_weight, self.classes_, y)
+        return by_class if weight is None else weight * by_class
+
+    def _data(
+        self, X: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, seed: int
+    ) -> tuple[Dataset, Split, np.ndarray | None]:
+        """The table, who trains and who validates, and the weights of all rows."""
+        rows = X.shape[0]
+        if self.validation_data is None:
+            strata = None if y is None else self._entry.strata(y)
+            train, valid = validation_split(rows, self.validation_fraction, seed, strata)
+        else:
+            X, y, weight = self._with_validation_data(X, y, weight)
+            train, valid = np.arange(rows), np.arange(rows, X.shape[0])
+        names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else tuple(map(str, names))
+        shape = inputs.shape_of_images(getattr(self, "image_shape", None), self.n_features_in_)
+        dataset = CheckedDataset("table", X, y, feature_names=names, image_shape=shape)
+        return dataset, Split(train, valid, np.zeros(0, np.int32)), weight
+
+    def _with_validation_data(
+        self, X: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        given = self.validation_data
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise ConfigError("validation_data is a pair (X, y); y is None for reconstruction")
+        try:
+            X_valid = self._table(given[0], reset=False, ensure_all_finite=False)
+        except ValueError as error:
+            raise DataError(f"validation_data: {error}") from None
+        if issparse(X_valid) != issparse(X):
+            raise DataError(
+                "of X and validation_data one is sparse; give both sparse or both dense"
+            )
+        inputs.check_finite(X_valid, self, "validation_data")
+        entry = self._entry
+        if entry.supervised:
+            y_valid = np.asarray(given[1]) if entry.classes else entry.read(given[1])[0]
+            if y_valid.shape[:1] != X_valid.shape[:1]:
+                raise DataError(
+                    f"validation_data has {X_valid.shape[0]} rows in X and a y of shape "
+                    f"{y_valid.shape}; give one target for each row"
+                )
+            if entry.classes:
+                unknown = np.setdiff1d(y_valid, self.classes_)
+                if len(unknown):
+                    raise DataError(f"validation_data has classes that y lacks: {unknown[:5]}")
+                y_valid = np.searchsorted(self.classes_, y_valid).astype(np.int32)
+            else:
+                y_valid, _ = entry.check(y_valid, None, "validation_data")
+                y_valid = y_valid.astype(np.float64).reshape(-1, *y.shape[1:])
+                if entry.scale is not None:
+                    y_valid = self._scaled(y_valid)
+            y = np.concatenate([y, y_valid.astype(y.dtype)])
+        if weight is not None:
+            weight = np.concatenate([weight, np.ones(X_valid.shape[0])])
+        join = vstack if issparse(X) else np.concatenate
+        return join([X, X_valid]), y, weight
