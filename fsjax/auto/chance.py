@@ -13,9 +13,8 @@ DRAWS, SETTLED = 99, 3
 #: Share of draws that may be as good as the real labels where a table counts as better than chance.
 LEVEL = 0.02
 
-
 #: With fewer draws, by how many of their standard deviations the real labels have to be better.
-_FAR, _FEW = 4.0, 10
+_FAR, FEW = 4.0, 10
 
 
 class Chance(NamedTuple):
@@ -42,7 +41,7 @@ class Chance(NamedTuple):
     @property
     def far(self) -> bool:
         """Whether the real labels are out of reach of a normal distribution of the draws."""
-        if len(self.draws) < _FEW or self.as_good:
+        if len(self.draws) < FEW or self.as_good:
             return False
         spread = float(np.std(self.draws, ddof=1))
         return self.real > float(np.mean(self.draws)) + _FAR * spread
@@ -51,6 +50,16 @@ class Chance(NamedTuple):
     def better(self) -> bool:
         """Whether the labels can be predicted at all, at :data:`LEVEL`."""
         return self.p_value <= LEVEL or self.far
+
+    @property
+    def told(self) -> str:
+        """What the draws say, in words."""
+        unclear = not self.as_good and not self.better
+        return (
+            f"{self.as_good} of {len(self.draws)} permutations of the target are predicted as well "
+            f"as the target itself "
+            + ("(too few draws to tell)" if unclear else f"(p = {self.p_value:.2g})")
+        )
 
     @property
     def settled(self) -> bool:

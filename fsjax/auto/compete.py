@@ -207,15 +207,32 @@ def _check_time(ledger: Ledger, clock: Clock) -> None:
 def _expected(name: str, problem: Problem, ledger: Ledger, number: int, place: int) -> float:
     """Seconds that the rest of the round will need."""
     rest = len(problem.rounds[number]) - place
-    first, further = _GUESS.get(name, (15, 10) if name not in SIMPLE else (0, 0))
-    rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
-    further *= max(0.2, rows / 450) * max(1.0, columns / 100)
+    first, further = _guess(name, problem)
     if number == 0 and place == 0:
-        return first + rest * further
+        return (first + rest * further) * _pace(problem, ledger)
     before = _key(name, number, place - 1) if place else _key(name, 0, 1)
     measured = rest * ledger[before]["seconds"] if before in ledger else 0.0
-    # The first fold compiled what the second one only runs.
-    return min(measured, rest * further) if number == 0 and place == 1 else measured
+    if number == 0 and place == 1:
+        # The first fold compiled what the second one only runs.
+        return min(measured, rest * further * _pace(problem, ledger))
+    return measured
+
+
+def _guess(name: str, problem: Problem) -> tuple[float, float]:
+    """Seconds that compilation, and a fold, should take."""
+    first, further = _GUESS.get(name, (15, 10) if name not in SIMPLE else (0, 0))
+    rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
+    return first, further * max(0.2, rows / 450) * max(1.0, columns / 100)
+
+
+def _pace(problem: Problem, ledger: Ledger) -> float:
+    """How much longer than guessed first folds of networks take on this machine, as far as seen."""
+    found = [
+        ledger[key]["seconds"] / sum(_guess(name, problem))
+        for name in problem.methods
+        if name not in SIMPLE and (key := _key(name, 0, 0)) in ledger
+    ]
+    return float(np.median(found)) if found else 1.0
 
 
 def _key(name: str, number: int, place: int) -> str:

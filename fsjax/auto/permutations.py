@@ -8,14 +8,15 @@ import functools
 import numpy as np
 
 from fsjax.auto.budget import Clock, timed
-from fsjax.auto.chance import Chance, above_chance
+from fsjax.auto.chance import FEW, Chance, above_chance
 from fsjax.auto.compete import ALL, Problem, ranking
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.models import MAX_ROWS, judge
 from fsjax.auto.preparation import Fold, Part, parts
 
-#: Share of the budget that may be spent when it ends.
-SHARE = 0.75
+#: Shares of the budget that may be spent when it ends, and for the first draws, without which
+#: nothing can be said.
+SHARE, FIRST_SHARE = 0.75, 0.9
 
 #: Sizes of the grid that are tried, at most.
 _SIZES = 4
@@ -47,7 +48,8 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
     while not found.settled:
         number = len(found.draws)
         key = f"chance/{number}"
-        if key not in ledger and number and seconds > clock.left(SHARE):
+        share = FIRST_SHARE if number < FEW else SHARE
+        if key not in ledger and number and seconds > clock.left(share):
             break
         clock.tell(f"permuted labels, draw {number + 1}")
         order = np.random.default_rng((problem.seed, 7, number)).permutation(len(small.y))

@@ -38,9 +38,8 @@ def statements(
     show, what = metric.show, metric.short
     if not better:
         return [
-            f"Nothing is better than chance: {chance.as_good} of {len(chance.draws)} permutations "
-            f"of the target are predicted as well as the target itself (p = {chance.p_value:.2g}). "
-            f"The best {what}, {show(choice.best)}, is the best of many and no finding; no column "
+            f"Nothing is better than chance: {chance.told}. The best {what}, "
+            f"{show(choice.best)}, is the best of many and no finding; no column "
             f"is selected. Without any column it is {show(scores['chance'])}."
         ]
     lines = []
@@ -64,8 +63,8 @@ def statements(
     lines += _as_good(choice, enough, units)
     if not chance.better:
         lines.append(
-            f"Quick methods alone are no better than chance here (p = {chance.p_value:.2g}); the "
-            "folds of the choice are."
+            f"It is better than chance by the folds of the choice; of the quick methods alone, "
+            f"{chance.told}."
         )
     return lines
 

@@ -66,6 +66,11 @@ def test_verdicts_on_chance():
     # Far out of reach: few draws are enough.
     assert Chance(5.0, drawn[:10]).better and Chance(5.0, drawn[:10]).settled
     assert Chance(0.2, drawn).p_value == pytest.approx((1 + sum(d >= 0.2 for d in drawn)) / 61)
+    # One draw says nothing, and is not said to.
+    assert (
+        "0 of 1 permutations" in Chance(1.0, (0.5,)).told and "too few" in Chance(1.0, (0.5,)).told
+    )
+    assert Chance(1.0, (1.5, 1.2, 1.1)).told.endswith("itself (p = 1)")
     gain = np.array([1.0, 2.0, 1.5, 1.7, np.nan])
     assert above_chance(gain, np.zeros(5), 0.25) < 0.01
     assert above_chance(-gain, np.zeros(5), 0.25) > 0.9

@@ -1,0 +1,64 @@
+"""Time that methods are expected to need, from what others needed on this machine."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from fsjax.auto import compete
+from fsjax.auto.budget import Clock
+from fsjax.auto.columns import design_of_array
+from fsjax.auto.folds import rounds_of
+from fsjax.auto.ledger import Ledger
+from fsjax.auto.models import METRICS
+
+
+def problem(rows: int = 560) -> compete.Problem:
+    rng = np.random.default_rng(0)
+    y = np.resize([0, 1], rows)
+    return compete.Problem(
+        design=design_of_array(rng.normal(size=(rows, 30)), None, None),
+        y=y,
+        task="classification",
+        metric=METRICS["accuracy"],
+        rounds=rounds_of(y, "classification", 0),
+        methods=("random", "univariate", "icap", "wast", "deep_lasso", "lassonet"),
+        seed=0,
+    )
+
+
+def expected(name: str, seconds: dict[str, float], place: int = 0) -> float:
+    """Of a round, with first folds that took so many seconds."""
+    ledger = Ledger(None, {})
+    for other, value in seconds.items():
+        ledger.get(f"fold/{other}/0/0", lambda value=value: {"seconds": value})
+    return compete._expected(name, problem(), ledger, 0, place)
+
+
+def test_a_slow_machine_is_noticed_before_an_expensive_method_starts():
+    usual = expected("lassonet", {})
+    assert usual == pytest.approx(12 + 5 * 7, rel=0.02)
+    assert expected("lassonet", {"icap": 6.0, "wast": 20.5, "deep_lasso": 22.5}) > 4.5 * usual
+    # Programs from the cache make it quicker; one odd fold does not count.
+    assert expected("lassonet", {"wast": 0.41, "deep_lasso": 0.45}) < 0.2 * usual
+    assert expected("lassonet", {"icap": 60.0, "wast": 4.1, "deep_lasso": 4.5}) < 1.2 * usual
+
+
+def test_the_second_fold_needs_no_compilation():
+    quick = expected("lassonet", {"wast": 4.1, "deep_lasso": 4.5, "lassonet": 19.0}, place=1)
+    assert quick == pytest.approx(4 * 7, rel=0.1)
+    slow = expected("lassonet", {"wast": 20.5, "deep_lasso": 22.5, "lassonet": 95.0}, place=1)
+    assert slow == pytest.approx(5 * quick, rel=0.1)
+
+
+def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
+    ran = []
+
+    def fold(_: object, name: str, *others: object) -> dict:
+        ran.append(name)
+        return {"scores": {1: 50.0}}
+
+    monkeypatch.setattr(compete, "_fold", fold)
+    small = dataclasses.replace(problem(), methods=("random", "univariate", "lassonet"))
+    why = compete.compete(small, Ledger(None, {}), Clock(20.0))
+    assert "lassonet" not in ran and "about 47 s more" in why["lassonet"]
