@@ -52,13 +52,17 @@ class Chance(NamedTuple):
         return self.p_value <= LEVEL or self.far
 
     @property
+    def unclear(self) -> bool:
+        """Whether there are too few draws to tell."""
+        return not self.as_good and not self.better
+
+    @property
     def told(self) -> str:
         """What the draws say, in words."""
-        unclear = not self.as_good and not self.better
         return (
             f"{self.as_good} of {len(self.draws)} permutations of the target are predicted as well "
             f"as the target itself "
-            + ("(too few draws to tell)" if unclear else f"(p = {self.p_value:.2g})")
+            + ("(too few draws to tell)" if self.unclear else f"(p = {self.p_value:.2g})")
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -96,40 +96,66 @@ def ranking(
     return library.rank(name, part, task, groups, sizes, seed)
 
 
-def compete(problem: Problem, ledger: Ledger, clock: Clock) -> dict[str, str]:
+def compete(
+    problem: Problem, ledger: Ledger, clock: Clock, between: Callable[[], object]
+) -> dict[str, str]:
     """Runs what the time allows; the pieces are in the ledger as ``fold/METHOD/ROUND/FOLD``.
+
+    Args:
+      problem: what is asked.
+      ledger: of what is done.
+      clock: the time.
+      between: called after the first round of the simple methods, before expensive ones.
 
     Returns:
       Why, for methods that were left out or did not finish their first round.
     """
     why: dict[str, str] = {}
-    for number, folds in enumerate(problem.rounds):
-        for name in _of_round(problem, ledger, number):
-            if name in why:
-                continue
-            for place, fold in enumerate(folds):
-                key = _key(name, number, place)
-                if key in ledger:
-                    continue
-                need = _expected(name, problem, ledger, number, place)
-                if number == 0 and name in NEEDED:
-                    _check_time(ledger, clock)
-                elif need > clock.left(SHARE):
-                    if number == 0:
-                        why[name] = f"{NO_TIME}: about {need:.0f} s more were needed"
-                    break
-                clock.tell(
-                    f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "
-                    f"{place + 1} of {len(folds)}"
-                )
-                work = partial(_fold, problem, name, fold, place)
-                # A method that fails on this table is no reason to lose the others.
-                try:
-                    ledger.get(key, partial(timed, work))
-                except (ValueError, np.linalg.LinAlgError) as error:
-                    why[name] = f"failed{' in a later round' * (number > 0)}: {error}"
-                    break
+    everyone = (ALL, *problem.methods)
+    simple = [name for name in everyone if name == ALL or name in SIMPLE]
+    _round(problem, ledger, clock, 0, simple, why)
+    between()
+    _round(problem, ledger, clock, 0, [name for name in everyone if name not in simple], why)
+    for number in range(1, len(problem.rounds)):
+        _round(problem, ledger, clock, number, _still_in(problem, ledger), why)
     return why
+
+
+def _round(
+    problem: Problem,
+    ledger: Ledger,
+    clock: Clock,
+    number: int,
+    names: Sequence[str],
+    why: dict[str, str],
+) -> None:
+    """The folds of a round for some methods; those that fail or find no time go to ``why``."""
+    folds = problem.rounds[number]
+    for name in names:
+        if name in why:
+            continue
+        for place, fold in enumerate(folds):
+            key = _key(name, number, place)
+            if key in ledger:
+                continue
+            need = _expected(name, problem, ledger, number, place)
+            if number == 0 and name in NEEDED:
+                _check_time(ledger, clock)
+            elif need > clock.left(SHARE):
+                if number == 0:
+                    why[name] = f"{NO_TIME}: about {need:.0f} s more were needed"
+                break
+            clock.tell(
+                f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "
+                f"{place + 1} of {len(folds)}"
+            )
+            work = partial(_fold, problem, name, fold, place)
+            # A method that fails on this table is no reason to lose the others.
+            try:
+                ledger.get(key, partial(timed, work))
+            except (ValueError, np.linalg.LinAlgError) as error:
+                why[name] = f"failed{' in a later round' * (number > 0)}: {error}"
+                break
 
 
 def scores_of(problem: Problem, ledger: Ledger) -> dict[tuple[str, int], np.ndarray]:
@@ -163,11 +189,8 @@ def chance_level(problem: Problem) -> np.ndarray:
     )
 
 
-def _of_round(problem: Problem, ledger: Ledger, number: int) -> Sequence[str]:
-    """Who takes part: all in the first round, later those that may still win."""
-    everyone = (ALL, *problem.methods)
-    if number == 0:
-        return everyone
+def _still_in(problem: Problem, ledger: Ledger) -> Sequence[str]:
+    """Who takes part in later rounds: those that may still win."""
     scores: Scores = scores_of(problem, ledger)
     means = {key: float(np.nanmean(values)) for key, values in scores.items()}
     if not means:
@@ -175,8 +198,8 @@ def _of_round(problem: Problem, ledger: Ledger, number: int) -> Sequence[str]:
     top = max(means, key=lambda key: means[key])
     least = means[top] - _BEHIND * standard_error(scores[top], problem.folds)
     kept = {name for (name, _), mean in means.items() if mean >= least}
-    # For comparison, and they cost little.
-    return [name for name in everyone if name in kept or name in NEEDED]
+    # Those that are needed are for comparison, and they cost little.
+    return [name for name in (ALL, *problem.methods) if name in kept or name in NEEDED]
 
 
 def _fold(problem: Problem, name: str, fold: Fold, place: int) -> dict[str, Any]:

@@ -8,15 +8,15 @@ import functools
 import numpy as np
 
 from fsjax.auto.budget import Clock, timed
-from fsjax.auto.chance import FEW, Chance, above_chance
+from fsjax.auto.chance import FEW, LEVEL, Chance, above_chance
 from fsjax.auto.compete import ALL, Problem, ranking
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.models import MAX_ROWS, judge
 from fsjax.auto.preparation import Fold, Part, parts
 
-#: Shares of the budget that may be spent when it ends, and for the first draws, without which
-#: nothing can be said.
-SHARE, FIRST_SHARE = 0.75, 0.9
+#: Share of the budget that may be spent when the first draws end that are made before expensive
+#: methods run; when those end without which nothing can be said; and when all end.
+EARLY_SHARE, FIRST_SHARE, SHARE = 0.4, 0.9, 0.75
 
 #: Sizes of the grid that are tried, at most.
 _SIZES = 4
@@ -24,15 +24,23 @@ _SIZES = 4
 #: Rows, at most.
 _ROWS = min(1000, MAX_ROWS)
 
-#: p-value below which networks and forests, which permutations leave out, are no chance.
+#: p-value below which networks and forests, which permutations leave out, are no chance. Where
+#: permutations are too few to tell, theirs.
 _LEVEL = 0.005
 
 #: A fold of a round, its training rows and its test rows.
 Prepared = list[tuple[Fold, Part, Part]]
 
 
-def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
-    """The best of the quick methods on the labels as they are, and permuted, draw by draw."""
+def chance_test(problem: Problem, ledger: Ledger, clock: Clock, early: bool = False) -> Chance:
+    """The best of the quick methods on the labels as they are, and permuted, draw by draw.
+
+    Args:
+      problem: what is asked.
+      ledger: of what is done.
+      clock: the time.
+      early: whether only the first draws are made, before expensive methods run.
+    """
     small = _fewer_rows(problem)
 
     @functools.cache
@@ -45,10 +53,10 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
 
     found = Chance(ledger.get("chance/real", lambda: best(small.y))["best"], ())
     seconds = 0.0
-    while not found.settled:
+    while not found.settled and not (early and len(found.draws) >= FEW):
         number = len(found.draws)
         key = f"chance/{number}"
-        share = FIRST_SHARE if number < FEW else SHARE
+        share = EARLY_SHARE if early else FIRST_SHARE if number < FEW else SHARE
         if key not in ledger and number and seconds > clock.left(share):
             break
         clock.tell(f"permuted labels, draw {number + 1}")
@@ -61,12 +69,13 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
 
 
 def better_than_chance(
-    chance: Chance, honest: np.ndarray, level: np.ndarray, problem: Problem
+    chance: Chance, honest: np.ndarray, nothing: np.ndarray, problem: Problem
 ) -> bool:
     """Whether anything was found: by permuted labels, or by the folds of what the rule chose."""
     fold = problem.rounds[0][0]
     share = len(fold.test) / len(fold.train)
-    return chance.better or above_chance(honest, level, share) < _LEVEL
+    level = LEVEL if chance.unclear else _LEVEL
+    return chance.better or above_chance(honest, nothing, share) < level
 
 
 def _quick_best(problem: Problem, prepared: Prepared, y: np.ndarray) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,10 @@ def select(
     identity = _identity(problem)
     ledger = Ledger(None if workdir is None else Path(workdir), identity)
     left_out: dict[str, str] = {}
+    # Whether there is anything to find comes before what is expensive.
+    early = partial(permutations.chance_test, problem, ledger, clock, early=True)
     try:
-        left_out = compete.compete(problem, ledger, clock)
+        left_out = compete.compete(problem, ledger, clock, early)
     except KeyboardInterrupt:
         # What remains is done by quick means only.
         clock.stop()

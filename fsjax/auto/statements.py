@@ -37,8 +37,9 @@ def statements(
 
     show, what = metric.show, metric.short
     if not better:
+        first = "In the time given nothing is shown to be" if chance.unclear else "Nothing is"
         return [
-            f"Nothing is better than chance: {chance.told}. The best {what}, "
+            f"{first} better than chance: {chance.told}. The best {what}, "
             f"{show(choice.best)}, is the best of many and no finding; no column "
             f"is selected. Without any column it is {show(scores['chance'])}."
         ]

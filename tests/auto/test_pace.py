@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fsjax.auto import compete
+from fsjax.auto import compete, permutations
 from fsjax.auto.budget import Clock
+from fsjax.auto.chance import FEW, Chance, above_chance
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.folds import rounds_of
 from fsjax.auto.ledger import Ledger
@@ -51,14 +52,47 @@ def test_the_second_fold_needs_no_compilation():
     assert slow == pytest.approx(5 * quick, rel=0.1)
 
 
-def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
-    ran = []
+@pytest.fixture
+def ran(monkeypatch) -> list[str]:
+    """Methods in the order in which they run, a fold each; they find nothing."""
+    names = []
 
     def fold(_: object, name: str, *others: object) -> dict:
-        ran.append(name)
+        names.append(name)
         return {"scores": {1: 50.0}}
 
     monkeypatch.setattr(compete, "_fold", fold)
+    return names
+
+
+def test_what_does_not_fit_is_left_out_and_costs_nothing(ran):
     small = dataclasses.replace(problem(), methods=("random", "univariate", "lassonet"))
-    why = compete.compete(small, Ledger(None, {}), Clock(20.0))
+    why = compete.compete(small, Ledger(None, {}), Clock(20.0), lambda: None)
     assert "lassonet" not in ran and "about 47 s more" in why["lassonet"]
+
+
+def test_permutations_come_before_what_is_expensive(ran):
+    small = dataclasses.replace(problem(), methods=("random", "univariate", "wast", "l1"))
+    compete.compete(small, Ledger(None, {}), Clock(1e6), lambda: ran.append("between"))
+    first = list(dict.fromkeys(ran))
+    assert first == ["all", "random", "univariate", "l1", "between", "wast"]
+    assert ran.count("between") == 1 and ran.count("wast") == 10
+
+
+def test_early_permutations_leave_time_for_the_methods():
+    small = dataclasses.replace(problem(100), methods=("random", "univariate"))
+    ledger = Ledger(None, {})
+    assert len(permutations.chance_test(small, ledger, Clock(1e6), early=True).draws) <= FEW
+    # Without time there is one draw, and what was drawn before counts.
+    assert len(permutations.chance_test(small, Ledger(None, {}), Clock(1e-6)).draws) == 1
+    again = permutations.chance_test(small, ledger, Clock(1e-6))
+    assert 1 <= len(again.draws) <= FEW
+
+
+def test_too_few_permutations_are_no_verdict_against_good_folds():
+    one, good = problem(), np.array([90.0, 80.0, 95.0, 74.0, 85.0])
+    assert 0.005 < above_chance(good, np.full(5, 66.0), 0.25) < 0.02
+    nothing = np.full(5, 66.0)
+    verdict = permutations.better_than_chance
+    assert verdict(Chance(90.0, (60.0,)), good, nothing, one)
+    assert not verdict(Chance(60.0, (61.0, 65.0, 66.0)), good, nothing, one)
