@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import re
+import shutil
+import warnings
+from pathlib import Path
 
 import chex
 import numpy as np
@@ -54,18 +57,80 @@ def test_a_run_continues_on_another_seed_axis(data, tmp_path, monkeypatch) -> No
     chex.assert_trees_all_close(resumed.scores, whole.scores, rtol=1e-3, atol=1e-4)
 
 
-def test_only_the_newest_whole_checkpoint_counts(tmp_path) -> None:
-    folder = tmp_path / "run"
+STATE = {"a": np.arange(4.0, dtype=np.float32), "empty": np.zeros((0, 3))}
+
+
+def saved(folder: Path, *epochs: int) -> Checkpoints:
+    """Checkpoints whose states are as many times :data:`STATE` as there are epochs."""
     checkpoints = Checkpoints(folder, {"seeds": (1, 2)})
-    state = {"a": np.arange(4.0, dtype=np.float32)}
-    assert checkpoints.restore(state, []) is None
-    for epoch in (2, 4):
-        checkpoints.save(epoch, {"a": state["a"] * epoch}, {"loss": np.ones((1, epoch))})
-    assert sorted(path.name for path in folder.iterdir()) == ["epoch_000004", "identity.json"]
-    (folder / "epoch_000006.tmp").mkdir()  # Not renamed: it is not whole.
-    epoch, found, history = Checkpoints(folder, {"seeds": [1, 2]}).restore(state, ["loss"])
-    assert epoch == 4 and history["loss"].shape == (1, 4)
-    np.testing.assert_array_equal(found["a"], 4 * state["a"])
-    (folder / "identity.json").write_text(json.dumps({"seeds": [1, 2], "code": "x"}))
-    with pytest.raises(ConfigError, match="code 'x' there, None here"):
-        checkpoints.restore(state, ["loss"])
+    for epoch in epochs:
+        checkpoints.save(epoch, {"a": STATE["a"] * epoch}, {"loss": np.ones((1, epoch))})
+    return checkpoints
+
+
+def test_the_newest_of_two_counts(tmp_path) -> None:
+    folder = tmp_path / "run"
+    assert Checkpoints(folder, {"seeds": (1, 2)}).restore(STATE, []) is None
+    saved(folder, 2, 4, 6, 8)
+    names = ["epoch_000006", "epoch_000006.json", "epoch_000008", "epoch_000008.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    (folder / "epoch_000010.tmp").mkdir()  # Not renamed: it is not whole.
+    epoch, found, history = Checkpoints(folder, {"seeds": [1, 2]}).restore(STATE, ["loss"])
+    assert epoch == 8 and history["loss"].shape == (1, 8)
+    np.testing.assert_array_equal(found["a"], 8 * STATE["a"])
+    with pytest.raises(ConfigError, match="code None there, 'x' here"):
+        Checkpoints(folder, {"seeds": (1, 2), "code": "x"}).restore(STATE, ["loss"])
+
+
+def test_a_flipped_bit_in_any_file_is_noticed(tmp_path) -> None:
+    folder = tmp_path / "run"
+    checkpoints = saved(folder, 2, 4)
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if "000004" in str(path.relative_to(folder)) and path.is_file()
+    ]
+    assert len(files) > 3
+    for path in files:
+        whole = path.read_bytes()
+        for place in np.linspace(0, len(whole) - 1, 5).astype(int) if whole else ():
+            damaged = bytearray(whole)
+            damaged[place] ^= 4
+            path.write_bytes(damaged)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                epoch, found, _ = checkpoints.restore(STATE, ["loss"])
+            assert epoch == 2 and "epoch_000004 is damaged" in str(caught[0].message)
+            np.testing.assert_array_equal(found["a"], 2 * STATE["a"])
+        path.write_bytes(whole)
+    assert checkpoints.restore(STATE, ["loss"])[0] == 4
+
+
+@pytest.mark.parametrize("what", ["emptied", "renamed", "no record", "cut", "of two"])
+def test_damage_leads_to_an_older_one_or_to_the_beginning(what, tmp_path) -> None:
+    folder = tmp_path / "run"
+    checkpoints = saved(folder, 2, 4)
+    newest, record = folder / "epoch_000004", folder / "epoch_000004.json"
+    if what == "emptied":
+        shutil.rmtree(newest)
+        newest.mkdir()
+    elif what == "renamed":
+        for path in (newest, record):
+            path.rename(path.with_name(path.name.replace("4", "9")))
+    elif what == "no record":
+        record.unlink()
+    elif what == "cut":
+        record.write_text(record.read_text()[:40])
+    else:
+        for path in (record, folder / "epoch_000002.json"):
+            path.write_text(path.read_text().replace('"sha256": "', '"sha256": "0'))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = checkpoints.restore(STATE, ["loss"])
+    told = [str(one.message) for one in caught]
+    assert re.search(r"epoch_00000[49] is damaged .*; going on from an older one$", told[0])
+    if what == "of two":
+        assert found is None and told[1].endswith("going on from the beginning")
+    else:
+        assert found[0] == 2
+        np.testing.assert_array_equal(found[1]["a"], 2 * STATE["a"])
