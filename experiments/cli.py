@@ -17,6 +17,7 @@ from ml_collections.config_flags import config_path
 import fsjax
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
+from fsjax.lock import exclusive
 
 #: How the text of a field is read, by its type, and what a text is that cannot be read.
 _READERS = {
@@ -152,6 +153,7 @@ def run_config(
         require(folder.value, "workdir", f"--workdir={workdir}")
         cache_by_default()
         fsjax.use_cpu_devices()
-        main(given.value, Path(folder.value), progress.value)
+        with exclusive(folder.value):
+            main(given.value, Path(folder.value), progress.value)
 
     run(checked)

@@ -21,6 +21,7 @@ from fsjax.atomic import write_text
 from fsjax.data import Dataset, load
 from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols, evaluate
+from fsjax.lock import exclusive
 from fsjax.methods import get_method
 
 TABLES = (
@@ -248,9 +249,14 @@ def run_experiment(
     Raises:
       ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`, before any training
         where that is possible.
+      ConfigError: if another process is at work in the folder.
     """
+    with exclusive(workdir):
+        return _run_experiment(config, Path(workdir), progress)
+
+
+def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any]:
     check_fields(config)
-    workdir = Path(workdir)
     lost = [name for name in ("metrics.csv", "scores.npz") if not (workdir / name).exists()]
     if not lost and (there := finished(config, workdir, progress)) is not None:
         return there

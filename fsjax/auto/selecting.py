@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from fsjax.auto.selection import Selection
 from fsjax.auto.statements import statements
 from fsjax.auto.target import Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
+from fsjax.lock import exclusive
 from fsjax.registry import METHODS
 from fsjax.version import __version__
 
@@ -91,8 +93,18 @@ def select(
     seed = check_whole("seed", seed, least=0)
     clock = Clock(total, progress)
     problem, classes = _problem(X, y, task, metric, impute, methods, row_groups, ordered, seed)
-    identity = _identity(problem)
-    ledger = Ledger(None if workdir is None else Path(workdir), identity)
+    folder = None if workdir is None else Path(workdir)
+    with nullcontext() if folder is None else exclusive(folder):
+        found = _run(problem, Ledger(folder, _identity(problem)), clock, fdr, classes)
+        if folder is not None:
+            found.save(folder)
+    return found
+
+
+def _run(
+    problem: Problem, ledger: Ledger, clock: Clock, fdr: float | None, classes: Names
+) -> Selection:
+    """All that the time allows; after Ctrl-C, what is known by then."""
     left_out: dict[str, str] = {}
     # Whether there is anything to find comes before what is expensive.
     early = partial(permutations.chance_test, problem, ledger, clock, early=True)
@@ -104,17 +116,14 @@ def select(
         if not any(name in _SAYS for name, _ in compete.scores_of(problem, ledger)):
             raise
     try:
-        found = _finish(problem, ledger, clock, fdr, left_out, classes)
+        return _finish(problem, ledger, clock, fdr, left_out, classes)
     except KeyboardInterrupt:
         if clock.stopped:
             raise
         clock.stop()
-        found = _finish(problem, ledger, clock, fdr, left_out, classes)
+        return _finish(problem, ledger, clock, fdr, left_out, classes)
     finally:
         clock.clear()
-    if workdir is not None:
-        found.save(workdir)
-    return found
 
 
 def _problem(
