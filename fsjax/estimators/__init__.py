@@ -27,7 +27,7 @@ globals().update(_CLASSES)
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported where it is first used, and classes of methods that were registered later."""
+    """What is imported when it is used, and classes of methods that were registered later."""
     if name == "AutoSelector":  # brings in the models that compete
         return importlib.import_module("fsjax.estimators.auto").AutoSelector
     for one in ESTIMATORS.values():
