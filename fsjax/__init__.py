@@ -5,7 +5,7 @@ from typing import Any
 
 from fsjax.collector import paused
 
-with paused():
+with paused(for_good=True):
     from fsjax import concrete, data, methods, tasks
     from fsjax.engine import (
         FitResult,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -253,7 +254,8 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
     judged = "valid/loss" in metrics or callable(method.keep)
     better = value < state.best.value if judged else jnp.ones((), bool)
     newest = Snapshot(*kept, value.astype(jnp.float32), state.epoch)
-    best = jax.tree.map(lambda new, old: jnp.where(better, new, old), newest, state.best)
+    # A copy as a whole: a program has no code of its own for every leaf then.
+    best = jax.lax.cond(better, lambda: newest, lambda: state.best)
     return state.replace(best=best)
 
 
@@ -299,7 +301,9 @@ def train_epochs(
       The new state and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name, of which as many entries are
       filled as epochs were trained: ``num_epochs``, or fewer where the seed is done.
     """
-    shapes = jax.eval_shape(lambda: train_epoch(method, state, arrays)[1])
+    # As a function of its own it is traced once, for the shapes and for the loop.
+    epoch = jax.jit(functools.partial(train_epoch, method), inline=True)
+    shapes = jax.eval_shape(epoch, state, arrays)[1]
     history = {
         name: jnp.zeros((MAX_EPOCHS_PER_CALL, *shape.shape), shape.dtype)
         for name, shape in shapes.items()
@@ -311,7 +315,7 @@ def train_epochs(
 
     def body(carry: tuple) -> tuple:
         i, state, history = carry
-        state, metrics = train_epoch(method, state, arrays)
+        state, metrics = epoch(state, arrays)
         history = {name: values.at[i].set(metrics[name]) for name, values in history.items()}
         return i + 1, state, history
 

@@ -7,22 +7,29 @@ papers, also for epochs, rows per step and scaling.
 The classes follow from the registration of their methods (:func:`fsjax.register`).
 """
 
-from fsjax.estimators.auto import AutoSelector
-from fsjax.estimators.base import Selector
-from fsjax.estimators.factory import ESTIMATORS, estimator_of
-from fsjax.estimators.files import load
-from fsjax.methods import METHODS
+import importlib
+from typing import Any
 
-for _build in list(METHODS.values()):
-    estimator_of(_build.registration)
+from fsjax.collector import paused
+
+with paused(for_good=True):
+    from fsjax.estimators.base import Selector
+    from fsjax.estimators.factory import ESTIMATORS, estimator_of
+    from fsjax.estimators.files import load
+    from fsjax.methods import METHODS
+
+    for _build in list(METHODS.values()):
+        estimator_of(_build.registration)
 
 #: The classes by name.
 _CLASSES = {one.__name__: one for one in ESTIMATORS.values()}
 globals().update(_CLASSES)
 
 
-def __getattr__(name: str) -> type[Selector]:
-    """Classes of methods that were registered later."""
+def __getattr__(name: str) -> Any:
+    """What is imported when it is used, and classes of methods that were registered later."""
+    if name == "AutoSelector":  # brings in the models that compete
+        return importlib.import_module("fsjax.estimators.auto").AutoSelector
     for one in ESTIMATORS.values():
         if one.__name__ == name:
             return one

@@ -207,3 +207,14 @@ def test_what_is_in_the_log_is_not_taken_back(data) -> None:
     method = hooked(print)._replace(keep=lambda state: jnp.abs(state.epoch - 2.0))
     result = fsjax.fit(method, data, num_epochs=5)
     assert result.best_epoch.tolist() == [2] and result.states.log["epochs"].tolist() == [5]
+
+
+def test_the_loss_is_traced_once_for_a_program(data) -> None:
+    method, traced = counting_method(), []
+
+    def loss(*args):
+        traced.append(args)
+        return method.loss(*args)
+
+    fsjax.fit(method._replace(loss=loss), data, num_epochs=2, batch_size=16)
+    assert len(traced) == 1
