@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -60,6 +60,7 @@ class Problem:
       rounds: folds, round by round.
       methods: names of the contenders, cheapest first.
       seed: of all that is random.
+      unsuited: methods that would compete as a rule and cannot here, and why.
     """
 
     design: Design
@@ -69,6 +70,7 @@ class Problem:
     rounds: list[list[Fold]]
     methods: tuple[str, ...]
     seed: int
+    unsuited: dict[str, str] = field(default_factory=dict)
 
     @property
     def sizes(self) -> tuple[int, ...]:

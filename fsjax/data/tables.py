@@ -110,11 +110,10 @@ def load_frame(
 
     Returns:
         The (N, columns) frame without the target, and the (N,) target, or (N, C) for several, as it
-        stands there. The frame of a sparse file is dense.
+        stands there. The frame of a sparse file has sparse columns.
 
     Raises:
-        DataError: if the file is missing, is not what its suffix says, or has no such target; or if
-            a sparse file would take more than half of the memory as a dense table.
+        DataError: if the file is missing, is not what its suffix says, or has no such target.
     """
     path = _locate(name, folders)
     kind, data = _contents(path)
@@ -124,8 +123,8 @@ def load_frame(
         names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
         if table.y is None:
             raise DataError(f"{path} has no target {target!r}; name the array that holds it")
-        X = _guarded(path, kind, lambda: as_table(table.X)) if issparse(table.X) else table.X
-        return pd.DataFrame(X, columns=list(names)), np.asarray(table.y)
+        made = pd.DataFrame.sparse.from_spmatrix if issparse(table.X) else pd.DataFrame
+        return made(table.X, columns=list(names)), np.asarray(table.y)
     if len(frame) == 0:
         raise DataError(f"{path} is empty: there are column names but no rows")
     return _guarded(path, kind, lambda: _without_target(frame, target))
