@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fsjax.auto import library
 from fsjax.auto.budget import Clock, timed
@@ -46,6 +47,9 @@ _GUESS = {
     "binmask": (12, 9),
     "stg": (30, 25),
 }
+
+#: Seconds of a forest's fold on a sparse table, by rows and the root of the number of columns.
+_SPARSE_FOREST = 3e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,12 +216,15 @@ def _expected(name: str, problem: Problem, ledger: Ledger, number: int, place: i
     first, further = _GUESS.get(name, (15, 10) if name not in SIMPLE else (0, 0))
     rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
     further *= max(0.2, rows / 450) * max(1.0, columns / 100)
+    if name == "forest" and issparse(problem.design.X):
+        further = _SPARSE_FOREST * rows * np.sqrt(columns)
     if number == 0 and place == 0:
         return first + rest * further
     before = _key(name, number, place - 1) if place else _key(name, 0, 1)
     measured = rest * ledger[before]["seconds"] if before in ledger else 0.0
-    # The first fold compiled what the second one only runs.
-    return min(measured, rest * further) if number == 0 and place == 1 else measured
+    # The first fold of a network compiled what the second one only runs.
+    compiled = number == 0 and place == 1 and name not in SIMPLE
+    return min(measured, rest * further) if compiled else measured
 
 
 def _key(name: str, number: int, place: int) -> str:
