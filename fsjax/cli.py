@@ -128,8 +128,8 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     def add(*names: str, **settings: Any) -> None:
         flags.extend(one.add_argument(*names, **settings).option_strings)
 
-    add("table", metavar="TABLE", help="a .csv, .tsv, .parquet, .npz or .mat file")
-    add("--target", required=True, metavar="NAME", help="the column to predict, or A,B: numbers")
+    add("table", metavar="TABLE", help="a .csv, .tsv, .parquet, .npz, .mat or .libsvm file")
+    add("--target", metavar="NAME", help="the column to predict (the array y), or A,B: numbers")
     add("--workdir", metavar="DIR", help="folder of the report (TABLE-selection)")
     add("--budget", default="5min", metavar="TIME", help="such as 90s, 5min, 1h")
     add("--task", metavar="TASK", help="classification, regression, multilabel, counts or survival")

@@ -7,7 +7,8 @@ stand for a category, a date, or a number with gaps. Units are selected as a who
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 from sklearn.preprocessing import OneHotEncoder
 
+from fsjax.auto.sparse import Columns
 from fsjax.data.checks import holds_numbers, name_some
 from fsjax.errors import DataError, check_choice
 
@@ -62,7 +64,8 @@ class Design:
     """The numbers that selectors see.
 
     Attributes:
-      X: ``(N, D)`` float64, NaN where a number is missing.
+      X: ``(N, D)`` float64, NaN where a number is missing; of a sparse table CSR rows without
+        any, whose units are single columns.
       names: D names, such as ``colour=red``.
       groups: ``(D,)`` the unit of each column, numbered from 0 to G - 1 in order.
       units: G names, those of the columns of the table.
@@ -70,7 +73,7 @@ class Design:
       impute: what fills the gaps, computed from the training rows of each fold, or ``None``.
     """
 
-    X: np.ndarray
+    X: Columns
     names: tuple[str, ...]
     groups: np.ndarray
     units: tuple[str, ...]
@@ -115,12 +118,7 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
     if impute is not None:
         check_choice("impute", impute, RULES)
     names = [str(name) for name in frame.columns]
-    repeated = sorted({name for name in names if names.count(name) > 1}) if len(names) else []
-    if repeated:
-        raise DataError(
-            f"the table has column names more than once: {name_some(repeated)}; give every column "
-            "its own name"
-        )
+    check_names(names)
     notes: list[Note] = []
     parts: list[_Part] = []
     units: list[str] = []
@@ -136,9 +134,7 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
         seen[content] = name
         parts.append(part)
         units.append(name)
-    if not parts:
-        told = "; ".join(f"{note.column!r} {note.text}" for note in notes[:5])
-        raise DataError(f"no column is left to choose from: {told or 'the table has none'}")
+    check_some_left(parts, notes)
     _check_gaps(parts, units, impute)
     parts = [_with_indicator(part, unit, notes) for part, unit in zip(parts, units, strict=True)]
     return Design(
@@ -149,6 +145,23 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
         notes=tuple(notes),
         impute=impute,
     )
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raises DataError for names of columns that are there more than once."""
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise DataError(
+            f"the table has column names more than once: {name_some(repeated)}; give every column "
+            "its own name"
+        )
+
+
+def check_some_left(kept: Sized, notes: Sequence[Note]) -> None:
+    """Raises DataError, with what was found in some columns, if none is kept."""
+    if not len(kept):
+        told = "; ".join(f"{note.column!r} {note.text}" for note in notes[:5])
+        raise DataError(f"no column is left to choose from: {told or 'the table has none'}")
 
 
 def design_of_array(X: np.ndarray, names: Sequence[str] | None, impute: str | None) -> Design:
@@ -209,15 +222,21 @@ def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | Non
             f"column {name!r} has {infinite} infinite values; replace them, or leave them empty "
             "and choose how gaps are filled (impute='median')"
         )
+    if told := row_label(name, values):
+        notes.append(Note(name, "identifier", told))
+        return None
+    return _Part(values[:, None], [name])
+
+
+def row_label(name: str, values: np.ndarray) -> str | None:
+    """How the numbers ``(N,)`` of a column name the rows, or ``None`` where they do not."""
     known = values[~np.isnan(values)]
     whole, distinct = bool(np.all(known == np.round(known))), len(np.unique(known)) == len(values)
-    if whole and distinct and len(values) > 2:
-        counts = known.max() - known.min() == len(known) - 1
-        if counts or _IDENTIFIER.search(name.lower()):
-            told = "counts the rows" if counts else "has another whole number in every row"
-            notes.append(Note(name, "identifier", told))
-            return None
-    return _Part(values[:, None], [name])
+    if not (whole and distinct and len(values) > 2):
+        return None
+    if known.max() - known.min() == len(known) - 1:
+        return "counts the rows"
+    return "has another whole number in every row" if _IDENTIFIER.search(name.lower()) else None
 
 
 def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fsjax.auto import library
 from fsjax.auto.budget import Clock, timed
@@ -47,6 +48,9 @@ _GUESS = {
     "stg": (30, 25),
 }
 
+#: Seconds of a forest's fold on a sparse table, by rows and the root of the number of columns.
+_SPARSE_FOREST = 3e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -60,6 +64,7 @@ class Problem:
       rounds: folds, round by round.
       methods: names of the contenders, cheapest first.
       seed: of all that is random.
+      unsuited: methods that would compete as a rule and cannot here, and why.
     """
 
     design: Design
@@ -69,6 +74,7 @@ class Problem:
     rounds: list[list[Fold]]
     methods: tuple[str, ...]
     seed: int
+    unsuited: dict[str, str] = field(default_factory=dict)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -235,16 +241,18 @@ def _expected(name: str, problem: Problem, ledger: Ledger, number: int, place: i
         return (first + rest * further) * _pace(problem, ledger)
     before = _key(name, number, place - 1) if place else _key(name, 0, 1)
     measured = rest * ledger[before]["seconds"] if before in ledger else 0.0
-    if number == 0 and place == 1:
-        # The first fold compiled what the second one only runs.
+    if number == 0 and place == 1 and name not in SIMPLE:
+        # The first fold of a network compiled what the second one only runs.
         return min(measured, rest * further * _pace(problem, ledger))
     return measured
 
 
 def _guess(name: str, problem: Problem) -> tuple[float, float]:
     """Seconds that compilation, and a fold, should take."""
-    first, further = _GUESS.get(name, (15, 10) if name not in SIMPLE else (0, 0))
     rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
+    if name == "forest" and issparse(problem.design.X):
+        return 0.0, _SPARSE_FOREST * rows * np.sqrt(columns)
+    first, further = _GUESS.get(name, (15, 10) if name not in SIMPLE else (0, 0))
     return first, further * max(0.2, rows / 450) * max(1.0, columns / 100)
 
 

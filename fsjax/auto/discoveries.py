@@ -12,27 +12,34 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse import hstack, issparse
 
+from fsjax.auto import sparse
 from fsjax.auto.columns import Design
 from fsjax.auto.decoys import knockoff_model, permuted
+from fsjax.auto.sparse import Columns
 
 
 def decoy_model(
-    X: np.ndarray, design: Design
-) -> Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]:
+    X: Columns, design: Design
+) -> Callable[[np.random.Generator], tuple[Columns, np.ndarray]]:
     """What draws a decoy of each column of ``(N, D)`` rows.
 
-    Units of one numeric column get Gaussian knockoffs, the others copies with permuted rows.
+    Units of one numeric column get Gaussian knockoffs, the others, and the columns of a sparse
+    table, copies with permuted rows.
 
     Returns:
       From a random generator to the columns and their decoys, ``(N, 2 D)``, and the units
       ``(2 D,)`` of these, those of decoys from G on.
     """
+    groups = np.concatenate([design.groups, design.groups + design.num_units])
+    if issparse(X):
+        # Normal scores would fill the zeros.
+        return lambda rng: (hstack([X, sparse.permuted(X, rng)], format="csr"), groups)
     sizes = np.bincount(design.groups)
     # Two values are no normal scores.
     plain = (sizes[design.groups] == 1) & np.array([len(np.unique(one)) > 10 for one in X.T])
     draw = knockoff_model(X[:, plain]) if plain.any() else None
-    groups = np.concatenate([design.groups, design.groups + design.num_units])
 
     def both(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         copy = np.empty_like(X)

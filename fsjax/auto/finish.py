@@ -16,9 +16,10 @@ from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.rule import Choice
+from fsjax.auto.sparse import Columns
 
 #: Draws the columns and their decoys, and the units of these.
-Draw = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]
 
 #: Shares of the budget that may be spent after each of the stages.
 DECOY_SHARE, HALVES_SHARE = 0.9, 1.0

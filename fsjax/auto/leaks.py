@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.sparse import issparse
 
 from fsjax.auto.columns import Design, Note
 from fsjax.auto.preparation import standardise
+from fsjax.auto.sparse import Columns, dense_columns, limits, ranks
 
 #: Absolute rank correlation from which a column can stand for another.
 ALIKE = 0.8
@@ -31,11 +32,11 @@ def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
     """
     if len(y) < _FEW_ROWS:
         return []
-    X = np.where(np.isnan(design.X), np.nanmean(design.X, axis=0), design.X)
+    X = _filled(design)
     if task == "classification":
         found, told = _separates(X, y), "separates the classes by itself (AUC of 1)"
     else:
-        numbers = rankdata(y.reshape(len(y), -1), axis=0)
+        numbers = ranks(y.reshape(len(y), -1))
         found = (np.abs(_correlations(X, numbers)) >= _SAME).any(axis=1)
         told = "orders the rows as the target does"
     units = dict.fromkeys(design.groups[found].tolist())
@@ -48,12 +49,13 @@ def alike(design: Design, units: np.ndarray) -> np.ndarray:
 
     Units are as like as any two of their columns.
     """
-    X = np.where(np.isnan(design.X), np.nanmean(design.X, axis=0), design.X)
-    (ranks,) = standardise(rankdata(X, axis=0))
+    (ranked,) = standardise(ranks(_filled(design)))
     found = np.zeros((len(units), design.num_units))
     for row, unit in zip(found, units, strict=True):
-        own = ranks[:, design.groups == unit]
-        np.maximum.at(row, design.groups, np.abs(own.T @ ranks / len(ranks)).max(axis=0))
+        own = dense_columns(ranked, np.flatnonzero(design.groups == unit))
+        # One side of a product that is centred is enough.
+        correlation = ranked.T @ own / ranked.shape[0]
+        np.maximum.at(row, design.groups, np.abs(correlation).max(axis=1))
     return np.minimum(found, 1.0)
 
 
@@ -72,16 +74,22 @@ def leaders(likeness: np.ndarray, units: np.ndarray) -> np.ndarray:
     return np.where(leader < 0, np.arange(len(leader)), leader)
 
 
-def _separates(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _filled(design: Design) -> Columns:
+    """The columns with their means in place of gaps, which sparse ones do not have."""
+    if issparse(design.X):
+        return design.X
+    return np.where(np.isnan(design.X), np.nanmean(design.X, axis=0), design.X)
+
+
+def _separates(X: Columns, y: np.ndarray) -> np.ndarray:
     """``(D,)`` whether thresholds of a column tell all classes apart."""
-    low = np.stack([X[y == label].min(axis=0) for label in np.unique(y)])
-    high = np.stack([X[y == label].max(axis=0) for label in np.unique(y)])
+    low, high = np.stack([limits(X[y == label]) for label in np.unique(y)], axis=1)
     order = np.argsort(low, axis=0)
     low = np.take_along_axis(low, order, axis=0)
     high = np.take_along_axis(high, order, axis=0)
     return (high[:-1] < low[1:]).all(axis=0)
 
 
-def _correlations(X: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    (columns,), (target,) = standardise(rankdata(X, axis=0)), standardise(ranks)
-    return columns.T @ target / len(X)
+def _correlations(X: Columns, target: np.ndarray) -> np.ndarray:
+    (columns,), (numbers,) = standardise(ranks(X)), standardise(target)
+    return columns.T @ numbers / X.shape[0]

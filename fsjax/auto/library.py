@@ -29,6 +29,11 @@ def fits_task(name: str, task: str) -> bool:
     )
 
 
+def takes_sparse(name: str) -> bool:
+    """Whether a method of the library trains on a sparse table without making it dense."""
+    return about_of(get_method(name).registration).sparse
+
+
 def rank(
     name: str, part: Part, task: str, groups: np.ndarray, sizes: Sequence[int], seed: int
 ) -> Ranking:

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
-from fsjax.auto.preparation import Part
+from fsjax.auto.preparation import Part, standardise
+from fsjax.auto.sparse import FEW, Columns
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import CoxRegression, concordance_index
 from fsjax.metrics.by_task import d2_poisson
@@ -27,6 +29,9 @@ _RARE: Final = 0.1
 
 #: Ridge of the linear models of counts and of survival, whose columns are standardised.
 _RIDGE: Final = {"counts": 1e-2, "survival": 1.0}
+
+#: Fewer rows for all columns of a sparse table, where the model takes a matrix of the rows.
+MAX_SPARSE: Final = {"survival": 500}
 
 _SVM: Final = "support vector machine, RBF kernel"
 
@@ -42,6 +47,7 @@ class Metric(NamedTuple):
       model: what predicts.
       score: from training and test rows with the judged columns alone.
       chance: what predicting without any column gives, from training and test targets.
+      wide: what is different for all columns of a sparse table, where they are many.
     """
 
     name: str
@@ -51,6 +57,7 @@ class Metric(NamedTuple):
     model: str
     score: Callable[[Part, Part], float]
     chance: Callable[[np.ndarray, np.ndarray], float]
+    wide: str = "; for all columns a linear one"
 
     def show(self, value: float) -> str:
         """A score as text, with its unit."""
@@ -59,7 +66,9 @@ class Metric(NamedTuple):
         return f"{value:.{self.digits}f}" + (" %" if "percent" in self.label else "")
 
 
-def _svc(train: Part) -> SVC:
+def _svc(train: Part) -> SVC | LinearSVC:
+    if issparse(train.X):
+        return LinearSVC(dual=True, random_state=0).fit(train.X, train.y)
     return SVC(cache_size=500).fit(train.X, train.y)
 
 
@@ -95,6 +104,8 @@ def _r2(train: Part, test: Part) -> float:
     """C = 10 on standardised targets."""
     mean, deviation = TABLE["regression"].scale(train.y)
     model = SVR(C=10.0, cache_size=500)
+    if issparse(train.X):
+        model = LinearSVR(C=10.0, dual=True, random_state=0)
     if train.y.ndim > 1:
         model = MultiOutputRegressor(model)
     model.fit(train.X, (train.y - mean) / deviation)
@@ -107,7 +118,8 @@ def _mean(train: np.ndarray, test: np.ndarray) -> np.ndarray:
 
 def _d2(train: Part, test: Part) -> float:
     """Explained share of the Poisson deviance, the mean over several targets."""
-    model = PoissonRegressor(alpha=_RIDGE["counts"], solver="newton-cholesky", max_iter=100)
+    solver = "lbfgs" if issparse(train.X) else "newton-cholesky"
+    model = PoissonRegressor(alpha=_RIDGE["counts"], solver=solver, max_iter=100)
     told = [clone(model).fit(train.X, y).predict(test.X) for y in _columns(train.y)]
     return d2_poisson(test.y, np.stack(told, axis=-1))
 
@@ -115,8 +127,12 @@ def _d2(train: Part, test: Part) -> float:
 def _concordance(train: Part, test: Part) -> float:
     """Of a ridge Cox regression; more columns than rows are turned to as many as rows."""
     X, X_test = train.X, test.X
-    if X.shape[1] > len(X):
-        # A ridge does not see rotations.
+    # A ridge does not see rotations.
+    if issparse(X):
+        values, vectors = np.linalg.eigh((X @ X.T).toarray())
+        vectors = vectors[:, values > 1e-10 * values[-1]]
+        X, X_test = (np.asarray(rows @ (X.T @ vectors)) for rows in (X, X_test))
+    elif X.shape[1] > len(X):
         directions = np.linalg.svd(X, full_matrices=False)[2].T
         X, X_test = X @ directions, X_test @ directions
     model = CoxRegression(_RIDGE["survival"]).fit(X, train.y)
@@ -139,9 +155,10 @@ METRICS: Final = {
         Metric("r2", "R2", "R2", 3, _SVM, _r2,
                lambda train, test: r2_score(test, _mean(train, test))),
         Metric("d2", "D2 (Poisson)", "D2", 3, "Poisson regression", _d2,
-               lambda train, test: d2_poisson(test, _mean(train, test))),
+               lambda train, test: d2_poisson(test, _mean(train, test)), ""),
         Metric("concordance_index", "concordance index", "concordance index", 3,
-               "ridge Cox regression", _concordance, lambda train, test: 0.5),
+               "ridge Cox regression", _concordance, lambda train, test: 0.5,
+               f"; for all columns on at most {MAX_SPARSE['survival']} rows"),
     )
 }  # fmt: skip
 
@@ -179,15 +196,29 @@ def judge(metric: Metric, task: str, train: Part, test: Part, columns: np.ndarra
     Args:
       metric: how to judge.
       task: what the target is.
-      train, test: prepared rows.
+      train, test: prepared rows. Few columns of sparse ones are made dense; many have a linear
+        model, as scikit-learn advises.
       columns: numbers of the columns that it sees.
     """
-    train = train._replace(X=train.X[:, columns])
-    if len(train.y) > MAX_ROWS:
+    X, X_test = _seen(train.X, test.X, columns)
+    train, most = train._replace(X=X), MAX_SPARSE.get(task, MAX_ROWS) if issparse(X) else MAX_ROWS
+    if len(train.y) > most:
         strata = TABLE[task].strata(train.y)
         if strata is not None and np.unique(strata, return_counts=True)[1].min() < 2:
             strata = None
         rows = np.arange(len(train.y))
-        kept, _ = train_test_split(rows, train_size=MAX_ROWS, random_state=0, stratify=strata)
+        kept, _ = train_test_split(rows, train_size=most, random_state=0, stratify=strata)
         train = Part(train.X[kept], train.y[kept])
-    return metric.score(train, test._replace(X=test.X[:, columns]))
+    return metric.score(train, test._replace(X=X_test))
+
+
+def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ...]:
+    if not issparse(X):
+        return X[:, columns], X_test[:, columns]
+    if len(columns) <= FEW:
+        return standardise(X[:, columns].toarray(), X_test[:, columns].toarray())
+    some = len(columns) < X.shape[1]
+    rows = (X[:, columns], X_test[:, columns]) if some else (X, X_test)
+    # Rows of length 1 on average suit linear models of any number of columns.
+    length = np.sqrt(np.square(rows[0].data).sum() / X.shape[0]) or 1.0
+    return tuple(part / length for part in rows)

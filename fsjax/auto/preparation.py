@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fsjax.auto.columns import Design
+from fsjax.auto.sparse import Columns, moments, scaled
 
 
 class Fold(NamedTuple):
@@ -20,31 +22,35 @@ class Part(NamedTuple):
     """Filled and standardised rows.
 
     Attributes:
-      X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 where constant there).
+      X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 where constant there);
+        sparse columns have that deviation and are not centred.
       y: ``(n,)`` or ``(n, C)``.
     """
 
-    X: np.ndarray
+    X: Columns
     y: np.ndarray
 
 
 def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
     """The training and the test rows of a fold."""
     train, test = design.X[fold.train], design.X[fold.test]
-    if design.impute is not None and np.isnan(design.X).any():
+    if design.impute is not None and not issparse(train) and np.isnan(design.X).any():
         fill = _centres(train, design.impute)
         train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
     train, test = standardise(train, test)
     return Part(train, y[fold.train]), Part(test, y[fold.test])
 
 
-def standardise(rows: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Columns ``(n, D)`` with mean 0 and deviation 1 in the first rows, 0 where constant there."""
-    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
+    """Columns ``(n, D)`` with mean 0 and deviation 1 in the first rows, 0 where constant there.
+
+    Sparse ones are divided by their deviation only, and so stay sparse.
+    """
+    mean, deviation = moments(rows)
     # What rounding leaves of a constant column is no variation.
     varies = deviation > 1e-12 * np.maximum(np.abs(mean), 1e-300)
     scale = np.where(varies, deviation, np.inf)
-    return tuple((part - mean) / scale for part in (rows, *others))
+    return tuple(scaled(part, mean, scale) for part in (rows, *others))
 
 
 def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:

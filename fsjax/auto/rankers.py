@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csc_array, issparse
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import f_classif, f_regression
 from sklearn.linear_model import lasso_path
 
 from fsjax.auto.preparation import Part
+from fsjax.auto.sparse import FEW
 
 #: Scores of columns ``(D,)``, larger is better, from training rows, a task and a seed.
 Score = Callable[[Part, str, int], np.ndarray]
@@ -60,7 +62,7 @@ def l1(part: Part, task: str, seed: int) -> np.ndarray:
     Classes are regressed one against the rest on their indicators, and their coefficients added.
     """
     total = np.zeros(part.X.shape[1])
-    X = np.asfortranarray(part.X)
+    X = csc_array(part.X) if issparse(part.X) else np.asfortranarray(part.X)
     for y in targets(part.y, task, split=True):
         deviation = y.std()
         if deviation == 0:
@@ -68,9 +70,43 @@ def l1(part: Part, task: str, seed: int) -> np.ndarray:
         with warnings.catch_warnings():
             # The weakest penalties may stop early; their share in the mean hardly matters.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            _, path, _ = lasso_path(X, (y - y.mean()) / deviation, eps=_END, alphas=_PATH)
-        total += np.abs(path).mean(axis=1)
+            total += (_sparse_path if issparse(X) else _path)(X, (y - y.mean()) / deviation)
     return total
+
+
+def _path(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Mean absolute coefficients ``(D,)``."""
+    return np.abs(lasso_path(X, y, eps=_END, alphas=_PATH)[1]).mean(axis=1)
+
+
+def _sparse_path(X: csc_array, y: np.ndarray) -> np.ndarray:
+    """The same of a sparse table, centred within; it ends where too many columns take part.
+
+    The solver sees the columns of the sequential strong rule (Tibshirani et al. 2012), and those
+    that this rule left out wrongly.
+    """
+    rows, mean = X.shape[0], np.asarray(X.mean(axis=0)).ravel()
+    coefficients, total, done = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
+    slope = np.abs(X.T @ y) / rows
+    penalty = strongest = slope.max()
+    if not strongest:
+        return total
+    for weaker in np.geomspace(strongest, _END * strongest, _PATH):
+        seen = (slope >= 2 * weaker - penalty) | (coefficients != 0)
+        penalty, missed = weaker, seen
+        while missed.any():
+            some = X[:, seen]
+            centring = {"X_offset": mean[seen], "X_scale": np.ones(some.shape[1])}
+            own = lasso_path(some, y, alphas=[penalty], coef_init=coefficients[seen], **centring)
+            coefficients[seen] = own[1][:, 0]
+            residual = y - some @ coefficients[seen]
+            slope = np.abs(X.T @ (residual - residual.mean())) / rows
+            missed = ~seen & (slope > penalty)
+            seen = seen | missed
+        total, done = total + np.abs(coefficients), done + 1
+        if np.count_nonzero(coefficients) > FEW:
+            break
+    return total / done
 
 
 def forest(part: Part, task: str, seed: int) -> np.ndarray:
@@ -78,7 +114,8 @@ def forest(part: Part, task: str, seed: int) -> np.ndarray:
     kind = ExtraTreesClassifier if task == "classification" else ExtraTreesRegressor
     model = kind(_TREES, min_samples_leaf=2, max_features="sqrt", random_state=seed)
     y = np.stack(targets(part.y, task, split=False), axis=-1)
-    return model.fit(part.X, y[:, 0] if y.shape[1] == 1 else y).feature_importances_
+    X = csc_array(part.X.astype(np.float32)) if issparse(part.X) else part.X
+    return model.fit(X, y[:, 0] if y.shape[1] == 1 else y).feature_importances_
 
 
 def random(part: Part, task: str, seed: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from fsjax.auto.columns import LEFT_OUT, Note
 from fsjax.auto.models import METRICS
 from fsjax.auto.pictures import plot_columns, plot_curves
+from fsjax.auto.sparse import FEW
 from fsjax.report.html import facts_table, inline_svg, page_of, rows_table
 
 if TYPE_CHECKING:
@@ -111,13 +112,20 @@ def _notes(notes: list[Note]) -> str:
 def _how(selection: Selection) -> dict[str, str]:
     facts = selection.facts
     rounds = f", {facts['rounds']} rounds" if facts["rounds"] > 1 else ""
+    model, sparse = METRICS[selection.metric].model, {}
+    if facts["nonzeros"] is not None:
+        share = facts["nonzeros"] / facts["rows"] / facts["columns_offered"]
+        sparse["values that are not zero"] = f"{facts['nonzeros']:,} ({100 * share:.2g} %)"
+        if facts["columns_offered"] > FEW:
+            model += METRICS[selection.metric].wide
     told = {
         "rows": facts["rows"],
         "columns to choose from": facts["columns_offered"],
+        **sparse,
         "task": selection.task,
         "score": METRICS[selection.metric].label,
         "cross-validation": f"{facts['folds']} folds{rounds}, selection within the training rows",
-        "model behind": METRICS[selection.metric].model,
+        "model behind": model,
         "rule": "fewest columns within one standard error of the best",
         "permutations of the target": f"{facts['permutations']}, {facts['as_good']} as good",
         "decoys": f"{facts['decoy_sets']} sets, importance by {facts['decoy_statistic']}",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 
 from fsjax.auto import compete, finish, permutations, rule
 from fsjax.auto.budget import Clock, seconds
@@ -20,16 +21,21 @@ from fsjax.auto.compete import ALL, Problem
 from fsjax.auto.folds import rounds_of
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders, leaks
 from fsjax.auto.ledger import Ledger
-from fsjax.auto.library import CONTENDERS, fits_task
+from fsjax.auto.library import CONTENDERS, fits_task, takes_sparse
 from fsjax.auto.models import choose_metric
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.selection import Selection
+from fsjax.auto.sparse import is_sparse
+from fsjax.auto.sparse_columns import sparse_design
 from fsjax.auto.statements import statements
 from fsjax.auto.target import Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.lock import exclusive
 from fsjax.registry import METHODS
 from fsjax.version import __version__
+
+#: Why a method does not compete for a sparse table.
+_DENSE = "looks at the whole table at once"
 
 #: One of these has to be through before there is anything to tell.
 _SAYS = frozenset(SIMPLE) - {"random"}
@@ -60,7 +66,8 @@ def select(
     complementary halves how steady the columns are, and decoy columns how many of them are false.
 
     Args:
-      X: ``(N, columns)`` a pandas DataFrame with numbers, text, dates, truth values; or numbers.
+      X: ``(N, columns)`` a pandas DataFrame with numbers, text, dates, truth values; or numbers,
+        also a sparse matrix or array of SciPy, or a frame of sparse columns, which stay sparse.
       y: ``(N,)`` labels or numbers, ``(N, C)`` numbers or labels of 0 and 1, or time and event.
       task: ``'classification'``, ``'regression'``, ``'multilabel'``, ``'counts'`` or
         ``'survival'``; by default one of the first three, as y looks.
@@ -70,7 +77,7 @@ def select(
       budget: time, such as ``'90s'``, ``'5min'``, ``'1h'`` or seconds; ``None`` is without end.
       fdr: false discovery rate in (0, 1): the selection is then all columns that keep the
         estimated share of false ones below it. By default the fewest that predict as well.
-      impute: ``'mean'`` or ``'median'`` for missing numbers.
+      impute: ``'mean'`` or ``'median'`` for missing numbers; sparse tables may have none.
       methods: names of the contenders (simple ones: ``univariate``, ``l1``, ``forest``; or any
         registered method); all columns and random ones are always there.
       row_groups: ``(N,)`` labels of rows that stay on one side of each split, such as patients.
@@ -137,9 +144,13 @@ def _problem(
     ordered: bool,
     seed: int,
 ) -> tuple[Problem, Names]:
-    frame = _frame(X)
-    target, task, classes = read_target(y, task, len(frame))
-    table = design(frame, impute)
+    sparse = is_sparse(X)
+    X = X if sparse else _frame(X)
+    if len(X.shape) != 2 or not X.shape[0]:
+        raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
+    target, task, classes = read_target(y, task, X.shape[0])
+    kept, unsuited = _methods(methods, task, sparse)
+    table = (sparse_design if sparse else design)(X, impute)
     if table.num_units < 2:
         raise DataError(
             f"one column, {table.units[0]!r}, is left to choose from; there is nothing to select"
@@ -150,8 +161,9 @@ def _problem(
         task=task,
         metric=choose_metric(metric, task, target),
         rounds=rounds_of(target, task, seed, row_groups, ordered),
-        methods=_methods(methods, task),
+        methods=kept,
         seed=seed,
+        unsuited=unsuited,
     )
     return found, classes
 
@@ -162,14 +174,19 @@ def _frame(X: Any) -> pd.DataFrame:
     if hasattr(X, "to_pandas"):
         return X.to_pandas()
     values = np.asarray(X)
-    if values.ndim != 2 or not len(values):
+    if values.ndim != 2:
         raise DataError(f"X has shape {values.shape}; give a table of (rows, columns)")
     return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
 
 
-def _methods(given: Sequence[str] | None, task: str) -> tuple[str, ...]:
+def _methods(
+    given: Sequence[str] | None, task: str, sparse: bool
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The contenders, and why others that would be among them are not."""
     if given is None:
-        return (*SIMPLE, *(name for name in CONTENDERS if fits_task(name, task)))
+        own = [name for name in CONTENDERS if fits_task(name, task)]
+        unsuited = {one: _DENSE for one in own if sparse and not takes_sparse(one)}
+        return (*SIMPLE, *(name for name in own if name not in unsuited)), unsuited
     if isinstance(given, str):
         given = given.split(",")
     for name in given:
@@ -178,17 +195,25 @@ def _methods(given: Sequence[str] | None, task: str) -> tuple[str, ...]:
         check_choice("methods", name, [*SIMPLE, *METHODS])
         if not fits_task(name, task):
             raise ConfigError(f"{name} is not for {task}; leave it out of methods")
+        if sparse and not takes_sparse(name):
+            raise ConfigError(
+                f"methods={name!r} {_DENSE}, and X is sparse; leave it out, or give X.toarray()"
+            )
     # Some comparison there has to be.
-    return tuple(dict.fromkeys(["random", "univariate", *given]))
+    return tuple(dict.fromkeys(["random", "univariate", *given])), {}
 
 
 def _identity(problem: Problem) -> dict[str, Any]:
-    def digest(values: np.ndarray) -> str:
-        return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
+    def digest(*values: np.ndarray) -> str:
+        made = hashlib.sha256()
+        for one in values:
+            made.update(np.ascontiguousarray(one).tobytes())
+        return made.hexdigest()[:16]
 
     folds = np.concatenate([fold.test for folds in problem.rounds for fold in folds])
+    X = problem.design.X
     return {
-        "table": digest(problem.design.X),
+        "table": digest(X.data, X.indices, X.indptr) if issparse(X) else digest(X),
         "columns": digest(np.array(problem.design.names)),
         "target": digest(problem.y),
         "task": problem.task,
@@ -238,6 +263,8 @@ def _finish(
     if short := [name for name, why in left_out.items() if why.startswith(compete.NO_TIME)]:
         told.append(f"Left out for lack of time: {', '.join(short)}; a longer budget has them.")
     told += [f"{name} {why}." for name, why in left_out.items() if name not in short]
+    if problem.unsuited:
+        told.append(f"Left out, as the table is sparse: {', '.join(problem.unsuited)}.")
     if clock.stopped:
         told.append("It was stopped before all was done; the same command goes on.")
     notes = (*problem.design.notes, *leaks(problem.design, problem.y, problem.task))
@@ -277,7 +304,8 @@ def _finish(
             "halves": steady.halves,
             "decoy_sets": steady.sets,
             "decoy_statistic": steady.statistic,
-            "methods_left_out": left_out,
+            "methods_left_out": {**left_out, **problem.unsuited},
+            "nonzeros": int(problem.design.X.nnz) if issparse(problem.design.X) else None,
             "seed": problem.seed,
             "version": __version__,
         },

@@ -99,22 +99,22 @@ def load_table(
 
 
 def load_frame(
-    name: str, target: str | int | Sequence[str | int], folders: Sequence[Path] = ()
+    name: str, target: Target = None, folders: Sequence[Path] = ()
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Load the user's own table as it is, with text, dates and gaps.
 
     Args:
         name: path of a file as :func:`load_table` reads it.
-        target: the column to predict, or several, as :func:`load_table` takes them.
+        target: the column to predict, or several, as :func:`load_table` takes them; only text
+            and Parquet tables need one.
         folders: where a relative path is looked for besides the working directory.
 
     Returns:
         The (N, columns) frame without the target, and the (N,) target, or (N, C) for several, as it
-        stands there. The frame of a sparse file is dense.
+        stands there. The frame of a sparse file has sparse columns.
 
     Raises:
-        DataError: if the file is missing, is not what its suffix says, or has no such target; or if
-            a sparse file would take more than half of the memory as a dense table.
+        DataError: if the file is missing, is not what its suffix says, or has no such target.
     """
     path = _locate(name, folders)
     kind, data = _contents(path)
@@ -123,11 +123,16 @@ def load_frame(
         table = _guarded(path, kind, lambda: kind.read(data, target))
         names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
         if table.y is None:
-            raise DataError(f"{path} has no target {target!r}; name the array that holds it")
-        X = _guarded(path, kind, lambda: as_table(table.X)) if issparse(table.X) else table.X
-        return pd.DataFrame(X, columns=list(names)), np.asarray(table.y)
+            raise DataError(f"{path} has no array y; name the one that holds the target (--target)")
+        made = pd.DataFrame.sparse.from_spmatrix if issparse(table.X) else pd.DataFrame
+        return made(table.X, columns=list(names)), np.asarray(table.y)
     if len(frame) == 0:
         raise DataError(f"{path} is empty: there are column names but no rows")
+    if target is None:
+        raise DataError(
+            f"{path}: name the column to predict (--target); the columns are "
+            f"{name_some(list(frame.columns))}"
+        )
     return _guarded(path, kind, lambda: _without_target(frame, target))
 
 

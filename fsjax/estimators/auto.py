@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
@@ -71,7 +70,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         """Lets the methods compete, and keeps the columns of the choice.
 
         Args:
-          X: ``(N, D)`` numbers without missing values.
+          X: ``(N, D)`` numbers without missing values, also sparse.
           y: ``(N,)`` labels or numbers, or ``(N, C)`` numbers.
           row_groups: ``(N,)`` labels of rows that stay on one side of each split.
 
@@ -82,12 +81,11 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             raise DataError("AutoSelector requires y to be passed, but the target y is None")
         X, y = validate_data(
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
-            ensure_min_features=2,
+            ensure_min_features=2, accept_sparse="csr",
         )  # fmt: skip
-        # Two names cannot be the same; the user's own may.
-        table = pd.DataFrame(X, columns=[str(i) for i in range(X.shape[1])])
+        # Without the user's names, of which two may be the same: x0, x1, ...
         self.selection_: Selection = select(
-            table,
+            X,
             y,
             task=self.task,
             metric=self.metric,
@@ -99,14 +97,14 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             progress=self.verbose,
         )
         found = self.selection_.table
-        order = found["column"].astype(int).to_numpy()
+        order = np.array([_number(name) for name in found["column"]], int)
         self.scores_ = np.full(X.shape[1], np.nan)
         self.scores_[order] = found["score"]
         rest = np.setdiff1d(np.arange(X.shape[1]), order)
         self.ranking_ = np.empty(X.shape[1], int)
         self.ranking_[np.concatenate([order, rest])] = np.arange(1, X.shape[1] + 1)
         self.support_ = np.zeros(X.shape[1], bool)
-        self.support_[[int(name) for name in self.selection_.columns]] = True
+        self.support_[[_number(name) for name in self.selection_.columns]] = True
         if not self.support_.any():
             warnings.warn(
                 "nothing is better than chance in this table; all columns are kept", stacklevel=2
@@ -128,4 +126,9 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
         return tags
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("x"))

@@ -1,0 +1,314 @@
+"""``fsjax.select`` on sparse tables: what dense ones are told, and never dense as a whole."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+from sklearn.datasets import dump_svmlight_file
+
+import fsjax
+from fsjax.auto import compete, models, rankers, sparse
+from fsjax.auto.columns import design_of_array
+from fsjax.auto.discoveries import decoy_model
+from fsjax.auto.leaks import alike, leaks
+from fsjax.auto.preparation import Fold, Part, parts, standardise
+from fsjax.auto.sparse_columns import sparse_design
+from fsjax.cli import main
+from fsjax.data.tables import load_frame
+from fsjax.errors import ConfigError, DataError
+from fsjax.estimators import AutoSelector
+
+QUICK = ("univariate", "l1")
+
+
+def table(rows: int = 160, columns: int = 14, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Mostly zeros; three of the columns matter, and negative values are among them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(1, 1, (rows, columns)) * (rng.random((rows, columns)) < 0.25)
+    signal = X[:, 3] + X[:, 11] - X[:, 5] + 0.1 * rng.normal(size=rows)
+    return X, np.where(signal > np.median(signal), "high", "low")
+
+
+@pytest.fixture
+def never_dense(monkeypatch) -> None:
+    """Makes it an error to turn more than a few columns into a dense table."""
+
+    def guarded(real: Callable[..., Any]) -> Callable[..., Any]:
+        def made(self, *args, **kwargs):
+            wide = len(self.shape) == 2 and self.shape[0] > 1 and self.shape[1] > 120
+            assert not wide, f"{self.shape} became dense"
+            return real(self, *args, **kwargs)
+
+        return made
+
+    for kind in (sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix):
+        for name in ("toarray", "todense"):
+            monkeypatch.setattr(kind, name, guarded(getattr(kind, name)))
+
+
+@pytest.fixture(scope="module")
+def dense() -> fsjax.auto.Selection:
+    X, y = table()
+    return fsjax.select(X, y, methods=QUICK, budget=None)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_matrix, "frame"])
+def test_what_a_dense_table_is_told(kind, dense):
+    X, y = table()
+    if kind == "frame":
+        X = pd.DataFrame(X, columns=[f"x{i}" for i in range(14)])
+        X = X.astype(pd.SparseDtype(float, 0.0))
+    else:
+        X = kind(X)
+    found = fsjax.select(X, y, methods=QUICK, budget=None)
+    assert found.columns == dense.columns and set(found.columns) <= {"x3", "x11", "x5"}
+    assert found.score == dense.score and found.score_all_columns == dense.score_all_columns
+    pd.testing.assert_frame_equal(found.curves, dense.curves)
+    # The decoys are others.
+    own = ["column", "selected", "frequency", "score", "group"]
+    pd.testing.assert_frame_equal(found.table[own], dense.table[own])
+    assert found.facts["nonzeros"] == (table()[0] != 0).sum() and dense.facts["nonzeros"] is None
+
+
+def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
+    monkeypatch.setattr(rankers, "_TREES", 10)
+    rng = np.random.default_rng(0)
+    X = sp.random_array((160, 700), density=0.02, rng=rng, format="lil")
+    y = np.arange(160) % 2
+    X[:, [7]] = (y + (rng.random(160) < 0.05))[:, None]
+    found = fsjax.select(X, y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
+    assert "x7" in found.columns and found.better_than_chance
+    assert found.score_all_columns > 40
+    page = (tmp_path / "report.html").read_text()
+    assert "values that are not zero" in page and "for all columns a linear one" in page
+    # The same files, from what is there; and another table is refused.
+    again = fsjax.select(X.tocsr(), y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
+    assert again.columns == found.columns
+    X[0, 8] = 5.0
+    with pytest.raises(ConfigError, match="differs in table"):
+        fsjax.select(X, y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
+
+
+def test_shuffled_labels_are_no_finding():
+    X, y = table()
+    y = np.random.default_rng(3).permutation(y)
+    found = fsjax.select(sp.csr_array(X), y, methods=QUICK, budget=None)
+    assert not found.better_than_chance and found.columns == ()
+
+
+def test_contenders_that_need_a_dense_table_are_left_out(monkeypatch):
+    X, y = table()
+    monkeypatch.setattr(compete, "_expected", lambda name, *_: 0 if name in QUICK else 1e9)
+    found = fsjax.select(sp.csr_array(X), y, budget="1h")
+    assert "Left out, as the table is sparse: icap, lassonet." in found.statements
+    assert found.facts["methods_left_out"]["icap"] == "looks at the whole table at once"
+    assert found.facts["methods_left_out"]["stg"].startswith("left out: about")
+    with pytest.raises(ConfigError, match="methods='lassonet' looks at the whole table"):
+        fsjax.select(sp.csr_array(X), y, methods=("lassonet",))
+
+
+def test_a_network_competes(never_dense):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((150, 200), density=0.1, rng=rng, format="csc")
+    X = sp.csc_array(X + sp.csc_array((200 * [1.0], (np.arange(200) % 150, np.arange(200)))))
+    signs = rng.choice([-1.0, 1.0], (150, 2))
+    X = sp.hstack([X, sp.csc_array(signs)])
+    part, _ = parts(
+        sparse_design(X), (signs > 0)[:, 0].astype(int), Fold(*np.split(np.arange(150), [149]))
+    )
+    found = compete.ranking("deep_lasso", part, "classification", np.arange(202), (2,), 0)
+    assert 200 in found.order[2]
+
+
+def test_columns_of_no_use_are_said():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 8)) * (rng.random((50, 8)) < 0.4)
+    X[:, 1], X[:, 2], X[:, 4], X[:, 6] = 0.0, 7.0, X[:, 0], rng.permutation(50)
+    found = sparse_design(sp.csc_matrix(X))
+    assert found.units == found.names == ("x0", "x3", "x5", "x7")
+    assert [(note.column, note.kind) for note in found.notes] == [
+        ("x1", "constant"), ("x2", "constant"), ("x4", "duplicate"), ("x6", "identifier"),
+    ]  # fmt: skip
+    assert [note.text for note in found.notes] == [
+        note.text for note in design_of_array(X, None, None).notes
+    ]
+    np.testing.assert_array_equal(found.X.toarray(), X[:, [0, 3, 5, 7]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": sp.csr_array((160, 5))}, "no column is left.*'x0' has one value only"),
+        ({"X": sp.csr_array([[1.0, np.nan], [0.0, 2.0]]), "y": [0, 1]}, "1 missing.*SimpleImputer"),
+        ({"X": sp.csr_array([[1.0, np.inf], [0.0, 2.0]]), "y": [0, 1]}, "1 infinite"),
+        ({"X": sp.csr_array([[1.0, 0], [0, 1j]]), "y": [0, 1]}, "give real numbers"),
+        ({"X": sp.coo_array(np.ones(160))}, "X has shape"),
+        ({"X": sp.csr_array((0, 4)), "y": []}, "X has shape"),
+        ({"y": np.zeros(5)}, "y has 5 values for 160 rows"),
+        ({"impute": "medain"}, "did you mean 'median'"),
+    ],
+)
+def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
+    monkeypatch.setattr(compete, "_fold", lambda *_: pytest.fail("it ran"))
+    X, y = table()
+    with pytest.raises((ConfigError, DataError), match=message):
+        fsjax.select(**{"X": sp.csr_array(X), "y": y, **change})
+
+
+def test_frames_that_are_sparse_in_part_are_read_as_before():
+    frame = pd.DataFrame({"a": [0.0, 1, 0], "b": [0.0, 0, 2]}).astype(pd.SparseDtype(float, 0.0))
+    assert sparse.is_sparse(frame) and sparse.is_sparse(frame.astype(pd.SparseDtype(bool, False)))
+    assert not sparse.is_sparse(frame.assign(c="text"))
+    assert not sparse.is_sparse(frame.astype(pd.SparseDtype(float, np.nan)))
+    assert not sparse.is_sparse(frame.iloc[:, :0])
+
+
+def both(seed: int, rows: int = 40, columns: int = 9) -> tuple[np.ndarray, sp.csr_array]:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, (rows, columns)) * (rng.random((rows, columns)) < 0.5)
+    X[:, 0], X[:, 1] = 0, rng.integers(1, 4, rows)
+    return X.astype(float), sparse.float_rows(sp.csr_array(X))
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=20, deadline=None)
+def test_operations_are_those_of_dense_columns(seed):
+    X, rows = both(seed)
+    # Up to a shift of each column.
+    found = sparse.ranks(rows).toarray()
+    expected = rankdata(X, axis=0)
+    np.testing.assert_allclose(np.ptp(found - expected, axis=0), 0, atol=1e-9)
+    assert not found[X == 0].any()
+    for one, other in zip(sparse.limits(rows), sparse.limits(X), strict=True):
+        np.testing.assert_array_equal(one, other)
+    own, centred = standardise(rows[:30], rows[30:]), standardise(X[:30], X[30:])
+    for one, other in zip(own, centred, strict=True):
+        shift = one.toarray() - other
+        np.testing.assert_allclose(shift, np.broadcast_to(shift[:1], shift.shape), atol=1e-9)
+    some = np.array([4, 2])
+    np.testing.assert_allclose(
+        sparse.dense_columns(own[0], some), sparse.dense_columns(centred[0], some), atol=1e-9
+    )
+
+
+def test_scores_are_those_of_dense_columns():
+    X, y = table()
+    labels = (y == "high").astype(int)
+    fold = Fold(np.arange(100), np.arange(100, 160))
+    train, test = parts(design_of_array(X, None, None), labels, fold)
+    own, own_test = parts(sparse_design(sp.csr_array(X)), labels, fold)
+    assert sp.issparse(own.X) and not sp.issparse(train.X)
+    for name in ("univariate", "l1"):
+        score = rankers.SIMPLE[name]
+        for task in ("classification", "regression"):
+            np.testing.assert_allclose(
+                score(own, task, 0), score(train, task, 0), rtol=2e-3, atol=1e-4
+            )
+    some, metric = np.array([3, 11]), models.METRICS["auc"]
+    expected = models.judge(metric, "classification", train, test, some)
+    assert models.judge(metric, "classification", own, own_test, some) == expected
+
+
+def test_a_path_ends_where_too_many_take_part(monkeypatch):
+    X, y = table()
+    part = Part(standardise(sparse.float_rows(sp.csr_array(X)))[0], (y == "high").astype(int))
+    whole = rankers.l1(part, "classification", 0)
+    monkeypatch.setattr(rankers, "FEW", 3)
+    short = rankers.l1(part, "classification", 0)
+    assert (whole > 0).sum() > 12 > (short > 0).sum() > 3
+    np.testing.assert_array_equal(np.argsort(-short)[:3], np.argsort(-whole)[:3])
+
+
+@pytest.mark.parametrize("metric", list(models.METRICS))
+def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
+    monkeypatch.setattr(models, "FEW", 10)
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 40), density=0.3, rng=rng, format="csr")
+    signal = np.asarray(X[:, :20].sum(axis=1) - X[:, 20:].sum(axis=1)).ravel()
+    y: np.ndarray = (signal > np.median(signal)).astype(int)
+    task = next(task for task, own in models.OF_TASK.items() if metric in own)
+    if task == "regression":
+        y = signal
+    elif task == "multilabel":
+        y = np.column_stack([y, 1 - y])
+    elif task == "counts":
+        y = rng.poisson(np.exp(1 + 0.5 * signal)).astype(float)
+    elif task == "survival":
+        y = np.column_stack([np.exp(-signal), np.ones(300)])
+    own = standardise(X[:200], X[200:])
+    train, test = Part(own[0], y[:200]), Part(own[1], y[200:])
+    kind = models.METRICS[metric]
+    score = models.judge(kind, task, train, test, np.arange(40))
+    chance = kind.chance(train.y, test.y)
+    assert score > chance + (25 if "accuracy" in metric else 0.02 if metric == "d2" else 0.3)
+
+
+def test_decoys_are_the_columns_with_their_rows_in_another_order():
+    X, _ = both(0)
+    design = sparse_design(sp.csr_array(X))
+    drawn, groups = decoy_model(design.X, design)(np.random.default_rng(0))
+    units = design.num_units
+    np.testing.assert_array_equal(groups, np.arange(2 * units))
+    real, decoys = np.split(drawn.toarray(), 2, axis=1)
+    np.testing.assert_array_equal(real, design.X.toarray())
+    np.testing.assert_array_equal(np.sort(decoys, axis=0), np.sort(real, axis=0))
+    assert (decoys != real).any(axis=0).all()
+    # Each in an order of its own, and every order as likely as any other.
+    first = [permuted_rows(seed) for seed in range(2000)]
+    np.testing.assert_allclose(np.mean(first, axis=0), 2.0, atol=0.15)
+
+
+def permuted_rows(seed: int) -> np.ndarray:
+    column = sp.csr_array(np.array([[1.0], [0], [5], [2]]))
+    return sparse.permuted(column, np.random.default_rng(seed)).toarray()[:, 0]
+
+
+def test_leaks_and_what_could_stand_for_what():
+    X, y = both(1)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 40)
+    wide = np.column_stack([X, labels * 3.0, X[:, 4] ** 3])
+    made, own = design_of_array(wide, None, None), sparse_design(sp.csr_array(wide))
+    assert [note.column for note in leaks(own, labels, "classification")] == ["x9"]
+    number = np.arctan(wide[:, 5])
+    assert leaks(own, number, "regression") == leaks(made, number, "regression") != []
+    order = np.arange(own.num_units)
+    np.testing.assert_allclose(alike(own, order), alike(made, order), atol=1e-9)
+
+
+def test_the_estimator():
+    X, y = table()
+    found = AutoSelector(methods=QUICK, budget=None).fit(sp.csc_array(X), y)
+    assert set(found.get_support(indices=True)) <= {3, 5, 11}
+    assert found.transform(sp.csr_array(X)).shape == (160, found.n_features_)
+    assert sp.issparse(found.transform(sp.csr_array(X)))
+
+
+@pytest.mark.parametrize("suffix", ["npz", "libsvm"])
+def test_files(suffix, never_dense, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 2
+    X = sp.random_array((100, 700), density=0.02, rng=rng, format="lil")
+    X[:, [5]] = (y + (rng.random(100) < 0.05))[:, None]
+    X = X.tocsr()
+    if suffix == "npz":
+        parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+        np.savez("t.npz", format=b"csr", **parts, label=y)
+    else:
+        dump_svmlight_file(X, y, "t.libsvm")
+    target = "label" if suffix == "npz" else None
+    frame, _ = load_frame(f"t.{suffix}", target)
+    assert sparse.is_sparse(frame)
+    assert frame.shape == (100, 700)
+    flags = ["--methods=l1", "--quiet", "--budget=1h", "--drop=x9", "--workdir=w"]
+    assert main(["select", f"t.{suffix}", *flags, *(["--target=label"] if target else [])]) == 0
+    assert json.loads(Path("w/selection.json").read_text())["columns"] == ["x5"]
