@@ -86,7 +86,8 @@ def cold_and_warm(name: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         for cache in ("cold", "warm"):
             command = [sys.executable, "-m", "experiments.benchmark_first_fit", name]
-            environment = os.environ | {"FSJAX_CACHE": folder}
+            # As an installed package: its bytecode is kept.
+            environment = os.environ | {"FSJAX_CACHE": folder, "PYTHONDONTWRITEBYTECODE": ""}
             done = subprocess.run(
                 command, env=environment, check=True, text=True, stdout=subprocess.PIPE
             )
