@@ -25,6 +25,13 @@ from fsjax.errors import DataError
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
 
 
+#: Share of a column's range that rounding may move its values by.
+_NOTICEABLE = 1e-4
+
+#: Columns that are looked at together.
+_AT_ONCE = 256
+
+
 class Table(NamedTuple):
     """What a reader found: X (N, D), labels as distributed, and what else the files tell."""
 
@@ -36,7 +43,11 @@ class Table(NamedTuple):
 
 
 def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse.csr_array:
-    """Keep 8- and 16-bit integers, turn all other numbers into float32 (row-major)."""
+    """Keep 8- and 16-bit integers, turn all other numbers into float32 (row-major).
+
+    Where float32 would lose what makes the rows of a column differ, such as times in seconds since
+    1970, it is float64.
+    """
     if scipy.sparse.issparse(X):
         return scipy.sparse.csr_array((compact(X.data), X.indices, X.indptr), shape=X.shape)
     X = np.asarray(X)
@@ -47,7 +58,23 @@ def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse
     if X.dtype.kind not in "iuf":
         raise DataError(f"X holds {X.dtype}, not real numbers; save a numeric array")
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(X, dtype=np.float32)
+        rounded = np.ascontiguousarray(X, dtype=np.float32)
+    return np.ascontiguousarray(X, dtype=np.float64) if _loses(X, rounded) else rounded
+
+
+def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
+    """Whether rounding moves values of a column by a noticeable part of the column's range."""
+    if X.ndim != 2 or not X.size or X.dtype.kind == "f" and X.dtype.itemsize <= 4:
+        return False
+    # In parts, as differences are as large as the table.
+    for start in range(0, X.shape[1], _AT_ONCE):
+        part = X[:, start : start + _AT_ONCE].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            moved = np.fmax.reduce(np.abs(part - rounded[:, start : start + _AT_ONCE]))
+            extent = np.fmax.reduce(part) - np.fmin.reduce(part)
+        if (np.isfinite(moved) & (moved > _NOTICEABLE * extent)).any():
+            return True
+    return False
 
 
 def read_npz(files: Sequence[bytes], target: str | int | None = None) -> Table:

@@ -344,8 +344,8 @@ def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
     if frame.shape[1] == 0:
         raise DataError("it has no columns besides the target; give at least one feature")
     names = numeric_columns(frame, "it")
-    with np.errstate(over="ignore"):
-        X = frame.to_numpy(dtype=np.float32, na_value=np.nan)
+    # Exactly; what the table needs of it is for :func:`compact` to say.
+    X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return Table(X, y, feature_names=names)
 
 

@@ -35,11 +35,11 @@ def encode_target(
             f"{where} has one value only ({shown!r}); choose another column, or leave the target "
             "out for task=reconstruction"
         )
-    if values.dtype.kind == "f":
-        whole = bool(np.all(labels == np.round(labels)))
+    if values.dtype.kind in "iuf":
+        whole = values.dtype.kind != "f" or bool(np.all(labels == np.round(labels)))
         if not whole or len(labels) > max(_MANY_CLASSES, len(values) / 2):
             return values.astype(np.float32), None
-        labels = labels.astype(np.int64)
+        labels = labels.astype(np.int64 if values.dtype.kind == "f" else values.dtype)
     if names is None or len(names) != len(labels):
         names = tuple(map(str, labels))
     return classes.astype(np.int32), names
@@ -66,8 +66,13 @@ def encode_targets(values: np.ndarray, where: str) -> np.ndarray:
 
 
 def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) numbers as float64, or everything else as text; and (N,) bool, what is missing."""
-    if values.dtype.kind in "iuf":
+    """(N,) whole numbers as they are, others as float64, or everything else as text; and (N,) bool,
+    what is missing.
+    """
+    if values.dtype.kind in "iu":
+        # Labels beyond 2^53 would become one as floats.
+        return values, np.zeros(len(values), bool)
+    if values.dtype.kind == "f":
         numbers = values.astype(np.float64)
         return numbers, ~np.isfinite(numbers)
     if values.dtype == object:

@@ -1,0 +1,49 @@
+"""Numbers that float32 cannot tell apart: kept until they were shifted."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fsjax
+from fsjax.data.targets import encode_target
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_seconds_since_1970_stay_apart(suffix: str, tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(0), 60
+    y = np.resize([0, 1], rows)
+    # The class is that of the minute; a float32 of this size has steps of 128 seconds.
+    seconds = 1.7e9 + 60 * y + rng.permutation(rows) / 2
+    frame = pd.DataFrame({"a": rng.normal(size=rows), "seconds": seconds, "c": 0.3})
+    path = tmp_path / f"table.{suffix}"
+    if suffix == "csv":
+        frame.assign(label=y).to_csv(path, index=False)
+    elif suffix == "parquet":
+        frame.assign(label=y).to_parquet(path)
+    else:
+        np.savez(path, X=frame.to_numpy(), y=y)
+    table = fsjax.data.load(path, target=None if suffix == "npz" else "label")
+    assert table.X.dtype == np.float64 and len(np.unique(table.X[:, 1])) == rows
+    method = fsjax.methods.fisher_score(1)
+    of_file = fsjax.fit(method, table, scaling="standard")
+    of_arrays = fsjax.fit(method, (frame.to_numpy(), y), scaling="standard")
+    np.testing.assert_array_equal(of_file.selected, [[1]])
+    np.testing.assert_array_equal(of_file.scores, of_arrays.scores)
+
+
+@pytest.mark.parametrize("offset", [0.0, 50.0])
+def test_ordinary_numbers_are_float32(offset: float, tmp_path: Path) -> None:
+    X = offset + np.random.default_rng(0).normal(size=(40, 3))
+    X[3, 1] = np.nan
+    pd.DataFrame(X, columns=list("abc")).assign(y=np.resize([0, 1], 40)).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    table = fsjax.data.load(tmp_path / "t.csv", target="y", impute="mean")
+    assert table.X.dtype == np.float32
+
+
+def test_labels_beyond_the_whole_numbers_of_floats_are_classes_of_their_own() -> None:
+    y, names = encode_target(np.array([2**53, 2**53 + 1, 2**53]), "the target")
+    assert y.tolist() == [0, 1, 0] and names == ("9007199254740992", "9007199254740993")
