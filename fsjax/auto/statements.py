@@ -66,6 +66,9 @@ def statements(
         lines.append(
             f"Quick methods alone are no better than chance here (p = {chance.p_value:.2g}); the "
             "folds of the choice are."
+            if chance.as_good
+            else f"Time was short for permuted targets, none of {len(chance.draws)} as good; that "
+            "it is better than chance, the folds of the choice tell."
         )
     return lines
 
