@@ -90,6 +90,14 @@ def timed(work: Callable[[], dict]) -> dict:
     return {**found, "seconds": time.monotonic() - start}
 
 
+def rounded(need: float) -> str:
+    """Seconds as text in a unit that suits them, such as ``40 s``, ``12 min``, ``3 hours``."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "min")):
+        if need >= 2 * size:
+            return f"{need / size:.0f} {unit}"
+    return f"{max(need, 1):.0f} s"
+
+
 def _clock(left: float) -> str:
     whole = max(0, round(left))
     return f"{whole // 60}:{whole % 60:02d}"

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fsjax.auto import library
-from fsjax.auto.budget import Clock, timed
+from fsjax.auto.budget import Clock, rounded, timed
 from fsjax.auto.columns import Design
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.models import Metric, judge
@@ -149,7 +149,7 @@ def _round(
                 _check_time(ledger, clock)
             elif need > clock.left(SHARE):
                 if number == 0:
-                    why[name] = f"{NO_TIME}: about {need:.0f} s more were needed"
+                    why[name] = f"{NO_TIME}: about {rounded(need)} more were needed"
                 break
             clock.tell(
                 f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "

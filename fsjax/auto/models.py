@@ -15,7 +15,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from fsjax.auto.preparation import Part, standardise
-from fsjax.auto.sparse import FEW, Columns
+from fsjax.auto.sparse import FEW, Columns, limits, scaled
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import CoxRegression, concordance_index
 from fsjax.metrics.by_task import d2_poisson
@@ -196,8 +196,8 @@ def judge(metric: Metric, task: str, train: Part, test: Part, columns: np.ndarra
     Args:
       metric: how to judge.
       task: what the target is.
-      train, test: prepared rows. Few columns of sparse ones are made dense; many have a linear
-        model, as scikit-learn advises.
+      train, test: prepared rows. Few columns of sparse ones are made dense; many are divided by
+        their largest value and have a linear model, as scikit-learn advises.
       columns: numbers of the columns that it sees.
     """
     X, X_test = _seen(train.X, test.X, columns)
@@ -219,6 +219,10 @@ def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ..
         return standardise(X[:, columns].toarray(), X_test[:, columns].toarray())
     some = len(columns) < X.shape[1]
     rows = (X[:, columns], X_test[:, columns]) if some else (X, X_test)
-    # Rows of length 1 on average suit linear models of any number of columns.
-    length = np.sqrt(np.square(rows[0].data).sum() / X.shape[0]) or 1.0
-    return tuple(part / length for part in rows)
+    # Deviations would make rare columns large; rows of length 1 on average suit linear models.
+    low, high = limits(rows[0])
+    largest = np.maximum(-low, high)
+    largest[largest == 0] = np.inf
+    X, X_test = (scaled(part, 0.0, largest) for part in rows)
+    length = np.sqrt(np.square(X.data).sum() / X.shape[0]) or 1.0
+    return X / length, X_test / length

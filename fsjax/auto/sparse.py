@@ -49,7 +49,7 @@ def limits(X: Columns) -> tuple[np.ndarray, np.ndarray]:
     return column_limits(X) if sp.issparse(X) else (X.min(axis=0), X.max(axis=0))
 
 
-def scaled(X: Columns, mean: np.ndarray, scale: np.ndarray) -> Columns:
+def scaled(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
     """``(X - mean) / scale``; sparse columns are not centred. An infinite scale makes zeros."""
     if not sp.issparse(X):
         return (X - mean) / scale

@@ -16,8 +16,9 @@ class Dataset:
     Attributes:
         name: the registered name, or the file name of the user's own table.
         X: (N, D) float32, float64 where that is too coarse for a column, or a compact integer
-            type (cast before arithmetic). Never NaN or infinite when it comes from :func:`fsjax.data.load`. A sparse table is a
-            ``scipy.sparse.csr_array``; SciPy's other forms become one.
+            type (cast before arithmetic). Never NaN or infinite when it comes from
+            :func:`fsjax.data.load`. A sparse table is a ``scipy.sparse.csr_array``; SciPy's other
+            forms become one.
         y: (N,) int32 classes numbered from 0, or (N,) or (N, C) floats, or None. See
             ``fsjax.tasks`` for what each task takes; for survival, time and event.
         feature_names: D names, or None.

@@ -1,6 +1,7 @@
 """``fsjax.select`` and ``AutoSelector``: what they say of tables whose truth is known."""
 
 import json
+import warnings
 
 import chex
 import numpy as np
@@ -312,6 +313,6 @@ def test_the_estimator_keeps_all_columns_of_noise():
 
 @pytest.mark.slow
 def test_it_is_an_estimator_of_scikit_learn():
-    with np.testing.suppress_warnings() as quiet:
-        quiet.filter(UserWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
         check_estimator(AutoSelector(methods=("l1",), budget=None))

@@ -16,6 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import fsjax
 from fsjax.auto import compete, models, rankers, sparse
+from fsjax.auto.budget import rounded
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
 from fsjax.auto.leaks import alike, leaks
@@ -249,6 +250,20 @@ def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
     score = models.judge(kind, task, train, test, np.arange(40))
     chance = kind.chance(train.y, test.y)
     assert score > chance + (25 if "accuracy" in metric else 0.02 if metric == "d2" else 0.3)
+
+
+def test_the_time_that_is_missing_is_in_a_unit_that_suits():
+    told = [rounded(need) for need in (-3, 40, 150, 9000, 1086674)]
+    assert told == ["1 s", "40 s", "2 min", "2 hours", "13 days"]
+
+
+def test_rare_columns_are_as_large_as_others_for_a_linear_model():
+    X = np.array([[0.0, 4, 0], [100, 0, 0], [0, -8, 0], [0, 4, 0]])
+    X = sp.csr_array(sp.hstack([sp.csr_array(X), sp.csr_array((4, models.FEW))]))
+    own, test = models._seen(X, 2 * X, np.arange(X.shape[1]))
+    np.testing.assert_allclose(own.data / own.data[0], [1, 2, -2, 1])
+    assert np.square(own.data).sum() / 4 == pytest.approx(1)
+    np.testing.assert_allclose(test.data, 2 * own.data)
 
 
 def test_decoys_are_the_columns_with_their_rows_in_another_order():
