@@ -47,15 +47,15 @@ def test_what_is_too_slow_is_skipped_on_larger_tables_too(tmp_path: Path) -> Non
     assert told["breast_cancer", "RFE", 0] == "more than 0 CPU seconds"
 
 
-def test_tasks_and_paper_sized_networks() -> None:
+def test_tasks_and_controls() -> None:
     rows = pd.DataFrame(columns=[*compare_selectors.COLUMNS, "cells"])
     numbers, wine, digits = read("diabetes"), read("wine"), read("digits")
     why = compare_selectors.reason
-    assert why("FisherScore", 0, numbers, "regression", rows, 9.0) == "not for regression"
-    assert why("WAST", 0, numbers, "regression", rows, 9.0) == ""
-    assert why("CTRESim", 0, wine, "classification", rows, 9.0) == ""
-    assert why("CTRESim", 1, wine, "classification", rows, 9.0) == "only on the first split"
-    assert "5000 cells" in why("CTRESim", 0, digits, "classification", rows, 9.0)
+    assert why("FisherScore", numbers, "regression", rows, 9.0) == "not for regression"
+    assert why("WAST", numbers, "regression", rows, 9.0) == ""
+    assert why("RigL", wine, "classification", rows, 9.0) == ""
+    assert "5000 cells" in why("RigL", digits, "classification", rows, 9.0)
+    assert why("CTRESim", digits, "classification", rows, 9.0) == ""
     assert task_of("wast", "regression") == "reconstruction"
     assert task_of("lassonet", "regression") == "regression"
 

@@ -40,7 +40,7 @@ GrowInit = Literal["uniform", "zeros"]
 
 @dataclass(frozen=True)
 class DenseOptions:
-    """Arguments of the classifiers of the CTRE paper.
+    """Arguments of the classifiers of the CTRE paper, whose own networks are larger.
 
     Attributes:
       hidden: widths of the hidden layers, at least one, as a tuple.
@@ -52,7 +52,7 @@ class DenseOptions:
         :func:`fsjax.methods.shared.attribution.scored_by`.
     """
 
-    hidden: Layers = (1000, 1000, 1000)
+    hidden: Layers = (200, 200, 200)
     learning_rate: Positive = 0.01
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
@@ -76,7 +76,7 @@ class SparseOptions(DenseOptions):
       rank_by: as for :class:`DenseOptions`.
     """
 
-    epsilon: Annotated[NonNegative, STATIC] | None = 1.0
+    epsilon: Annotated[NonNegative, STATIC] | None = 5.0
     density: Annotated[NonNegative, STATIC] | None = None
     form: Literal["auto", "dense", "coordinates"] = "auto"
 
