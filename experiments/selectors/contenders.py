@@ -21,6 +21,10 @@ Select = Callable[[np.ndarray, Part, int, str, int], np.ndarray]
 #: the smallest tables only.
 ON_SMALL = ("neural_network", "probmask", "snip", "static_sparse", "rigl", "dense")
 
+#: CPU seconds after which these have no turn on larger tables: with those of the others they would
+#: hardly have any.
+PATIENCE = {"LassoNet, its package": 60.0, "STG, its package": 60.0}
+
 #: The control ``random`` has the mean of so many draws.
 DRAWS = 5
 

@@ -14,6 +14,7 @@ from experiments.selectors.contenders import CONTROLS, ON_SMALL, OURS, RIVALS, S
 from experiments.selectors.judge import judge
 from experiments.selectors.tables import MAX_ROWS, TABLES, read, split
 from fsjax.auto.preparation import Part
+from fsjax.data import Dataset
 from fsjax.errors import ConfigError
 from fsjax.estimators import ESTIMATORS
 
@@ -45,6 +46,20 @@ def test_what_is_too_slow_is_skipped_on_larger_tables_too(tmp_path: Path) -> Non
     assert told["wine", "Lasso", 0] == ""
     assert told["wine", "Lasso", 1] == "more than 0 CPU seconds"
     assert told["breast_cancer", "RFE", 0] == "more than 0 CPU seconds"
+
+
+def test_packages_get_more_time_on_larger_tables_but_not_on_other_splits() -> None:
+    wine, digits = read("wine"), read("digits")
+
+    def told(name: str, seconds: float, data: Dataset) -> str:
+        line = {"table": "wine", "selector": name, "cpu_seconds": seconds, "cells": wine.X.size}
+        rows = pd.DataFrame([line])
+        return compare_selectors.reason(name, data, "classification", rows, 12.0)
+
+    assert told("STG", 13.0, digits) == "more than 12 CPU seconds"
+    assert told("STG, its package", 13.0, digits) == ""
+    assert told("STG, its package", 13.0, wine) == "more than 12 CPU seconds"
+    assert told("STG, its package", 61.0, digits) == "more than 60 CPU seconds"
 
 
 def test_tasks_and_controls() -> None:
