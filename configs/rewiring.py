@@ -15,9 +15,6 @@ WAST_NUM_FEATURES = (25, 50, 75, 100, 150, 200)
 #: The methods of CTRE, Table 2.
 CTRE_METHODS = ("ctre_sim", "ctre_seq", "set", "rigl", "snip", "static_sparse", "dense")
 
-#: The networks of CTRE, Table 2.
-CTRE_NETWORK = {"hidden": (1000, 1000, 1000), "epsilon": 1.0}
-
 #: Sets whose support vector machine takes minutes for each number of columns.
 LARGE = ("mnist", "fashion_mnist", "cifar10", "cifar100")
 
@@ -67,9 +64,12 @@ def classifier_config(method: str) -> GetConfig:
         config.num_features = num_features(read.name)
         scaling = "standard" if read.name.startswith("madelon") else "minmax"
         config.data.update(split="wast", scaling=scaling, valid_fraction=0.1)
-        if not small and method in CTRE_METHODS:
-            network = {name: CTRE_NETWORK[name] for name in CTRE_NETWORK if name in config.method}
-            config.method.update(network)
+        if method in CTRE_METHODS:
+            config.method.rank_by = "strength"
+            if not small:
+                config.method.hidden = (1000, 1000, 1000)
+            if not small and method != "dense":
+                config.method.epsilon = 1.0
         return config
 
     return get_config

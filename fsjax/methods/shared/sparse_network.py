@@ -47,16 +47,16 @@ class DenseOptions:
       learning_rate: of gradient descent with Nesterov's momentum, above 0.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights (not biases) in the loss.
-      rank_by: score of a column: its ``strength``, the sum of the absolute weights of its
-        connections, or by the derivatives of the outputs; see
-        :func:`fsjax.methods.shared.attribution.scored_by`.
+      rank_by: score of a column: by the derivatives of the outputs, see
+        :func:`fsjax.methods.shared.attribution.scored_by`, or its ``strength``, the sum of the
+        absolute weights of its connections.
     """
 
     hidden: Layers = (200, 200, 200)
     learning_rate: Positive = 0.01
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
-    rank_by: Score = "strength"
+    rank_by: Score = "attribution"
 
 
 @dataclass(frozen=True)
