@@ -725,7 +725,7 @@ class RFS(Selector):
         n_features_to_select: int | float | None = None,
         *,
         task: str = "classification",
-        penalty: float = 0.3,
+        penalty: float = 3.0,
         tolerance: float = 0.001,
         max_steps: int = 1000,
         num_epochs: int = 100,

@@ -294,7 +294,7 @@ def random_selection(
 ) -> Method: ...
 def rfs(
     *,
-    penalty: float = 0.3,
+    penalty: float = 3.0,
     tolerance: float = 0.001,
     max_steps: int = 1000,
 ) -> Method: ...
