@@ -136,6 +136,10 @@ def test_means_ranks_and_files(tmp_path: Path) -> None:
     # where it was skipped, STG is as good as random columns; Dense ran on too few tables.
     expected = {"STG": 9.5, "Lasso": 11.0, "F test": 17.0, "WAST": 23.0, "random columns": 29.5}
     assert (6 * mean).round(6).to_dict() == expected
+    # 80 for Lasso on every table, 85 for STG but 50 on the digits.
+    assert publish.best_simple(found) == "Lasso"
+    beside = publish.against(found, "Lasso")
+    assert beside["STG"].startswith("-0.8 (") and beside["WAST"].startswith("-20.0 (0.0")
     for folder in ("reproduction", "docs/tables", "docs/pictures"):
         (tmp_path / folder).mkdir(parents=True)
     begun = [{**rows[0], "table": "madelon"}]
