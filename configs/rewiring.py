@@ -12,6 +12,9 @@ SEEDS = (0, 1, 2, 3, 4)
 #: Numbers of columns that the WAST paper evaluates (Table 5).
 WAST_NUM_FEATURES = (25, 50, 75, 100, 150, 200)
 
+#: The methods of CTRE, Table 2.
+CTRE_METHODS = ("ctre_sim", "ctre_seq", "set", "rigl", "snip", "static_sparse", "dense")
+
 #: Sets whose support vector machine takes minutes for each number of columns.
 LARGE = ("mnist", "fashion_mnist", "cifar10", "cifar100")
 
@@ -61,10 +64,12 @@ def classifier_config(method: str) -> GetConfig:
         config.num_features = num_features(read.name)
         scaling = "standard" if read.name.startswith("madelon") else "minmax"
         config.data.update(split="wast", scaling=scaling, valid_fraction=0.1)
-        if small:
-            config.method.hidden = (200, 200, 200)
-            if "epsilon" in config.method:
-                config.method.epsilon = 5.0
+        if method in CTRE_METHODS:
+            config.method.rank_by = "strength"
+            if not small:
+                config.method.hidden = (1000, 1000, 1000)
+            if not small and method != "dense":
+                config.method.epsilon = 1.0
         return config
 
     return get_config

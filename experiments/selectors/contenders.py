@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import RFE, mutual_info_classif, mutual_info_regression
 from sklearn.svm import SVC, SVR
 
+from experiments.selectors.packages import PACKAGES
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import forest, l1, univariate
 from fsjax.estimators import ESTIMATORS
@@ -18,25 +17,16 @@ from fsjax.registry import about_of
 #: Columns by training rows as they are, the same standardised, K, the task and a seed.
 Select = Callable[[np.ndarray, Part, int, str, int], np.ndarray]
 
-#: Estimators whose default network is that of their paper, three layers of 1000 and 500 epochs,
-#: and those that are not made for selecting columns. They run on the smallest tables only.
-ON_SMALL = (
-    "neural_network",
-    "probmask",
-    "snip",
-    "static_sparse",
-    "rigl",
-    "set",
-    "dense",
-    "ctre_seq",
-    "ctre_sim",
-)
+#: Estimators that are not made for selecting columns, and controls of those that are. They run on
+#: the smallest tables only.
+ON_SMALL = ("neural_network", "probmask", "snip", "static_sparse", "rigl", "dense")
+
+#: CPU seconds after which these have no turn on larger tables: with those of the others they would
+#: hardly have any.
+PATIENCE = {"LassoNet, its package": 60.0, "STG, its package": 60.0}
 
 #: The control ``random`` has the mean of so many draws.
 DRAWS = 5
-
-#: Rounds of Boruta; more change little among the first columns.
-_ROUNDS = 30
 
 #: Share of all columns that recursive elimination drops at a time.
 _STEP = 0.1
@@ -79,18 +69,6 @@ def elimination(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.n
     return RFE(model, n_features_to_select=k, step=_STEP).fit(part.X, part.y).get_support(True)
 
 
-def boruta(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
-    """Boruta's ranking; among columns that it accepts alike, by the mean importance."""
-    from boruta import BorutaPy
-
-    kind = RandomForestClassifier if task == "classification" else RandomForestRegressor
-    model = BorutaPy(
-        kind(max_depth=5, n_jobs=1), n_estimators="auto", max_iter=_ROUNDS, random_state=seed
-    ).fit(part.X, part.y)
-    importance = np.nan_to_num(np.nanmean(model.importance_history_[1:], axis=0))
-    return np.lexsort((-importance, model.ranking_))[:k]
-
-
 def random(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
     """Columns drawn at random."""
     return np.random.default_rng((seed, 7)).choice(X.shape[1], k, replace=False)
@@ -111,7 +89,7 @@ RIVALS: dict[str, Select] = {
     "Lasso": ranked(l1),
     "extra trees": ranked(forest),
     "RFE": elimination,
-    **({"Boruta": boruta} if importlib.util.find_spec("boruta") else {}),
+    **PACKAGES,
 }
 
 #: The estimators by class name; the one that draws at random is a control already.

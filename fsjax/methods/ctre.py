@@ -1,7 +1,4 @@
-"""CTRE: sparse networks that grow connections between similar neurons (Atashgahi et al. 2022).
-
-The score of a column is the sum of the absolute weights of its connections.
-"""
+"""CTRE: sparse networks that grow connections between similar neurons (Atashgahi et al. 2022)."""
 
 from __future__ import annotations
 

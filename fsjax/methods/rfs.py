@@ -80,15 +80,16 @@ def _ridge(x: np.ndarray, y: np.ndarray, of_columns: np.ndarray, trust: np.ndarr
     optimises="the norms of the residuals of a linear model plus lambda times its columns' norms",
     small={"penalty": 0.5},
 )
-def rfs(*, penalty: Positive = 0.3, tolerance: Positive = 1e-3, max_steps: Count = 1000) -> Method:
+def rfs(*, penalty: Positive = 3.0, tolerance: Positive = 1e-3, max_steps: Count = 1000) -> Method:
     """Robust regression on the labels: norms, not squares, of the residuals and of the columns.
 
     ``sum_n ||x_n W - y_n|| + penalty sum_d ||W_d||`` with one-hot labels and no intercept. The
     score of a column is the norm of its weights.
 
-    On Madelon with K = 20 a support vector machine has 83.17 % with these defaults (WAST, Table
-    2: 83.00), for which the penalty was chosen by this figure; 85.33 with ``penalty=0.1`` and
-    79.00 with 1, the values of scikit-feature's example and of its default.
+    On Madelon with K = 20 a support vector machine has 83.17 % with ``penalty=0.3`` (WAST, Table
+    2: 83.00), which was chosen by this figure; 85.33 with 0.1 and 79.00 with 1, the values of
+    scikit-feature's example and of its default. Small penalties weigh pixels that are nearly
+    always empty: ten-class USPS digits with K = 20 have 56.5 % with 0.3, and 80.2 % with 3.
 
     Args:
       penalty: gamma, above 0; the larger, the fewer columns have weights.

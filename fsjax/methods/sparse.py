@@ -1,12 +1,12 @@
 """Sparse networks and their controls: SET, RigL, SNIP, static and dense, and QuickSelection.
 
 Each is a drop rule and a grow rule of :mod:`fsjax.sparsity` over one body,
-``shared/sparse_network.py``, whose options they share. The score of a column is the sum of the
-absolute weights of its connections.
+``shared/sparse_network.py``, whose options they share.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, Share
@@ -138,7 +138,7 @@ def dense(**options: Any) -> Method:
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the reconstruction by a sparse network that grows at random",
     small={"hidden": (6,), "density": 0.4, "form": "coordinates", "learning_rate": 0.03},
-    options=SparseOptions(),
+    options=replace(SparseOptions(), rank_by="strength"),
     num_epochs=100,
     batch_size=128,
     scaling="scalar",

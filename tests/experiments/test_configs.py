@@ -9,6 +9,7 @@ from quick_configs import MODULES, quick, quick_any
 
 from configs import any as any_method
 from configs import ctre_sim, gjsd, ip_cae, quick_selection, wast
+from configs.rewiring import CTRE_METHODS, classifier_config
 from experiments.launch import build_method, run_experiment
 from fsjax.data import available
 from fsjax.data.catalog import ENTRIES
@@ -120,3 +121,13 @@ def test_a_task_that_an_autoencoder_does_not_have_is_refused() -> None:
     with pytest.raises(ConfigError, match="leave 'regression' out"):
         wast.get_config("digits,regression")
     assert wast.get_config("digits,reconstruction").task == "reconstruction"
+
+
+@pytest.mark.parametrize("method", CTRE_METHODS)
+def test_networks_of_ctre_stay_those_of_its_paper(method: str) -> None:
+    own = classifier_config(method)
+    assert own("madelon").method.hidden == (1000, 1000, 1000)
+    assert own("digits").method.hidden == (200, 200, 200)
+    assert own("madelon").method.rank_by == own("digits").method.rank_by == "strength"
+    if method != "dense":
+        assert (own("madelon").method.epsilon, own("digits").method.epsilon) == (1.0, 5.0)

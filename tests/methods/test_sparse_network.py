@@ -74,7 +74,7 @@ def test_fits_and_files_of_both_forms_are_alike(tmp_path) -> None:
     data = rng.normal(size=(50, 9)), rng.integers(0, 3, 50)
     options = dict(num_features=3, num_epochs=3, batch_size=16, seeds=(0, 1))
     dense, sparse = (
-        fsjax.fit(fsjax.methods.ctre_sim(hidden=(7, 6), form=form), data, **options)
+        fsjax.fit(fsjax.methods.ctre_sim(hidden=(7, 6), epsilon=1, form=form), data, **options)
         for form in ("dense", "coordinates")
     )
     assert sparse.cost["params"] == dense.cost["params"] == 16 + 13 + 9
@@ -133,7 +133,7 @@ def test_layers_of_low_density_take_coordinates_by_themselves() -> None:
     [
         ("set", dict(hidden=()), "hidden is empty; give the width of at least one"),
         ("set", dict(hidden=(5, 2.5)), "a width of hidden=2.5; choose a whole number"),
-        ("set", dict(density=0.1), "epsilon=1.0 and density=0.1; set one of them to 0"),
+        ("set", dict(density=0.1), "epsilon=5.0 and density=0.1; set one of them to 0"),
         ("set", dict(epsilon=-1.0), "epsilon=-1.0; choose a value from 0, or None"),
         ("set", dict(epsilon=None, density=2.0), "density=2.0; choose a value above 0 to 1"),
         ("set", dict(drop="magnitudes"), "drop='magnitudes': did you mean 'magnitude'"),

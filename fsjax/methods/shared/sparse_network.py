@@ -40,23 +40,23 @@ GrowInit = Literal["uniform", "zeros"]
 
 @dataclass(frozen=True)
 class DenseOptions:
-    """Arguments of the classifiers of the CTRE paper.
+    """Arguments of the classifiers of the CTRE paper, whose own networks are larger.
 
     Attributes:
       hidden: widths of the hidden layers, at least one, as a tuple.
       learning_rate: of gradient descent with Nesterov's momentum, above 0.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights (not biases) in the loss.
-      rank_by: score of a column: its ``strength``, the sum of the absolute weights of its
-        connections, or by the derivatives of the outputs; see
-        :func:`fsjax.methods.shared.attribution.scored_by`.
+      rank_by: score of a column: by the derivatives of the outputs, see
+        :func:`fsjax.methods.shared.attribution.scored_by`, or its ``strength``, the sum of the
+        absolute weights of its connections.
     """
 
-    hidden: Layers = (1000, 1000, 1000)
+    hidden: Layers = (200, 200, 200)
     learning_rate: Positive = 0.01
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
-    rank_by: Score = "strength"
+    rank_by: Score = "attribution"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class SparseOptions(DenseOptions):
       rank_by: as for :class:`DenseOptions`.
     """
 
-    epsilon: Annotated[NonNegative, STATIC] | None = 1.0
+    epsilon: Annotated[NonNegative, STATIC] | None = 5.0
     density: Annotated[NonNegative, STATIC] | None = None
     form: Literal["auto", "dense", "coordinates"] = "auto"
 

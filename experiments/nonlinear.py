@@ -1,0 +1,139 @@
+"""How many of the columns that matter only in pairs are found, as tables get wider.
+
+    python -m experiments.nonlinear --out=docs/tables/nonlinear.md
+
+The protocol of Passemiers et al. (Scientific Reports, 2024): 1000 rows of uniform columns in
+[-1, 1], of which selectors see five sixths. A figure is their best-K score, the share of the true
+columns among the first K where K is how many there are; here the mean over tables of different
+seeds. ``--out`` holds the figures in Markdown; rows that are in it already are not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from absl import flags
+from sklearn.ensemble import RandomForestClassifier
+
+from experiments import cli
+from experiments.recovery import as_rows, read_table
+from fsjax.atomic import write_text
+from fsjax.data import ring_xor_sum
+from fsjax.engine.compilation import cache_by_default
+from fsjax.estimators import ESTIMATORS
+
+#: The rows that selectors learn from, of 1000.
+TRAIN: Final = 833
+
+#: LassoNet as the authors of the comparison set it.
+PUBLISHED_LASSONET: Final[dict[str, Any]] = {
+    "hidden": (32, 32),
+    "dense_epochs": 30,
+    "path_epochs": 30,
+    "dense_patience": 10,
+    "path_patience": 10,
+    "path_start": 3.2768,
+    "tolerance": 0.9999,
+    "batch_size": 64,
+    "standardize": False,
+}
+
+#: LassoNet takes minutes on wider tables.
+WIDEST: Final = 512
+
+#: Columns, X and y, K and a seed.
+Select = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
+
+
+def forest(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> np.ndarray:
+    """The columns of most importance in a forest of 500 trees."""
+    model = RandomForestClassifier(500, random_state=seed).fit(X, y)
+    return np.argsort(-model.feature_importances_, kind="stable")[:k]
+
+
+def ours(
+    method: str, X: np.ndarray, y: np.ndarray, k: int, seed: int, **options: Any
+) -> np.ndarray:
+    """The selection of an estimator."""
+    fitted = ESTIMATORS[method](k, random_state=seed, **options).fit(X, y)
+    return fitted.get_support(indices=True)
+
+
+#: By the name of a table's column.
+SELECTORS: Final[dict[str, Select]] = {
+    "forest": forest,
+    "ICAP": partial(ours, "icap"),
+    "LassoNet": partial(ours, "lassonet"),
+    "LassoNet, hidden=(32, 32)": partial(ours, "lassonet", hidden=(32, 32)),
+    "LassoNet, their settings": partial(ours, "lassonet", **PUBLISHED_LASSONET),
+}
+
+#: What the paper has, by rule and columns.
+PUBLISHED: Final = {
+    ("ring", 2048): "forest 1.00",
+    ("xor", 512): "LassoNet 1.00, forest 0.17",
+}
+
+#: Rules and columns of the table's rows.
+ROWS: Final = tuple(
+    (rule, columns) for rule in ("ring", "xor", "ring+xor+sum") for columns in (32, 128, 512)
+) + (("ring", 2048),)
+
+
+def best_k(select: Select, rule: str, columns: int, seeds: int) -> float:
+    """The mean best-K score over so many tables, in [0, 1]."""
+    shares = []
+    for seed in range(seeds):
+        data = ring_xor_sum(1000, columns, rule, seed)
+        X, k = 2 * data.X[:TRAIN] - 1, len(data.informative)
+        chosen = select(X, data.y[:TRAIN], k, seed)
+        shares.append(np.isin(chosen, data.informative).mean())
+    return float(np.mean(shares))
+
+
+def measure(rule: str, columns: int, seeds: int) -> dict[str, str]:
+    """The row of a rule and a number of columns."""
+    line = {"rule": f"{rule}, {columns}"}
+    for name, select in SELECTORS.items():
+        runs = columns <= WIDEST or not name.startswith("LassoNet")
+        line[name] = f"{best_k(select, rule, columns, seeds):.2f}" if runs else ""
+    return {**line, "published": PUBLISHED.get((rule, columns), "")}
+
+
+def run(rows: list[tuple[str, int]], out: Path, seeds: int) -> pd.DataFrame:
+    """Measures the rows that a file lacks, and writes it after each, in the order of ``rows``."""
+    table = read_table(out).rename(columns={"estimator": "rule"})
+    names = [f"{rule}, {columns}" for rule, columns in rows]
+    for name, (rule, columns) in zip(names, rows, strict=True):
+        if name in set(table["rule"]):
+            continue
+        line = measure(rule, columns, seeds)
+        print(", ".join(f"{key} {value}" for key, value in line.items()), flush=True)
+        table = pd.concat([table, pd.DataFrame([line])], ignore_index=True)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_text(out, as_rows(table))
+    return table
+
+
+def define_flags() -> None:
+    """Only for the command itself: other launchers have flags of the same names."""
+    flags.DEFINE_string("out", None, "Markdown file for the table.")
+    flags.DEFINE_integer("seeds", 3, "Tables of every kind.", lower_bound=1)
+
+
+def main() -> None:
+    """Entry point."""
+    given = flags.FLAGS
+    cli.require(given.out, "out", "--out=docs/tables/nonlinear.md")
+    cache_by_default()
+    print(as_rows(run(list(ROWS), Path(given.out), given.seeds)))
+
+
+if __name__ == "__main__":
+    define_flags()
+    cli.run(main)

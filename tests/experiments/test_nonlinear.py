@@ -1,0 +1,51 @@
+"""The experiment on columns that matter in pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import nonlinear
+from fsjax.data import ring_xor_sum
+
+
+def test_best_k_counts_true_columns_on_rows_of_the_paper() -> None:
+    seen = []
+
+    def first_true(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> np.ndarray:
+        seen.append((X.shape, X.min() < -0.9, X.max() > 0.9, len(y)))
+        true = ring_xor_sum(1000, 12, "ring", seed).informative
+        others = np.setdiff1d(np.arange(12), true)
+        return np.array([true[0], others[0]])
+
+    assert nonlinear.best_k(first_true, "ring", 12, 2) == 0.5
+    assert seen == [((833, 12), True, True, 833)] * 2
+
+
+def test_forest_and_icap_find_a_ring() -> None:
+    for name in ("forest", "ICAP"):
+        assert nonlinear.best_k(nonlinear.SELECTORS[name], "ring", 32, 1) == 1.0
+
+
+def test_rows_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, made = tmp_path / "table.md", []
+
+    def measure(rule: str, columns: int, seeds: int) -> dict[str, str]:
+        made.append((rule, columns, seeds))
+        return {"rule": f"{rule}, {columns}", "forest": "1.00", "published": ""}
+
+    monkeypatch.setattr(nonlinear, "measure", measure)
+    nonlinear.run([("ring", 32)], out, 3)
+    table = nonlinear.run([("ring", 32), ("xor", 64)], out, 3)
+    assert made == [("ring", 32, 3), ("xor", 64, 3)]
+    assert table["rule"].tolist() == ["ring, 32", "xor, 64"]
+
+
+def test_wide_tables_are_without_lassonet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nonlinear, "best_k", lambda *_: 1.0)
+    line = nonlinear.measure("ring", 2048, 1)
+    assert line["LassoNet"] == "" and line["ICAP"] == "1.00"
+    assert line["published"] == "forest 1.00"
+    assert nonlinear.measure("xor", 512, 1)["LassoNet, their settings"] == "1.00"
