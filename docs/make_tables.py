@@ -7,6 +7,7 @@ A test fails where a table is not what this would write.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fsjax.atomic import write_text
@@ -25,22 +26,18 @@ TASKS = {name: task.letter for name, task in TABLE.items()}
 
 def readme_table() -> str:
     """Paper, function, estimator and configuration of every method."""
-    lines = ["| method | paper | estimator | config |", "| --- | --- | --- | --- |"]
+    rows = []
     for one in _registrations():
         own = Path("configs") / f"{one.name}.py"
         config = str(own) if (ROOT / own).exists() else f"configs/any.py:{one.name}"
-        lines.append(
-            f"| `fsjax.methods.{one.name}` | {one.paper} | `{one.estimator}` | `{config}` |"
-        )
-    return "\n".join(lines)
+        rows.append((f"`fsjax.methods.{one.name}`", one.paper, f"`{one.estimator}`", f"`{config}`"))
+    return _markdown(("method", "paper", "estimator", "config"), rows)
 
 
 def choosing_table() -> str:
     """What every method looks at and optimises, and how it arrives at K columns."""
-    lines = [
-        "| estimator | labels | tasks | sparse X | number of columns | what it optimises |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    header = ("estimator", "labels", "tasks", "sparse X", "number of columns", "what it optimises")
+    rows = []
     for one in _registrations():
         about = about_of(one)
         tasks = ", ".join(TASKS[task] for task in about.tasks)
@@ -53,22 +50,22 @@ def choosing_table() -> str:
         elif about.num_features is not None:
             number = "made for K"
         sparse = "yes" if about.sparse else "no"
-        lines.append(
-            f"| `{one.estimator}` | {labels} | {tasks} | {sparse} | {number} | {one.optimises} |"
-        )
-    return "\n".join(lines)
+        rows.append((f"`{one.estimator}`", labels, tasks, sparse, number, one.optimises))
+    return _markdown(header, rows)
 
 
 def tasks_table() -> str:
     """What y is for every task, what a network gives, and how it is judged."""
-    lines = [
-        "| task | y | outputs of a network | loss | `score` |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for name, task in TABLE.items():
         loss = task.loss.__name__.replace("_", " ")
-        lines.append(f"| `{name}` | {task.target} | {task.outputs} | {loss} | {task.score_name} |")
-    return "\n".join(lines)
+        rows.append((f"`{name}`", task.target, task.outputs, loss, task.score_name))
+    return _markdown(("task", "y", "outputs of a network", "loss", "`score`"), rows)
+
+
+def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = (header, ["---"] * len(header), *rows)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def tables() -> dict[Path, str]:

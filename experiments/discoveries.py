@@ -25,7 +25,7 @@ from sklearn.linear_model import lasso_path
 
 import fsjax
 from experiments import cli
-from experiments.recovery import as_rows, read_table
+from experiments.markdown import as_rows, read_table
 from fsjax.atomic import write_text
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.compete import ranking
@@ -176,7 +176,7 @@ def main() -> None:
     for name in given.rules:
         check_choice("rules", name, RULES)
     out, draws = Path(given.out), given.draws
-    table = read_table(out) if out.exists() else pd.DataFrame()
+    table = read_table(out)
     key = ["columns", "correlation", "target", "rule"]
     done = set(map(tuple, table[key].to_numpy())) if len(table) else set()
     for rule, columns, correlation, (task, target) in itertools.product(

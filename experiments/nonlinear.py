@@ -21,7 +21,7 @@ from absl import flags
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments import cli
-from experiments.recovery import as_rows, read_table
+from experiments.markdown import as_rows, read_table
 from fsjax.atomic import write_text
 from fsjax.data import ring_xor_sum
 from fsjax.engine.compilation import cache_by_default
@@ -107,10 +107,11 @@ def measure(rule: str, columns: int, seeds: int) -> dict[str, str]:
 
 def run(rows: list[tuple[str, int]], out: Path, seeds: int) -> pd.DataFrame:
     """Measures the rows that a file lacks, and writes it after each, in the order of ``rows``."""
-    table = read_table(out).rename(columns={"estimator": "rule"})
+    table = read_table(out)
+    done = set(table["rule"]) if len(table) else set()
     names = [f"{rule}, {columns}" for rule, columns in rows]
     for name, (rule, columns) in zip(names, rows, strict=True):
-        if name in set(table["rule"]):
+        if name in done:
             continue
         line = measure(rule, columns, seeds)
         print(", ".join(f"{key} {value}" for key, value in line.items()), flush=True)

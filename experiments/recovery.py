@@ -18,6 +18,7 @@ from absl import flags
 
 import fsjax
 from experiments import cli
+from experiments.markdown import as_rows, read_table
 from fsjax.atomic import write_text
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default
@@ -65,27 +66,10 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
     }
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """The rows of a table that an earlier call wrote; none if there is no file."""
-    if not path.exists():
-        return pd.DataFrame(columns=["estimator"])
-    cells = pd.read_csv(
-        path, sep=r"\s*\|\s*", engine="python", dtype=str, keep_default_na=False, skiprows=[1]
-    )
-    return cells.iloc[:, 1:-1]
-
-
 def as_markdown(table: pd.DataFrame) -> str:
     """The table with the best first."""
     order = table["found"].str.split().str[0].astype(float).argsort(kind="stable")[::-1]
     return as_rows(table.iloc[order])
-
-
-def as_rows(table: pd.DataFrame) -> str:
-    """The table in Markdown."""
-    rule = ["---", *["---:"] * (len(table.columns) - 1)]
-    rows = [table.columns, rule, *table.to_numpy()]
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
 def run(names: list[str], out: Path, seeds: int, num_samples: int) -> pd.DataFrame:
@@ -100,8 +84,9 @@ def run(names: list[str], out: Path, seeds: int, num_samples: int) -> pd.DataFra
     mixed = fsjax.data.load("madelon_like", num_samples=num_samples)
     plain = fsjax.data.load("madelon_like", num_samples=num_samples, num_redundant=0)
     table = read_table(out)
+    done = set(table["estimator"]) if len(table) else set()
     for name in names:
-        if ESTIMATORS[name].__name__ in set(table["estimator"]):
+        if ESTIMATORS[name].__name__ in done:
             continue
         row = measure(name, mixed, plain, seeds)
         print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import wilcoxon
 
 from experiments.figures.ranks import plot_ranks
-from experiments.recovery import as_rows
+from experiments.markdown import as_rows
 from experiments.selectors.contenders import CONTROLS, ON_SMALL, OURS, SELECTORS
 from experiments.selectors.tables import TABLES
 from experiments.statistics.ranks import Ranks, rank

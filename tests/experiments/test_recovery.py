@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments import recovery
+from experiments.markdown import read_table
 from fsjax.errors import ConfigError
 
 
@@ -18,7 +19,7 @@ def test_a_table_is_written_and_continued(tmp_path: Path, monkeypatch: pytest.Mo
     found = {row["estimator"]: float(row["found"].split()[0]) for _, row in table.iterrows()}
     assert found["FisherScore"] > found["RandomSelection"]
     assert out.read_text().splitlines()[2].startswith("| FisherScore"), "the best comes first"
-    assert len(recovery.read_table(out)) == 2
+    assert len(read_table(out)) == 2
 
     def fail(*_: object) -> None:
         raise AssertionError("measured again")
