@@ -41,7 +41,7 @@ _BEHIND = 2.0
 #: Seconds of a first and of a further fold at 450 rows and 30 columns, before any was measured.
 _GUESS = {
     "icap": (1, 0.2),
-    "wast": (4, 0.1),
+    "l1_l21": (1, 0.1),
     "deep_lasso": (4, 0.5),
     "lassonet": (12, 7),
     "binmask": (12, 9),

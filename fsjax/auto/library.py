@@ -16,7 +16,7 @@ from fsjax.registry import about_of, get_method
 from fsjax.tasks import TABLE
 
 #: Those that hold their own on ordinary tables with default settings, cheapest first.
-CONTENDERS = ("icap", "wast", "deep_lasso", "lassonet", "binmask", "stg")
+CONTENDERS = ("icap", "l1_l21", "deep_lasso", "lassonet", "binmask", "stg")
 
 #: Share of the training rows that tells the best epoch.
 _VALID = 0.1

@@ -23,7 +23,7 @@ def problem(rows: int = 560) -> compete.Problem:
         task="classification",
         metric=METRICS["accuracy"],
         rounds=rounds_of(y, "classification", 0),
-        methods=("random", "univariate", "icap", "wast", "deep_lasso", "lassonet"),
+        methods=("random", "univariate", "icap", "l1_l21", "deep_lasso", "lassonet"),
         seed=0,
     )
 
@@ -39,16 +39,16 @@ def expected(name: str, seconds: dict[str, float], place: int = 0) -> float:
 def test_a_slow_machine_is_noticed_before_an_expensive_method_starts():
     usual = expected("lassonet", {})
     assert usual == pytest.approx(12 + 5 * 7, rel=0.02)
-    assert expected("lassonet", {"icap": 6.0, "wast": 20.5, "deep_lasso": 22.5}) > 4.5 * usual
+    assert expected("lassonet", {"icap": 6.0, "l1_l21": 5.5, "deep_lasso": 22.5}) > 4.5 * usual
     # Programs from the cache make it quicker; one odd fold does not count.
-    assert expected("lassonet", {"wast": 0.41, "deep_lasso": 0.45}) < 0.2 * usual
-    assert expected("lassonet", {"icap": 60.0, "wast": 4.1, "deep_lasso": 4.5}) < 1.2 * usual
+    assert expected("lassonet", {"l1_l21": 0.11, "deep_lasso": 0.45}) < 0.2 * usual
+    assert expected("lassonet", {"icap": 60.0, "l1_l21": 1.1, "deep_lasso": 4.5}) < 1.2 * usual
 
 
 def test_the_second_fold_needs_no_compilation():
-    quick = expected("lassonet", {"wast": 4.1, "deep_lasso": 4.5, "lassonet": 19.0}, place=1)
+    quick = expected("lassonet", {"l1_l21": 1.1, "deep_lasso": 4.5, "lassonet": 19.0}, place=1)
     assert quick == pytest.approx(4 * 7, rel=0.1)
-    slow = expected("lassonet", {"wast": 20.5, "deep_lasso": 22.5, "lassonet": 95.0}, place=1)
+    slow = expected("lassonet", {"l1_l21": 5.5, "deep_lasso": 22.5, "lassonet": 95.0}, place=1)
     assert slow == pytest.approx(5 * quick, rel=0.1)
 
 
@@ -72,11 +72,11 @@ def test_what_does_not_fit_is_left_out_and_costs_nothing(ran):
 
 
 def test_permutations_come_before_what_is_expensive(ran):
-    small = dataclasses.replace(problem(), methods=("random", "univariate", "wast", "l1"))
+    small = dataclasses.replace(problem(), methods=("random", "univariate", "l1_l21", "l1"))
     compete.compete(small, Ledger(None, {}), Clock(1e6), lambda: ran.append("between"))
     first = list(dict.fromkeys(ran))
-    assert first == ["all", "random", "univariate", "l1", "between", "wast"]
-    assert ran.count("between") == 1 and ran.count("wast") == 10
+    assert first == ["all", "random", "univariate", "l1", "between", "l1_l21"]
+    assert ran.count("between") == 1 and ran.count("l1_l21") == 10
 
 
 def test_early_permutations_leave_time_for_the_methods():
