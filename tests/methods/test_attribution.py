@@ -70,8 +70,9 @@ def test_informative_columns_are_found(name: str, score: str) -> None:
     assert max(hits(method, True, 15)) < 3
 
 
-def test_strength_is_the_default() -> None:
+def test_attribution_is_the_default_of_classifiers() -> None:
     plain = fsjax.methods.set(hidden=(4,))
-    assert plain is fsjax.methods.set(hidden=(4,), rank_by="strength")
+    assert plain is fsjax.methods.set(hidden=(4,), rank_by="attribution")
+    assert fsjax.methods.quick_selection() is fsjax.methods.quick_selection(rank_by="strength")
     with pytest.raises(fsjax.ConfigError, match="attribution"):
         fsjax.methods.set(rank_by="attributoin")
