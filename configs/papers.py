@@ -109,8 +109,10 @@ def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
     if method == "lassonet":
         config.method.until = min(25, config.num_features)
         config.train.update(batch_size=1_000_000, shuffle=False, num_epochs=LASSONET_EPOCHS)
-        # With ``until`` it tells the epoch to keep itself.
-        config.train.update(checkpoint_every=500, best_by=None)
+        config.train.update(checkpoint_every=500)
+        if config.method.until < config.num_features:
+            # A path that goes on below K tells the epoch to keep itself.
+            config.train.best_by = None
         config.data.valid_fraction = 0.1
     return _as_published(config)
 

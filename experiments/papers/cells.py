@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ml_collections import ConfigDict
+
 from configs import papers
 from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError, nearest
@@ -125,24 +127,24 @@ def cells_of(paper: str, own: Sequence[str] = ()) -> list[Cell]:
 def run_of(cell: Cell) -> Run:
     """The run that gives a cell."""
     row = cell.row
-    defaults = get_method(row.method).registration.defaults()
-    options = {
-        name: value
-        for name, value in row.options.items()
-        if name not in REMARKS and defaults.get(name, value) != value
-    }
     task = row.task or row.options.get("task", "classification")
     own_k = cell.paper == "wast" and _fixes_number(row.method)
     k = (row.num_features or WAST_K) if own_k else None
-    run = Run(cell.paper, row.method, row.dataset, task, k, None, tuple(sorted(options.items())))
+    run = Run(cell.paper, row.method, row.dataset, task, k, None, ())
     # What the protocol says anyway makes no run of its own.
-    usual = row.num_epochs in (None, _usual_epochs(run.variant))
-    return run if usual else run._replace(num_epochs=row.num_epochs)
+    usual = _protocol(run.variant)
+    options = {
+        name: value
+        for name, value in row.options.items()
+        if name not in REMARKS and usual.method.get(name, value) != value
+    }
+    epochs = None if row.num_epochs == usual.train.num_epochs else row.num_epochs
+    return run._replace(num_epochs=epochs, options=tuple(sorted(options.items())))
 
 
 @functools.cache
-def _usual_epochs(variant: str) -> int:
-    return papers.get_config(variant).train.num_epochs
+def _protocol(variant: str) -> ConfigDict:
+    return papers.get_config(variant)
 
 
 def _fixes_number(method: str) -> bool:
