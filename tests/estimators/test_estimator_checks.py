@@ -76,7 +76,7 @@ SHARED: dict[tuple[str, bool], Callable[[int | None], fsjax.Method]] = {
 #: Filters have no program worth sharing.
 OWN = ("fisher_score", "laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "icap")
 
-#: Tried by ``make test-slow``: filters are alike in what is checked here, and methods by batches too.
+#: Tried by ``make test-slow``: others are like them in what is checked here.
 SLOW = ("laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "dufs", "quick_selection")
 
 
