@@ -213,7 +213,7 @@ def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
     ("task", "metric", "least", "chance_level"),
     [
         ("survival", "concordance_index", 0.75, 0.5),
-        ("counts", "d2", 0.6, 0.0),
+        pytest.param("counts", "d2", 0.6, 0.0, marks=pytest.mark.slow),
         ("multilabel", "label_accuracy", 90, 50),
     ],
 )

@@ -4,6 +4,8 @@ import inspect
 
 import pytest
 
+from configs.rewiring import classifier_config
+from experiments.launch import build_method
 from fsjax.data.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
@@ -214,8 +216,8 @@ def test_options_of_the_tables_are_options_of_the_methods(name):
 
 
 @pytest.mark.parametrize("name", ["ctre_sim", "ctre_seq", "set", "rigl", "snip", "dense"])
-def test_defaults_of_the_methods_are_those_of_table_2(name):
-    settings = dict(METHODS[name]().about.settings)
+def test_settings_of_the_configs_are_those_of_table_2(name):
+    settings = dict(build_method(classifier_config(name)("madelon")).about.settings)
     (entry,) = published(name, "madelon", "classification", 20, 500, settings).values()
     assert entry["source"] == "CTRE, Table 2"
 

@@ -109,7 +109,7 @@ def test_contenders_that_need_a_dense_table_are_left_out(monkeypatch):
     X, y = table()
     monkeypatch.setattr(compete, "_expected", lambda name, *_: 0 if name in QUICK else 1e9)
     found = fsjax.select(sp.csr_array(X), y, budget="1h")
-    assert "Left out, as the table is sparse: icap, lassonet." in found.statements
+    assert "Left out, as the table is sparse: icap, l1_l21, lassonet." in found.statements
     assert found.facts["methods_left_out"]["icap"] == "looks at the whole table at once"
     assert found.facts["methods_left_out"]["stg"].startswith("left out: about")
     with pytest.raises(ConfigError, match="methods='lassonet' looks at the whole table"):
