@@ -57,7 +57,8 @@ table { border-collapse: collapse; font-size: 0.88rem; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.3rem 0.7rem; text-align: right;
   white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
-.words { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.words { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 12em; }
+.words:nth-child(n + 3) { min-width: 24em; }
 thead th { background: var(--soft); }
 figure { margin: 1rem 0; } figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
 figure > * { max-width: 100%; }
