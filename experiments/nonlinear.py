@@ -21,8 +21,7 @@ from absl import flags
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments import cli
-from experiments.markdown import as_rows, read_table
-from fsjax.atomic import write_text
+from experiments.markdown import as_rows, continue_table
 from fsjax.data import ring_xor_sum
 from fsjax.engine.compilation import cache_by_default
 from fsjax.estimators import ESTIMATORS
@@ -107,18 +106,10 @@ def measure(rule: str, columns: int, seeds: int) -> dict[str, str]:
 
 def run(rows: list[tuple[str, int]], out: Path, seeds: int) -> pd.DataFrame:
     """Measures the rows that a file lacks, and writes it after each, in the order of ``rows``."""
-    table = read_table(out)
-    done = set(table["rule"]) if len(table) else set()
-    names = [f"{rule}, {columns}" for rule, columns in rows]
-    for name, (rule, columns) in zip(names, rows, strict=True):
-        if name in done:
-            continue
-        line = measure(rule, columns, seeds)
-        print(", ".join(f"{key} {value}" for key, value in line.items()), flush=True)
-        table = pd.concat([table, pd.DataFrame([line])], ignore_index=True)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_text(out, as_rows(table))
-    return table
+    return continue_table(
+        out,
+        {f"{rule}, {columns}": partial(measure, rule, columns, seeds) for rule, columns in rows},
+    )
 
 
 def define_flags() -> None:

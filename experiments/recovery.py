@@ -10,6 +10,7 @@ in it already are not run again.
 """
 
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,7 @@ from absl import flags
 
 import fsjax
 from experiments import cli
-from experiments.markdown import as_rows, read_table
-from fsjax.atomic import write_text
+from experiments.markdown import as_rows, continue_table
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, nearest
@@ -83,17 +83,10 @@ def run(names: list[str], out: Path, seeds: int, num_samples: int) -> pd.DataFra
             raise ConfigError(f"methods has {name!r}: {nearest(name, ESTIMATORS)}")
     mixed = fsjax.data.load("madelon_like", num_samples=num_samples)
     plain = fsjax.data.load("madelon_like", num_samples=num_samples, num_redundant=0)
-    table = read_table(out)
-    done = set(table["estimator"]) if len(table) else set()
-    for name in names:
-        if ESTIMATORS[name].__name__ in done:
-            continue
-        row = measure(name, mixed, plain, seeds)
-        print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
-        table = pd.concat([table, pd.DataFrame([row])], ignore_index=True)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_text(out, as_markdown(table))
-    return table
+    rows = {
+        ESTIMATORS[name].__name__: partial(measure, name, mixed, plain, seeds) for name in names
+    }
+    return continue_table(out, rows, as_markdown)
 
 
 def define_flags() -> None:
