@@ -17,6 +17,9 @@ from fsjax.tasks import TABLE, TASKS
 _NAMED = 5
 """How many columns a message names."""
 
+_ROUNDING = 8 * np.finfo(np.float64).eps
+"""Values of float64 that differ by this share of themselves or less count as one: 0.1 + 0.2, 0.3."""
+
 
 def check_features(
     X: np.ndarray | csr_array,
@@ -117,10 +120,21 @@ def numeric_columns(
 
 
 def constant_columns(X_train: np.ndarray | csr_array) -> np.ndarray:
-    """Which columns of (N, D) rows, dense or sparse, hold one value only; returns (D,) bool."""
+    """Which columns of (N, D) rows, dense or sparse, hold one value only; returns (D,) bool.
+
+    In float64, values that differ by rounding alone count as one.
+    """
     if issparse(X_train):
-        return np.equal(*column_limits(X_train))
-    return X_train.min(axis=0) == X_train.max(axis=0)
+        return one_value(*column_limits(X_train), X_train.dtype)
+    return one_value(X_train.min(axis=0), X_train.max(axis=0), X_train.dtype)
+
+
+def one_value(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Whether values of a type between these limits, of any shape, count as one; bool."""
+    if dtype != np.float64:
+        return lowest == highest
+    with np.errstate(over="ignore"):
+        return highest - lowest <= _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
 
 
 def name_some(names: Sequence[object]) -> str:

@@ -17,6 +17,7 @@ import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.archives import damaged_member
+from fsjax.data.checks import one_value
 from fsjax.data.dense import dense
 from fsjax.data.sparse import as_csr
 from fsjax.data.unlzw import unlzw
@@ -71,8 +72,9 @@ def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
         part = X[:, start : start + _AT_ONCE].astype(np.float64)
         with np.errstate(invalid="ignore"):
             moved = np.fmax.reduce(np.abs(part - rounded[:, start : start + _AT_ONCE]))
-            extent = np.fmax.reduce(part) - np.fmin.reduce(part)
-        if (np.isfinite(moved) & (moved > _NOTICEABLE * extent)).any():
+            highest, lowest = np.fmax.reduce(part), np.fmin.reduce(part)
+            lost = moved > _NOTICEABLE * (highest - lowest)
+        if (np.isfinite(moved) & lost & ~one_value(lowest, highest, part.dtype)).any():
             return True
     return False
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from fsjax.data.catalog import ENTRIES
-from fsjax.data.checks import constant_columns
+from fsjax.data.checks import constant_columns, one_value
 from fsjax.data.sparse import column_limits, column_moments, table_moments
 from fsjax.errors import DataError, check_choice
 
@@ -95,19 +95,20 @@ def fit_scaler(kind: str, X: np.ndarray | csr_array) -> Scaler:
         raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
     shift, scale = 0.0, 1.0
     if kind == "minmax":
-        shift, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
-        shift = shift.astype(np.float64)
-        scale = _inverse(highest.astype(np.float64) - shift)
+        lowest, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
+        shift = lowest.astype(np.float64)
+        spread = highest.astype(np.float64) - shift
+        scale = np.where(one_value(lowest, highest, X.dtype), 0.0, _inverse(spread))
     elif kind == "maxabs":
         lowest, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
         largest = np.maximum(-lowest.astype(np.float64), highest.astype(np.float64))
-        scale = _inverse(np.where(lowest == highest, 0.0, largest))
+        scale = _inverse(np.where(one_value(lowest, highest, X.dtype), 0.0, largest))
     elif kind == "standard":
         shift, std = column_moments(X) if issparse(X) else _moments(X)
         scale = np.where(constant_columns(X), 0.0, _inverse(std))
     elif kind in ("scalar", "scalar255"):
         shift, std = table_moments(X) if issparse(X) else np.ravel(_moments(X.reshape(-1, 1)))
-        scale = 0.0 if X.min() == X.max() else _inverse(std)
+        scale = 0.0 if one_value(X.min(), X.max(), X.dtype) else _inverse(std)
         if kind == "scalar255":
             shift, scale = 255.0 * shift, scale / 255.0
     elif kind in _FIXED:

@@ -30,6 +30,9 @@ from fsjax.tasks import TABLE
 #: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
 _UNIT = 8
 
+#: Largest scaled value: losses and metrics square it, in float32.
+_LARGEST = np.float32(1e18)
+
 
 class Prepared(NamedTuple):
     """What the engine trains and tests on.
@@ -261,7 +264,8 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
         )
         for part in split
     )
-    _check_range(train.x, dataset, kind)
+    for name, rows in (("training", train), ("validation", valid), ("test", test)):
+        _check_range(rows, name, dataset, kind)
     if lacks := TABLE[task].trainable(train.y):
         raise DataError(
             f"the training rows of {dataset.name} hold {lacks}, so there is nothing to learn; use "
@@ -287,21 +291,30 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
     return _Part(train, valid, test, feature_mask, split, scaler)
 
 
-def _check_range(x_train: np.ndarray | SparseRows, dataset: Dataset, kind: str) -> None:
-    """Raises DataError for scaled values that float32 does not hold."""
-    if isinstance(x_train, SparseRows):
-        stored, base = np.isfinite(x_train.values), np.isfinite(x_train.base)
-        bad = np.unique([*x_train.columns[~stored], *np.flatnonzero(~base)]).astype(int)
+def _check_range(rows: Rows, part: str, dataset: Dataset, kind: str) -> None:
+    """Raises DataError for scaled values whose squares float32 does not hold."""
+    x = rows.x
+    if not len(x):
+        return
+    if isinstance(x, SparseRows):
+        stored, base = _fits(x.values, x.values), _fits(x.base, x.base)
+        bad = np.unique([*x.columns[~stored], *np.flatnonzero(~base)]).astype(int)
     else:
-        bad = np.flatnonzero(~np.isfinite(x_train).all(axis=0))
+        bad = np.flatnonzero(~_fits(x.min(axis=0), x.max(axis=0)))
     if not bad.size:
         return
     names = dataset.feature_names
     labels = [f"column {index}" if names is None else names[index] for index in bad]
     raise DataError(
-        f"{dataset.name}: {name_some(labels)} has values above 3e38 after the scaling {kind!r}; "
-        "choose the scaling 'standard', or divide such columns"
+        f"{dataset.name}: {name_some(labels)} has values beyond {_LARGEST:g} in the {part} rows "
+        f"after the scaling {kind!r}; choose the scaling 'standard', divide such columns, or leave "
+        "out the rows at fault"
     )
+
+
+def _fits(lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:
+    # False for NaN.
+    return (lowest >= -_LARGEST) & (highest <= _LARGEST)
 
 
 def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray | None:

@@ -88,6 +88,7 @@ def train(
             count = training.advance()
             bar.set_postfix_str(training.newest(), refresh=False)
             bar.update(count)
+    training.check_validation()
     states = training.unpadded()
     cost = _cost(plan, states, training.done) | {
         "compile_seconds": compile_seconds,
@@ -216,6 +217,23 @@ class _Training:
             f"the training loss became {losses[row, epoch]} in epoch {self.done + 1 + epoch} with "
             f"seed {self.seeds[row]}. Likely cause: {'; or '.join(causes)}."
         )
+
+    def check_validation(self) -> None:
+        """NonFiniteLossError for a seed of which no epoch could be judged."""
+        if "valid/loss" not in self.history:
+            return
+        # NaN stands for the epochs that a seed did not train, too.
+        trained, judged = (
+            np.isfinite(self.history[f"{part}/loss"]).any(axis=1) for part in ("train", "valid")
+        )
+        for seed, fails in zip(self.seeds, trained & ~judged, strict=True):
+            if fails:
+                raise NonFiniteLossError(
+                    f"the validation loss of seed {seed} was not finite in any epoch, so that none "
+                    "can be kept, while that of the training rows was; look for values in the "
+                    "validation rows that are far outside of those of the training rows, or choose "
+                    "the scaling 'minmax'"
+                )
 
     def newest(self) -> str:
         """The newest validation metric (or training loss), as a mean over seeds, for the bar."""

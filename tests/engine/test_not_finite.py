@@ -1,0 +1,53 @@
+"""Values and losses that leave the finite numbers are told, wherever they are."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.data import Split, constant_columns, fit_scaler
+from fsjax.data.parsers import compact
+from fsjax.data.scaling import apply
+from fsjax.errors import DataError, NonFiniteLossError
+
+NETWORK = fsjax.methods.neural_network(hidden=(4,))
+
+
+def table() -> tuple[np.ndarray, np.ndarray, Split]:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((60, 5)).astype(np.float32)
+    return x, rng.integers(0, 2, 60), Split(np.arange(40), np.arange(40, 50), np.arange(50, 60))
+
+
+@pytest.mark.parametrize(("row", "part"), [(3, "training"), (44, "validation"), (55, "test")])
+def test_values_that_cannot_be_squared_are_told_before_training(row: int, part: str) -> None:
+    x, y, split = table()
+    x[row, 2] = 1e25
+    with pytest.raises(DataError, match=f"'column 2' has values beyond 1e\\+18 in the {part} rows"):
+        fsjax.plan(NETWORK, (x, y), split=split, scaling="none")
+
+
+def test_a_validation_loss_that_is_never_finite_is_told() -> None:
+    x, y, split = table()
+    x[split.valid] = 1000.0
+
+    def predict(state: fsjax.method.TrainState, x: jnp.ndarray) -> jnp.ndarray:
+        return jnp.where(x[:, :1] > 100, jnp.nan, NETWORK.predict(state, x))
+
+    options = {"split": split, "scaling": "none", "num_features": 2, "num_epochs": 2}
+    with pytest.raises(NonFiniteLossError, match="validation loss of seed 1 was not finite"):
+        fsjax.fit(NETWORK._replace(predict=predict), (x, y), seeds=(1,), **options)
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax", "maxabs"])
+def test_rounding_is_no_variation(kind: str) -> None:
+    noise = np.where(np.arange(20) % 2, 0.1 + 0.2, 0.3)
+    x = np.stack([noise, np.linspace(0, 1, 20), 1e9 + np.arange(20) / 100], axis=1)
+    assert len(np.unique(noise)) == 2
+    np.testing.assert_array_equal(constant_columns(x), [True, False, False])
+    scaled = apply(fit_scaler(kind, x), x)
+    assert np.ptp(scaled[:, 0]) == 0
+    assert np.ptp(scaled[:, 1]) > 0.9
+    assert kind == "maxabs" or np.ptp(scaled[:, 2]) > 0.9
+    assert compact(x[:, :2]).dtype == np.float32
+    assert compact(x).dtype == np.float64
