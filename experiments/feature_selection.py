@@ -158,14 +158,14 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
             means = new.groupby("num_features")["accuracy"].mean().round(2).to_dict()
             print(f"{name}: retrained accuracy in percent by number of columns {means}")
     draw(table, workdir)
+    launch.end(config, workdir)
     return table
 
 
 def draw(table: pd.DataFrame, workdir: Path) -> None:
-    """``accuracy.png``, the paper's Figure 1, and the page."""
+    """``accuracy.png``, the paper's Figure 1."""
     titled = table.assign(method=table["method"].replace(TITLES))
     launch.save_pictures({"accuracy": plot_accuracy(titled)}, workdir)
-    report.write_report(workdir)
 
 
 def summary(table: pd.DataFrame) -> str:
@@ -200,6 +200,7 @@ def collect(workdir: Path) -> pd.DataFrame:
         )
     table = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
     draw(table, workdir)
+    report.write_report(workdir)
     return table
 
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 import fsjax
+from experiments import manifest
 from fsjax import report
 from fsjax.atomic import write_text
 from fsjax.data import Dataset, load
@@ -130,24 +131,31 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
     """
     if workdir.exists() and not workdir.is_dir():
         raise ConfigError(f"workdir {workdir} is a file; name a folder")
-    found = workdir / "config.json"
-    if not found.exists():
-        if there := [name for name in WRITTEN if (workdir / name).exists()]:
+    found, here = workdir / "config.json", json.loads(config.to_json())
+    # The manifest tells the configuration where that file is damaged.
+    if not manifest.is_of(workdir, here):
+        if found.exists():
+            _check_same(found, here)
+        elif there := [name for name in WRITTEN if (workdir / name).exists()]:
             raise ConfigError(
                 f"workdir {workdir} has files of another origin ({', '.join(there)}), which would "
                 "be replaced; choose another folder"
             )
-        return False
+    return (workdir / "result.json").exists() and not manifest.damaged(workdir)
+
+
+def _check_same(path: Path, here: dict[str, Any]) -> None:
+    """ConfigError unless a ``config.json`` is that of the configuration ``here``."""
     try:
-        there = json.loads(found.read_text())
+        there = json.loads(path.read_text())
         for added in ("versions", "device", "git_revision"):
             there.pop(added)
-        there.pop("command", None)
+        for added in ("command", "continued"):
+            there.pop(added, None)
     except (ValueError, KeyError, AttributeError, TypeError):
         raise ConfigError(
-            f"{found} is not a configuration of fsjax; choose another workdir"
+            f"{path} is not a configuration of fsjax; choose another workdir"
         ) from None
-    here = json.loads(config.to_json())
     old, new = (flatten_dict(one, keep_empty_nodes=True, sep=".") for one in (there, here))
     differing = [
         f"{name} is {old.get(name)!r} there and {new.get(name)!r} here"
@@ -156,10 +164,9 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
     ]
     if differing:
         raise ConfigError(
-            f"workdir {workdir} holds another run ({'; '.join(differing[:3])}); choose another "
+            f"workdir {path.parent} holds another run ({'; '.join(differing[:3])}); choose another "
             "folder, or remove it to start anew"
         )
-    return (workdir / "result.json").exists()
 
 
 def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any] | None:
@@ -194,9 +201,25 @@ def read_result(workdir: Path) -> dict[str, Any]:
 
 
 def begin(config: ConfigDict, workdir: Path) -> None:
-    """Writes ``config.json``, once everything was checked: a mistake leaves nothing behind."""
-    fields = json.loads(config.to_json())
-    report.write_config_json(fields, workdir / "config.json", _command())
+    """Writes ``config.json``, once everything was checked: a mistake leaves nothing behind.
+
+    Of a run that is continued it keeps where it began. What a finished run has lost goes, with its
+    manifest, and is made anew.
+    """
+    if lost := manifest.damaged(workdir):
+        print(f"{workdir}: made anew, as gone or not what was written: {', '.join(lost)}")
+    for name in (*lost, manifest.NAME):
+        (workdir / name).unlink(missing_ok=True)
+    path = workdir / "config.json"
+    earlier = json.loads(path.read_text()) if path.exists() else None
+    report.write_config_json(json.loads(config.to_json()), path, _command(), earlier)
+
+
+def end(config: ConfigDict, workdir: Path) -> None:
+    """Writes the page, and the manifest of all else: the run is finished."""
+    report.write_report(workdir)
+    names = {"config.json", *WRITTEN} - {"report.html"}
+    manifest.write_manifest(workdir, json.loads(config.to_json()), names)
 
 
 def _command() -> str | None:
@@ -215,8 +238,9 @@ def save_pictures(pictures: Mapping[str, Figure], workdir: Path) -> None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """The rows of a file that :func:`add_rows` wrote; none where there is no file."""
-    return pd.read_csv(path) if path.exists() else pd.DataFrame()
+    """The rows of a file that :func:`add_rows` wrote; none where it is gone or damaged."""
+    whole = path.exists() and path.name not in manifest.damaged(path.parent)
+    return pd.read_csv(path) if whole else pd.DataFrame()
 
 
 def add_rows(table: pd.DataFrame, rows: Any, path: Path) -> pd.DataFrame:
@@ -291,7 +315,7 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     metrics = evaluate(result, dataset, judged.protocols, judged.num_features, **fields)
     result = dataclasses.replace(result, metrics=metrics)
     write_artifacts(result, dataset, workdir)
-    report.write_report(workdir)
+    end(config, workdir)
     if progress:
         print(f"artifacts in {workdir} after {time.perf_counter() - started:.1f} s")
     return read_result(workdir)

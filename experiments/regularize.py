@@ -21,7 +21,6 @@ from ml_collections import ConfigDict
 import fsjax
 from experiments import cli, launch
 from experiments.figures import regularization as figures
-from fsjax import report
 from fsjax.atomic import write_text
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest
@@ -191,7 +190,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
             )
     write_text(workdir / "table.txt", figures.regularization_table(table) + "\n")
     launch.save_pictures({"regularization": figures.plot_regularization(table)}, workdir)
-    report.write_report(workdir)
+    launch.end(config, workdir)
     return table
 
 

@@ -24,7 +24,7 @@ import fsjax
 from experiments import cli, launch
 from experiments.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from experiments.statistics.trials import interval_text, mean_interval
-from fsjax import methods, report, sparsity
+from fsjax import methods, sparsity
 from fsjax.engine.train import Trained
 from fsjax.errors import ConfigError
 from fsjax.report.artifacts import plain, write_json
@@ -185,7 +185,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> dict[str, A
     result = summarize(config, tables["sparsity"])
     draw(tables, result["settings"], workdir)
     write_json(result, workdir / "result.json")
-    report.write_report(workdir)
+    launch.end(config, workdir)
     shutil.rmtree(workdir / "checkpoints", ignore_errors=True)
     return plain(result)
 

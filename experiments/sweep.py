@@ -31,6 +31,7 @@ from experiments.launch import (
     build_method,
     check_fields,
     check_workdir,
+    end,
     load_data,
     plan_options,
     save_pictures,
@@ -158,7 +159,9 @@ def run_sweep(
         for setting, result in zip(found.settings, found.results, strict=True)
     ]
     found = dataclasses.replace(found, results=tuple(judged_results))
-    return _write(found, workdir)
+    table = _write(found, workdir)
+    end(config, workdir)
+    return table
 
 
 def _write(found: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
@@ -175,7 +178,6 @@ def _write(found: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
     }
     plain = report.artifacts.plain(content)
     write_text(workdir / "result.json", json.dumps(plain, indent=2, allow_nan=False) + "\n")
-    report.write_report(workdir)
     return table
 
 

@@ -25,6 +25,7 @@ from fsjax.engine.seeds import finish_seeds, init_seeds
 from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, Spec, TrainState
+from fsjax.precision import single
 from fsjax.registry import METHODS, is_as_built, structure_of
 from fsjax.tasks import TABLE
 from fsjax.version import __version__
@@ -238,6 +239,7 @@ def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, T
         ) from error
 
 
+@single
 def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
     """Shapes and types of kept states, without any computation."""
     structure, values = structure_of(method)

@@ -18,7 +18,7 @@ _NAMED = 5
 """How many columns a message names."""
 
 _ROUNDING = 8 * np.finfo(np.float64).eps
-"""Values of float64 that differ by this share of themselves or less count as one: 0.1 + 0.2, 0.3."""
+"""Values of float64 that differ by this share of themselves, or less, count as one."""
 
 
 def check_features(

@@ -16,19 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.atomic import write_text
 from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError
+from fsjax.seal import DamagedError, read_sealed, sha256_of_file, write_sealed
 
 #: Checkpoints that are kept: if the newest is damaged, there is another.
 KEPT = 2
 
 #: Epochs done, states, and the history.
 Restored = tuple[int, Any, dict[str, np.ndarray]]
-
-
-class _Damaged(Exception):
-    """Not what was saved."""
 
 
 class Checkpoints:
@@ -38,11 +34,18 @@ class Checkpoints:
       folder: where they lie.
       identity: what the run is (method, seeds, shapes, ...); a folder that holds the checkpoints
         of another run is refused.
+      where: the circumstances (devices, versions, ...) on which the last bits depend; others than
+        those of the checkpoint that is continued are told by a warning.
     """
 
-    def __init__(self, folder: str | Path, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        identity: Mapping[str, Any],
+        where: Mapping[str, Any] | None = None,
+    ) -> None:
         self.folder = Path(folder).absolute()
-        self.identity = json.loads(json.dumps(identity))
+        self.identity, self.where = json.loads(json.dumps([identity, where or {}]))
 
     def _epochs(self) -> list[int]:
         # Orbax writes beside the final name and renames at the end.
@@ -68,8 +71,8 @@ class Checkpoints:
         self._record(epoch).unlink(missing_ok=True)
         ocp.save(self._path(epoch), filled, overwrite=True)
         digest = _digest(self._path(epoch))
-        record = _sealed({"identity": self.identity, "epoch": epoch, "sha256": digest})
-        write_text(self._record(epoch), json.dumps(record, indent=2) + "\n")
+        record = {"identity": self.identity, "where": self.where, "epoch": epoch, "sha256": digest}
+        write_sealed(self._record(epoch), record)
         for e in older[: len(older) + 1 - KEPT]:
             self._record(e).unlink(missing_ok=True)
             shutil.rmtree(self._path(e), ignore_errors=True)
@@ -91,7 +94,7 @@ class Checkpoints:
         for number, epoch in enumerate(reversed(epochs)):
             try:
                 return self._read(epoch, states, history_names)
-            except _Damaged as error:
+            except DamagedError as error:
                 rest = "an older one" if number + 1 < len(epochs) else "the beginning"
                 told = f"the checkpoint {self._path(epoch)} is damaged ({error})"
                 warnings.warn(f"{told}; going on from {rest}", stacklevel=2)
@@ -100,49 +103,42 @@ class Checkpoints:
     def _read(self, epoch: int, states: Any, history_names: list[str]) -> Restored:
         from orbax.checkpoint import v1 as ocp
 
-        record = _read_record(self._record(epoch))
+        record = read_sealed(self._record(epoch))
         self._check_identity(record["identity"])
         if record["epoch"] != epoch:
-            raise _Damaged(f"it is that of epoch {record['epoch']}")
+            raise DamagedError(f"it is that of epoch {record['epoch']}")
         # Before Orbax reads it: that complains of damage in threads of its own.
         if _digest(self._path(epoch)) != record["sha256"]:
-            raise _Damaged("its files are not those that were written")
+            raise DamagedError("its files are not those that were written")
+        # Records of older versions do not say.
+        if differing := _differing(record.get("where", self.where), self.where):
+            warnings.warn(
+                f"{self._path(epoch)} is continued under other circumstances ({differing}), so "
+                "that the end may differ from that of a run in one piece",
+                stacklevel=2,
+            )
         leaves = ocp.load(self._path(epoch))
         arrays = {name: np.asarray(leaf) for name, leaf in leaves.items()}
         history = {name: arrays[f"history/{name}"] for name in history_names}
         return epoch, from_paths(states, arrays, "states/"), history
 
     def _check_identity(self, there: dict[str, Any]) -> None:
-        pairs = {k: (there.get(k), self.identity.get(k)) for k in sorted({*there, *self.identity})}
-        differing = [f"{k} {a!r} there, {b!r} here" for k, (a, b) in pairs.items() if a != b]
-        if differing:
+        if differing := _differing(there, self.identity):
             raise ConfigError(
-                f"{self.folder} holds the checkpoints of another run ({', '.join(differing[:4])}); "
-                "choose another folder or remove it"
+                f"{self.folder} holds the checkpoints of another run ({differing}); choose another "
+                "folder or remove it"
             )
+
+
+def _differing(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """The first fields that differ; empty where none does."""
+    names = [k for k in sorted({*there, *here}) if there.get(k) != here.get(k)]
+    return ", ".join(f"{k} {there.get(k)!r} there, {here.get(k)!r} here" for k in names[:4])
 
 
 def _digest(folder: Path) -> str:
     """SHA-256 of the names and contents of all files."""
     found = hashlib.sha256()
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        found.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
+        found.update(f"{path.relative_to(folder).as_posix()} {sha256_of_file(path)}\n".encode())
     return found.hexdigest()
-
-
-def _sealed(record: dict[str, Any]) -> dict[str, Any]:
-    """With a sum over the record itself."""
-    return {**record, "seal": hashlib.sha256(json.dumps(record).encode()).hexdigest()}
-
-
-def _read_record(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_text())
-        seal = record.pop("seal")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise _Damaged(f"{path.name} is missing or damaged") from None
-    if seal != _sealed(record)["seal"]:
-        raise _Damaged(f"{path.name} is not what was written")
-    return record

@@ -150,3 +150,16 @@ def use_cpu_devices(num_devices: int | None = None) -> int:
                 "anything that makes a JAX array"
             ) from None
     return count
+
+
+def check_platform() -> None:
+    """Starts JAX; ConfigError if it cannot, as on a platform that this machine does not have."""
+    try:
+        jax.devices()
+    # Of a platform whose plug-in is not installed, JAX's own assertion fails.
+    except (RuntimeError, AssertionError) as error:
+        told = str(error).partition("\n")[0] or "the platform is not installed"
+        raise ConfigError(
+            f"JAX cannot start with JAX_PLATFORMS={jax.config.jax_platforms!r}: {told}; unset it, "
+            "or install JAX for that platform"
+        ) from None

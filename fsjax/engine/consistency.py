@@ -15,8 +15,10 @@ from fsjax.engine.prepare import Prepared
 from fsjax.engine.seeds import has_own_rows
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
+from fsjax.precision import single
 
 
+@single
 def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> None:
     """Traces the functions of a method once, before anything is trained.
 

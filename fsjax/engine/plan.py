@@ -16,6 +16,7 @@ from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
 from fsjax.data.dense import check_size
 from fsjax.data.splits import Split
+from fsjax.engine.compilation import check_platform
 from fsjax.engine.consistency import check_shapes_and_scores
 from fsjax.engine.control import Callback, Control
 from fsjax.engine.planned import Plan
@@ -132,6 +133,7 @@ def plan(
       ConfigError: for settings that do not fit.
     """
     _check_method(method)
+    check_platform()
     flags = {"shuffle": shuffle, "drop_last": drop_last, "split_per_seed": split_per_seed}
     for name, flag in (flags | {"record_test": record_test, "progress": progress}).items():
         check_flag(name, flag)

@@ -15,6 +15,7 @@ import numpy as np
 
 from fsjax.data.dataset import Dataset
 from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.circumstances import circumstances
 from fsjax.engine.control import Control
 from fsjax.engine.effort import ONCE
 from fsjax.engine.fingerprint import fingerprint
@@ -97,7 +98,8 @@ class Plan:
         checkpoints = None
         if self.checkpoint_dir is not None:
             identity = self._identity(rows) | {f"hyper.{k}": v for k, v in given.items()}
-            checkpoints = Checkpoints(self.checkpoint_dir / (folder or ""), identity)
+            place = self.checkpoint_dir / (folder or "")
+            checkpoints = Checkpoints(place, identity, circumstances(self.axis))
         arguments = {name: np.asarray(v, np.float32) for name, v in values.items()}
         return train(self, rows, arguments, idle, checkpoints)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from fsjax.collector import paused
 from fsjax.engine.effort import ANY, options_for
+from fsjax.precision import single
 
 #: Programs that are kept, of some 350 mappings each.
 CAPACITY = 32
@@ -26,6 +27,7 @@ _kept: OrderedDict[Hashable, jax.stages.Compiled] = OrderedDict()
 _lock = threading.RLock()
 
 
+@single
 def program(
     function: Callable[..., Any],
     static: Sequence[Hashable],
@@ -68,6 +70,7 @@ def program(
         return found
 
 
+@single
 def run(
     function: Callable[..., Any], static: Sequence[Hashable], args: Sequence[Any], **options: Any
 ) -> Any:

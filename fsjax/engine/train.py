@@ -21,6 +21,7 @@ from fsjax.engine.programs import program, run
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import TrainState
 from fsjax.metrics.cost import count_connections, training_flops
+from fsjax.precision import single
 from fsjax.tasks import TABLE
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Trained(NamedTuple):
     cost: dict[str, float]
 
 
+@single
 def train(
     plan: Plan,
     rows: np.ndarray,

@@ -81,13 +81,18 @@ def write_scores(result: FitResult, path: str | Path) -> None:
 
 
 def write_config_json(
-    config: Mapping[str, Any], path: str | Path, command: str | None = None
+    config: Mapping[str, Any],
+    path: str | Path,
+    command: str | None = None,
+    earlier: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the configuration that ran and where it ran, as a rule to ``config.json``.
 
     Beside the configuration's own fields, of which those that JSON lacks are written as text, the
     file has ``versions``, ``device`` (``platform``, ``kind``, ``count``), ``git_revision`` and the
-    ``command`` (or null). OSError where it cannot be written.
+    ``command`` (or null). Of a run that goes on, whose ``earlier`` file says where it began, these
+    stay, and those of each further place are listed under ``continued``. OSError where it cannot
+    be written.
     """
     facts = {
         "versions": environment.versions(),
@@ -95,7 +100,13 @@ def write_config_json(
         "git_revision": environment.git_revision(),
         "command": command,
     }
-    write_json({**config, **facts}, path)
+    first, continued = facts, []
+    if earlier is not None:
+        first = {name: earlier.get(name) for name in facts}
+        continued = list(earlier.get("continued", ()))
+        if (continued or [first])[-1] != facts:
+            continued.append(facts)
+    write_json({**config, **first, **({"continued": continued} if continued else {})}, path)
 
 
 def write_json(value: Any, path: str | Path) -> None:

@@ -15,7 +15,9 @@ from quick_configs import quick
 
 from configs import any as any_method
 from experiments import cli, compare
+from experiments import launch as launch_module
 from experiments.launch import run_experiment
+from fsjax import report
 from fsjax.errors import ConfigError, DataError
 
 
@@ -89,23 +91,72 @@ def test_a_finished_run_is_read_again_and_another_one_refused(finished: Path) ->
         run_experiment(config, finished, progress=False)
 
 
-def test_what_is_lost_of_a_finished_run_is_made_anew(finished: Path, tmp_path: Path) -> None:
+def test_what_is_lost_of_a_finished_run_is_made_anew(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = quick()
     config.seeds, config.num_features = (3, 5), 7
     folder = shutil.copytree(finished, tmp_path / "copy")
-    metrics = (folder / "metrics.csv").read_text()
     (folder / "metrics.csv").unlink()
-    (folder / "scores.npz").unlink()
+    (folder / "scores.npz").write_bytes((folder / "scores.npz").read_bytes()[:-9])
+    (folder / "result.json").write_text('{"method": "ip_c')
+    (folder / "config.json").write_text("")
     again = run_experiment(config, folder, progress=False)
-    assert (folder / "metrics.csv").read_text() == metrics
+    assert "config.json, metrics.csv, result.json, scores.npz" in capsys.readouterr().out
+    assert again["selected"] == json.loads((finished / "result.json").read_text())["selected"]
+    assert (folder / "metrics.csv").read_text() == (finished / "metrics.csv").read_text()
     np.testing.assert_array_equal(
         *(np.load(one / "scores.npz")["scores"] for one in (finished, folder))
     )
+    assert not launch_module.manifest.damaged(folder)
+
+
+def test_a_finished_run_without_a_manifest_is_read(finished: Path, tmp_path: Path) -> None:
+    config = quick()
+    config.seeds, config.num_features = (3, 5), 7
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    (folder / "manifest.json").unlink()
+    before = (folder / "result.json").stat().st_mtime_ns
+    run_experiment(config, folder, progress=False)
+    assert (folder / "result.json").stat().st_mtime_ns == before
     (folder / "result.json").write_text('{"method": "ip_c')
     with pytest.raises(ConfigError, match=r"result.json is damaged .* remove it"):
         run_experiment(config, folder, progress=False)
-    (folder / "result.json").unlink()
-    assert run_experiment(config, folder, progress=False)["selected"] == again["selected"]
+    (folder / "metrics.csv").unlink()
+    run_experiment(config, folder, progress=False)
+    assert (folder / "metrics.csv").exists() and (folder / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("how", ["cut", "emptied", "removed", "flipped", "replaced"])
+def test_any_damage_of_a_finished_run_is_noticed(finished: Path, how: str) -> None:
+    names = json.loads((finished / "manifest.json").read_text())["files"]
+    assert {"config.json", "result.json", "metrics.csv", "scores.npz", "curves.png"} <= {*names}
+    for name in (*names, "manifest.json"):
+        path = finished / name
+        whole = path.read_bytes()
+        middle = len(whole) // 2
+        damage = {
+            "cut": whole[:-2],
+            "emptied": b"",
+            "flipped": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+            "replaced": (finished / "report.html").read_bytes(),
+        }
+        path.unlink() if how == "removed" else path.write_bytes(damage[how])
+        gone = how == "removed" and name == "manifest.json"
+        assert launch_module.manifest.damaged(finished) == ([] if gone else [name])
+        path.write_bytes(whole)
+    assert launch_module.manifest.damaged(finished) == []
+
+
+def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    report.write_config_json({"a": 1}, path, "first")
+    for command in ("first", "second", "second"):
+        earlier = json.loads(path.read_text())
+        report.write_config_json({"a": 1}, path, command, earlier)
+    found = json.loads(path.read_text())
+    assert found["command"] == "first"
+    assert [one["command"] for one in found["continued"]] == ["second"]
 
 
 def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:

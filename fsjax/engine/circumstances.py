@@ -1,0 +1,30 @@
+"""What the last bits of a run depend on beside its configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jaxlib
+
+from fsjax.version import __version__
+
+
+def circumstances(seed_axis: str) -> dict[str, Any]:
+    """Devices, precision and versions, ready for JSON.
+
+    A run that is continued under others ends within rounding of the one in one piece, or, where a
+    rounding tips a choice of columns, elsewhere.
+    """
+    first = jax.devices()[0]
+    return {
+        "seed_axis": seed_axis,
+        "platform": first.platform,
+        "device": first.device_kind,
+        "devices": jax.device_count(),
+        "processes": jax.process_count(),
+        "matmul_precision": jax.config.jax_default_matmul_precision,
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "fsjax": __version__,
+    }
