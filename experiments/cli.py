@@ -1,11 +1,15 @@
 """Command lines whose mistakes get one clear line instead of a traceback."""
 
 import ast
+import errno
 import functools
+import os
 import runpy
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 import ml_collections
@@ -31,6 +35,22 @@ def fail(message: object) -> NoReturn:
     """Prints the message and exits with 2."""
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
+
+
+def _fail_at_once(message: object) -> NoReturn:
+    """:func:`fail`, before threads whose writes failed as well print their tracebacks."""
+    try:
+        fail(message)
+    finally:
+        if is_launcher():
+            sys.stdout.flush()
+            os._exit(2)
+
+
+def is_launcher() -> bool:
+    """Whether this process was started as one of the launchers."""
+    spec = sys.modules["__main__"].__spec__
+    return spec is not None and spec.name.startswith("experiments.")
 
 
 def require(value: object, flag: str, example: str) -> None:
@@ -113,21 +133,45 @@ def _parse(argv: Sequence[str]) -> list[str]:
         fail(f"unknown config field {error}")
 
 
+class Interrupted(KeyboardInterrupt):
+    """By a signal, whose number is the only argument."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    """The first signal ends the run in order, a second one at once."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, lambda again, _: os._exit(128 + again))
+    raise Interrupted(number)
+
+
 def run(main: Callable[[], None]) -> None:
-    """Runs a launcher: errors meant for the user end it with their message and status 2."""
+    """Runs a launcher: errors meant for the user end it with one line and status 2.
+
+    After Ctrl-C it is 130 and after SIGTERM 143.
+    """
 
     def guarded(argv: Sequence[str]) -> None:
         if len(argv) > 1:
             fail(f"unexpected argument {argv[1]!r}; options are written --name=value")
         # Orbax and JAX report every save; the progress bar says enough.
         logging.set_verbosity(logging.WARNING)
+        before = {one: signal.signal(one, _interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
         try:
             main()
         except FsjaxError as error:
             fail(error)
-        except KeyboardInterrupt:
-            print("interrupted; the same command continues from the last checkpoint")
-            sys.exit(130)
+        except OSError as error:
+            if error.errno is None:
+                raise
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            advice = "; make room, and the same command continues" if full else ""
+            _fail_at_once(f"{error.filename or 'a file'}: {error.strerror}{advice}")
+        except KeyboardInterrupt as error:
+            print("\rinterrupted; the same command continues from the last checkpoint")
+            sys.exit(128 + int(error.args[0] if error.args else signal.SIGINT))
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
 
     app.run(guarded, flags_parser=_parse)
 

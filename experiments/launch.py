@@ -17,8 +17,9 @@ from ml_collections import ConfigDict
 
 import fsjax
 from experiments import manifest
+from experiments.cli import is_launcher
 from fsjax import report
-from fsjax.atomic import write_text
+from fsjax.atomic import remove_leftovers, write_text
 from fsjax.data import Dataset, load
 from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols, evaluate
@@ -210,6 +211,7 @@ def begin(config: ConfigDict, workdir: Path) -> None:
         print(f"{workdir}: made anew, as gone or not what was written: {', '.join(lost)}")
     for name in (*lost, manifest.NAME):
         (workdir / name).unlink(missing_ok=True)
+    remove_leftovers(workdir)
     path = workdir / "config.json"
     earlier = json.loads(path.read_text()) if path.exists() else None
     report.write_config_json(json.loads(config.to_json()), path, _command(), earlier)
@@ -224,10 +226,9 @@ def end(config: ConfigDict, workdir: Path) -> None:
 
 def _command() -> str | None:
     """The command line, if it is that of a launcher."""
-    spec = sys.modules["__main__"].__spec__
-    if spec is None or not spec.name.startswith("experiments."):
+    if not is_launcher():
         return None
-    return shlex.join(["python", "-m", spec.name, *sys.argv[1:]])
+    return shlex.join(["python", "-m", sys.modules["__main__"].__spec__.name, *sys.argv[1:]])
 
 
 def save_pictures(pictures: Mapping[str, Figure], workdir: Path) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+#: Names under which files are written.
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 
 @contextmanager
@@ -23,7 +27,7 @@ def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
       The open binary file.
 
     Raises:
-      OSError: if the folder cannot be written.
+      OSError: if the folder cannot be written, with the name of the file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,8 +42,23 @@ def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _sync(path.parent)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, os.fspath(temporary)):
+            raise
+        # The name that the user knows: a write that fails tells none at all.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes what processes that were killed while writing left in a folder.
+
+    Nobody else may be writing there.
+    """
+    for path in folder.glob(".*.tmp"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def _sync(folder: Path) -> None:

@@ -29,7 +29,7 @@ def exclusive(folder: str | Path) -> Iterator[None]:
     # Of the user, as folders for everybody are no place for files that others may put there.
     path = Path(tempfile.gettempdir()) / f"fsjax-locks-{_user()}"
     path.mkdir(mode=0o700, exist_ok=True)
-    name = hashlib.sha256(os.fsencode(Path(folder).resolve())).hexdigest()[:32]
+    name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32]
     lock, holder = FileLock(path / f"{name}.lock", is_singleton=True), path / f"{name}.pid"
     try:
         lock.acquire(timeout=0)

@@ -6,15 +6,19 @@ that of itself. A checkpoint is believed only if all of it still holds.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError
@@ -22,6 +26,9 @@ from fsjax.seal import DamagedError, read_sealed, sha256_of_file, write_sealed
 
 #: Checkpoints that are kept: if the newest is damaged, there is another.
 KEPT = 2
+
+#: Bytes of a checkpoint beside its arrays: some dozens of small files.
+_MARGIN = 2**19
 
 #: Epochs done, states, and the history.
 Restored = tuple[int, Any, dict[str, np.ndarray]]
@@ -59,7 +66,11 @@ class Checkpoints:
         return self._path(epoch).with_suffix(".json")
 
     def save(self, epoch: int, states: Any, history: Mapping[str, np.ndarray]) -> None:
-        """Writes the states after ``epoch`` epochs and the history, then drops older ones."""
+        """Writes the states after ``epoch`` epochs and the history, then drops older ones.
+
+        Raises:
+          OSError: if they cannot be written; older checkpoints stay.
+        """
         from orbax.checkpoint import v1 as ocp  # slow to import, and most runs save nothing
 
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -69,13 +80,34 @@ class Checkpoints:
         # Orbax refuses empty ones, which the template has anyway.
         filled = {name: values for name, values in arrays.items() if values.size}
         self._record(epoch).unlink(missing_ok=True)
-        ocp.save(self._path(epoch), filled, overwrite=True)
+        self._check_room(sum(values.nbytes for values in filled.values()))
+        try:
+            with _quiet():
+                ocp.save(self._path(epoch), filled, overwrite=True)
+        # Of a full disk, TensorStore raises a ValueError with all that it tried.
+        except (OSError, ValueError, RuntimeError) as error:
+            self._remove_unfinished()
+            full = "No space" in str(error) or "RESOURCE_EXHAUSTED" in str(error)
+            number = errno.ENOSPC if full else getattr(error, "errno", None) or errno.EIO
+            raise OSError(number, os.strerror(number), str(self._path(epoch))) from error
         digest = _digest(self._path(epoch))
         record = {"identity": self.identity, "where": self.where, "epoch": epoch, "sha256": digest}
         write_sealed(self._record(epoch), record)
+        self._remove_unfinished()
         for e in older[: len(older) + 1 - KEPT]:
             self._record(e).unlink(missing_ok=True)
             shutil.rmtree(self._path(e), ignore_errors=True)
+
+    def _check_room(self, size: int) -> None:
+        """OSError before Orbax runs into it, in threads that go on to complain of it."""
+        if shutil.disk_usage(self.folder).free < size + _MARGIN:
+            number = errno.ENOSPC
+            raise OSError(number, os.strerror(number), str(self.folder))
+
+    def _remove_unfinished(self) -> None:
+        """Removes what a save that failed, or was killed, left behind."""
+        for path in self.folder.glob("epoch_*.orbax-checkpoint-tmp*"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def restore(self, states: Any, history_names: list[str]) -> Restored | None:
         """The newest whole checkpoint; a warning names those that are damaged.
@@ -128,6 +160,17 @@ class Checkpoints:
                 f"{self.folder} holds the checkpoints of another run ({differing}); choose another "
                 "folder or remove it"
             )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the log of Orbax: each of its threads reports the error that is raised anyway."""
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.FATAL)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def _differing(there: dict[str, Any], here: dict[str, Any]) -> str:

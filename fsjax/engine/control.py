@@ -1,4 +1,4 @@
-"""Ending a training early: by time, by the user's own function, or by Ctrl-C."""
+"""Ending a training early: by time, by the user's own function, or by a signal."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ class Control:
       callback: called after each epoch, which makes a call of each.
       max_time: seconds, compilation included, above 0; ``None`` is without end.
       keep_partial: whether Ctrl-C ends training with what was learnt until then.
+      saves: whether there are checkpoints, so that a signal first leaves one.
 
     Raises:
       ConfigError: for values that are none.
@@ -57,6 +58,7 @@ class Control:
         callback: Callback | None = None,
         max_time: float | None = None,
         keep_partial: bool = False,
+        saves: bool = False,
     ) -> None:
         if callback is not None and not callable(callback):
             raise ConfigError(f"callback={callback!r}; give a function of one Progress")
@@ -65,7 +67,8 @@ class Control:
         self.callback = callback
         self.max_time = float("inf") if max_time is None else float(max_time)
         self.keep_partial = check_flag("keep_partial", keep_partial)
-        self.stopped, self._interrupted = False, False
+        self.waits = self.keep_partial or saves
+        self.stopped, self._noted = False, None
         self._started = time.monotonic()
 
     @property
@@ -80,34 +83,47 @@ class Control:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Starts the clock; the first Ctrl-C within is noted where partial results are kept."""
-        self.stopped, self._interrupted, self._started = False, False, time.monotonic()
-        if not self.keep_partial or threading.current_thread() is not threading.main_thread():
+        """Starts the clock; where training can end well, the first signal within is only noted.
+
+        These are Ctrl-C, and SIGTERM where the process has a handler for it. Unless partial results
+        are kept, the handler is called at the end; a second signal goes there at once.
+        """
+        self.stopped, self._noted, self._started = False, None, time.monotonic()
+        if not self.waits or threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = signal.getsignal(signal.SIGINT)
+        handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {one: handler for one, handler in handlers.items() if callable(handler)}
 
-        def note(*_: Any) -> None:
+        def note(number: int, *_: Any) -> None:
             # States that were handed over to a program are lost if it is left in between.
-            self._interrupted = True
-            signal.signal(signal.SIGINT, before)
+            self._noted = number
+            restore()
 
-        signal.signal(signal.SIGINT, note)
+        def restore() -> None:
+            for one, handler in handlers.items():
+                signal.signal(one, handler)
+
+        for one in handlers:
+            signal.signal(one, note)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
-        if self._interrupted:
-            warnings.warn(
-                "training was interrupted; the result is what was learnt until then", stacklevel=5
-            )
+            restore()
+        if self._noted is None:
+            return
+        if self._noted != signal.SIGINT or not self.keep_partial:
+            handlers[self._noted](self._noted, None)
+        warnings.warn(
+            "training was interrupted; the result is what was learnt until then", stacklevel=5
+        )
 
     def ends(self, progress: list[Progress]) -> bool:
         """Whether to stop now, after these epochs."""
         if self.callback is not None:
             for one in progress:
                 self.stopped |= bool(self.callback(one))
-        self.stopped |= self._interrupted or self.left <= 0
+        self.stopped |= self._noted is not None or self.left <= 0
         return self.stopped
 
 

@@ -176,7 +176,7 @@ def plan(
                 "early_stopping looks at the validation loss, but there are no validation rows; "
                 "choose a split that has some (valid_fraction=0.1), or leave it out"
             )
-    control = Control(callback, max_time, keep_partial)
+    control = Control(callback, max_time, keep_partial, saves=checkpoint_dir is not None)
     spec = Spec(
         num_columns=num_columns,
         num_outputs=prepared.num_outputs,

@@ -221,7 +221,8 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     hyper = {
         name: [one.hyper[name] for one in plans for _ in range(seeds)] for name in planned.hyper
     }
-    trained = many.train(hyper=hyper)
+    with many.control.running():
+        trained = many.train(hyper=hyper)
     chosen = many.choose(trained)
     results = []
     for number, one in enumerate(plans):

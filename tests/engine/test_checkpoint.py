@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import chex
 import numpy as np
@@ -135,3 +137,30 @@ def test_damage_leads_to_an_older_one_or_to_the_beginning(what, tmp_path) -> Non
     else:
         assert found[0] == 2
         np.testing.assert_array_equal(found[1]["a"], 2 * STATE["a"])
+
+
+def test_what_a_killed_save_left_goes_with_the_next(tmp_path) -> None:
+    (tmp_path / "epoch_000003.orbax-checkpoint-tmp" / "d").mkdir(parents=True)
+    saved(tmp_path, 4)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["epoch_000004", "epoch_000004.json"]
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_checkpoint(tmp_path, monkeypatch) -> None:
+    checkpoints = saved(tmp_path, 2)
+    full = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "epoch_000004"))
+
+    def save(*args, **options) -> None:
+        (tmp_path / "epoch_000004.orbax-checkpoint-tmp").mkdir()
+        raise ValueError("RESOURCE_EXHAUSTED: write failed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("orbax.checkpoint.v1.save", save)
+        with pytest.raises(OSError, match=re.escape(str(full))):
+            checkpoints.save(4, STATE, {})
+    assert checkpoints.restore(STATE, ["loss"])[0] == 2
+    assert len([*tmp_path.iterdir()]) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+        with pytest.raises(OSError, match="No space left"):
+            checkpoints.save(4, STATE, {})
+    assert checkpoints.restore(STATE, ["loss"])[0] == 2

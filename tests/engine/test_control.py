@@ -139,6 +139,28 @@ def test_ctrl_c_leaves_what_was_learnt():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_a_checkpoint(number, tmp_path):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    def send(progress):
+        if progress.epoch == 4:
+            signal.raise_signal(number)
+
+    before = signal.signal(number, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            network(callback=send, checkpoint_dir=tmp_path)
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, before)
+    assert [path.name for path in tmp_path.glob("*.json")] == ["epoch_000004.json"]
+    resumed = network(checkpoint_dir=tmp_path)
+    assert resumed.cost["trained_epochs"] == 8
+    np.testing.assert_array_equal(resumed.scores, network().scores)
+
+
 def test_metrics_go_to_loggers():
     told = []
     writer = SimpleNamespace(add_scalar=lambda name, value, step: told.append((name, value, step)))

@@ -1,0 +1,101 @@
+"""Whatever operation on the disk fails: one error that names a file, and then the same results."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+from failing_disk import failing_disk
+from matplotlib.figure import Figure
+from quick_configs import quick
+
+from configs import wast
+from experiments import launch, manifest
+from experiments.launch import run_experiment
+from fsjax.atomic import write_text
+
+#: Of an operation to the next one that is tried, in the ordinary tests.
+STRIDE = 17
+
+
+def config() -> Any:
+    """Two epochs with a checkpoint after each."""
+    made = quick(wast, checkpoint_every=1)
+    made.train.num_epochs, made.seeds = 2, (1,)
+    made.method.hidden = (8,)
+    return made
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """What must be equal, of a whole folder."""
+    assert manifest.damaged(folder) == []
+    result = json.loads((folder / "result.json").read_text())
+    del result["cost"]
+    return {"metrics.csv": (folder / "metrics.csv").read_text(), **result}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plain_pictures() -> Iterator[None]:
+    """Pictures and pages take most of the time of a run; here they are written, not drawn."""
+
+    def save_figure(figure: Figure, path: Path) -> None:
+        plt.close(figure)
+        write_text(path, path.name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch.report, "save_figure", save_figure)
+        patch.setattr(launch.report, "write_report", lambda f: write_text(f / "report.html", "-"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
+    """The undisturbed outcome, and the number of operations that it took."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    with failing_disk(folder, None) as counter:
+        run_experiment(config(), folder, progress=False)
+    return outcome(folder), counter.count
+
+
+def try_all(numbers: range, code: int, expected: dict[str, Any], folder: Path) -> int:
+    """Lets each of these operations fail, and runs again; how many of them were noticed."""
+    noticed = 0
+    for number in numbers:
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with failing_disk(folder, number, code) as counter:
+                run_experiment(config(), folder, progress=False)
+        except OSError as error:
+            assert error.errno in (code, errno.EIO) and error.filename, (number, error)
+            noticed += 1
+        assert counter.count >= number
+        with warnings.catch_warnings():
+            # A checkpoint that is not whole is passed over, and said so.
+            warnings.simplefilter("ignore")
+            run_experiment(config(), folder, progress=False)
+        assert outcome(folder) == expected, number
+        assert not [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
+    return noticed
+
+
+def test_some_operations_fail(whole: tuple[dict[str, Any], int], tmp_path: Path) -> None:
+    expected, count = whole
+    assert count > 60
+    numbers = range(1, count + 1, STRIDE)
+    assert try_all(numbers, errno.ENOSPC, expected, tmp_path / "run") > len(numbers) / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_every_operation_fails(
+    code: int, whole: tuple[dict[str, Any], int], tmp_path: Path
+) -> None:
+    expected, count = whole
+    assert try_all(range(1, count + 1), code, expected, tmp_path / "run") > count / 2
