@@ -15,6 +15,8 @@ from ml_collections import config_flags
 from ml_collections.config_flags import config_path
 
 import fsjax
+from experiments import distributed
+from fsjax.distributed import group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.lock import exclusive
@@ -29,6 +31,8 @@ _READERS = {
 
 def fail(message: object) -> NoReturn:
     """Prints the message and exits with 2."""
+    if (others := group()) is not None:
+        others.fail(str(message))
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
 
@@ -122,13 +126,18 @@ def run(main: Callable[[], None]) -> None:
         # Orbax and JAX report every save; the progress bar says enough.
         logging.set_verbosity(logging.WARNING)
         try:
+            distributed.begin(Path(sys.argv[0]).stem)
             main()
         except FsjaxError as error:
             fail(error)
         except KeyboardInterrupt:
-            print("interrupted; the same command continues from the last checkpoint")
+            told = "interrupted; the same command continues from the last checkpoint"
+            if (others := group()) is not None:
+                others.fail(told, 130)
+            print(told)
             sys.exit(130)
 
+    distributed.define_flags()
     app.run(guarded, flags_parser=_parse)
 
 

@@ -6,14 +6,16 @@ that of itself. A checkpoint is believed only if all of it still holds.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from fsjax.atomic import write_text
@@ -66,7 +68,8 @@ class Checkpoints:
         # Orbax refuses empty ones, which the template has anyway.
         filled = {name: values for name, values in arrays.items() if values.size}
         self._record(epoch).unlink(missing_ok=True)
-        ocp.save(self._path(epoch), filled, overwrite=True)
+        with _alone():
+            ocp.save(self._path(epoch), filled, overwrite=True)
         digest = _digest(self._path(epoch))
         record = _sealed({"identity": self.identity, "epoch": epoch, "sha256": digest})
         write_text(self._record(epoch), json.dumps(record, indent=2) + "\n")
@@ -107,7 +110,8 @@ class Checkpoints:
         # Before Orbax reads it: that complains of damage in threads of its own.
         if _digest(self._path(epoch)) != record["sha256"]:
             raise _Damaged("its files are not those that were written")
-        leaves = ocp.load(self._path(epoch))
+        with _alone():
+            leaves = ocp.load(self._path(epoch))
         arrays = {name: np.asarray(leaf) for name, leaf in leaves.items()}
         history = {name: arrays[f"history/{name}"] for name in history_names}
         return epoch, from_paths(states, arrays, "states/"), history
@@ -120,6 +124,20 @@ class Checkpoints:
                 f"{self.folder} holds the checkpoints of another run ({', '.join(differing[:4])}); "
                 "choose another folder or remove it"
             )
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Lets Orbax work in this process without meeting others of the same run.
+
+    Its own option for that, ``active_processes``, leaves out one comparison over all processes.
+    """
+    counted = jax.process_count
+    jax.process_count = lambda: 1
+    try:
+        yield
+    finally:
+        jax.process_count = counted
 
 
 def _digest(folder: Path) -> str:

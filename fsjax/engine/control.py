@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fsjax.distributed.group import agreed, is_lead
 from fsjax.errors import ConfigError, check_flag, is_number
 
 
@@ -103,11 +104,12 @@ class Control:
             )
 
     def ends(self, progress: list[Progress]) -> bool:
-        """Whether to stop now, after these epochs."""
-        if self.callback is not None:
+        """Whether to stop now, after these epochs; of several processes the lead decides."""
+        if self.callback is not None and is_lead():
             for one in progress:
                 self.stopped |= bool(self.callback(one))
         self.stopped |= self._interrupted or self.left <= 0
+        self.stopped = agreed("the end of training", self.stopped)
         return self.stopped
 
 
