@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
+import os
+import signal
 import socket
 import sys
 import time
@@ -98,6 +101,7 @@ def initialize_distributed(
         joined.fail(f"JAX could not start its service at {address}: {error}")
     enter(joined)
     _end_together(joined)
+    _delay_aborts()
     return place.number
 
 
@@ -296,3 +300,14 @@ def _end_together(joined: Group) -> None:
 
     sys.excepthook = tell
     atexit.register(joined.leave)
+
+
+def _delay_aborts() -> None:
+    """Gives the group time for its message where JAX's service aborts the process.
+
+    The service does so at once where process 0 is gone, in a thread without Python. The handler is
+    C's ``sleep``, whose argument is then the number of the signal: 6 seconds.
+    """
+    if os.name == "posix":
+        library = ctypes.CDLL(None)
+        library.signal(signal.SIGABRT, ctypes.cast(library.sleep, ctypes.c_void_p))
