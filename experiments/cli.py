@@ -16,7 +16,7 @@ from ml_collections.config_flags import config_path
 
 import fsjax
 from experiments import distributed
-from fsjax.distributed import group
+from fsjax.distributed.group import INTERRUPTED, group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.lock import exclusive
@@ -133,9 +133,9 @@ def run(main: Callable[[], None]) -> None:
         except KeyboardInterrupt:
             told = "interrupted; the same command continues from the last checkpoint"
             if (others := group()) is not None:
-                others.fail(told, 130)
+                others.fail(told, INTERRUPTED)
             print(told)
-            sys.exit(130)
+            sys.exit(INTERRUPTED)
 
     distributed.define_flags()
     app.run(guarded, flags_parser=_parse)

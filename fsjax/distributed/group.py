@@ -24,11 +24,11 @@ T = TypeVar("T")
 #: Seconds without a sign of life after which a process counts as lost, and between two signs.
 SILENCE, SIGN = 30.0, 3.0
 
-#: Exit codes: of a mistake, and of a job that the same command can take up again.
-MISTAKE, LOST = 2, 75
+#: Exit codes: of a mistake, of a job that the same command can take up again, after Ctrl-C.
+MISTAKE, LOST, INTERRUPTED = 2, 75, 130
 
-#: Seconds in which the lead says a mistake itself, before it says that of a worker.
-GRACE = 1.0
+#: Seconds in which what is behind a failure comes out: a lost process, or a mistake that all made.
+GRACE = 2.0
 
 
 class Group:

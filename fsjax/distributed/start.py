@@ -16,8 +16,8 @@ from jax._src import xla_bridge
 from jax._src.clusters import ClusterEnv
 
 from fsjax.distributed.frames import Line, Stranger
-from fsjax.distributed.group import MISTAKE, Group, enter, group
-from fsjax.errors import ConfigError, check_whole, is_number
+from fsjax.distributed.group import GRACE, INTERRUPTED, MISTAKE, Group, enter, group
+from fsjax.errors import ConfigError, FsjaxError, check_whole, is_number
 
 #: Seconds after which JAX's own service gives up a process, should the group not notice, and in
 #: which processes that have all come to their end let go of it.
@@ -293,10 +293,13 @@ def _end_together(joined: Group) -> None:
     shown = sys.excepthook
 
     def tell(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        if not isinstance(error, FsjaxError | KeyboardInterrupt):
+            # What fails here may be a process that is lost, which is about to be found out.
+            time.sleep(GRACE)
         shown(kind, error, trace)
         if isinstance(error, KeyboardInterrupt):
-            joined.fail("interrupted", 130)
-        joined.fail(f"{kind.__name__}: {error}", MISTAKE if isinstance(error, ConfigError) else 1)
+            joined.fail("interrupted", INTERRUPTED)
+        joined.fail(f"{kind.__name__}: {error}", MISTAKE if isinstance(error, FsjaxError) else 1)
 
     sys.excepthook = tell
     atexit.register(joined.leave)
