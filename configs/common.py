@@ -150,6 +150,7 @@ def base_config(
                 "best_by": config_dict.placeholder(str),
                 "record_test": False,
                 "seed_axis": "auto",
+                "batch_devices": 1,
                 "checkpoint_every": 20,
             },
             "evaluation": {

@@ -19,6 +19,8 @@ from ml_collections import config_flags
 from ml_collections.config_flags import config_path
 
 import fsjax
+from experiments import distributed
+from fsjax.distributed.group import group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.lock import exclusive
@@ -33,6 +35,8 @@ _READERS = {
 
 def fail(message: object) -> NoReturn:
     """Prints the message and exits with 2."""
+    if (others := group()) is not None:
+        others.fail(str(message))
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
 
@@ -157,6 +161,7 @@ def run(main: Callable[[], None]) -> None:
         logging.set_verbosity(logging.WARNING)
         before = {one: signal.signal(one, _interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
         try:
+            distributed.begin(Path(sys.argv[0]).stem)
             main()
         except FsjaxError as error:
             fail(error)
@@ -167,12 +172,17 @@ def run(main: Callable[[], None]) -> None:
             advice = "; make room, and the same command continues" if full else ""
             _fail_at_once(f"{error.filename or 'a file'}: {error.strerror}{advice}")
         except KeyboardInterrupt as error:
-            print("\rinterrupted; the same command continues from the last checkpoint")
-            sys.exit(128 + int(error.args[0] if error.args else signal.SIGINT))
+            told = "interrupted; the same command continues from the last checkpoint"
+            code = 128 + int(error.args[0] if error.args else signal.SIGINT)
+            if (others := group()) is not None:
+                others.fail(told, code)
+            print(f"\r{told}")
+            sys.exit(code)
         finally:
             for one, handler in before.items():
                 signal.signal(one, handler)
 
+    distributed.define_flags()
     app.run(guarded, flags_parser=_parse)
 
 

@@ -21,6 +21,7 @@ from experiments.cli import is_launcher
 from fsjax import report
 from fsjax.atomic import remove_leftovers, write_text
 from fsjax.data import Dataset, load
+from fsjax.distributed import is_lead
 from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols, evaluate
 from fsjax.lock import exclusive
@@ -157,6 +158,10 @@ def _check_same(path: Path, here: dict[str, Any]) -> None:
         raise ConfigError(
             f"{path} is not a configuration of fsjax; choose another workdir"
         ) from None
+    # A copy: where a run is trained may change, as the device; it may go on elsewhere.
+    here = json.loads(json.dumps(here))
+    for one in (there, here):
+        one.get("train", {}).pop("batch_devices", None)
     old, new = (flatten_dict(one, keep_empty_nodes=True, sep=".") for one in (there, here))
     differing = [
         f"{name} is {old.get(name)!r} there and {new.get(name)!r} here"
@@ -232,7 +237,9 @@ def _command() -> str | None:
 
 
 def save_pictures(pictures: Mapping[str, Figure], workdir: Path) -> None:
-    """Writes figures by their names, in all :data:`FORMATS`."""
+    """Writes figures by their names, in all :data:`FORMATS`; one of several processes does so."""
+    if not is_lead():
+        return
     for name, figure in pictures.items():
         for suffix in FORMATS:
             report.save_figure(figure, workdir / f"{name}.{suffix}")
@@ -326,6 +333,12 @@ def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) ->
     """All but ``config.json``, checkpoints and page; ``result.json`` last, to mark the end."""
     report.write_metrics_csv(result, workdir / "metrics.csv")
     report.write_scores(result, workdir / "scores.npz")
+    if is_lead():
+        save_pictures(_pictures(result, dataset), workdir)
+    report.write_result_json(result, workdir / "result.json")
+
+
+def _pictures(result: fsjax.FitResult, dataset: Dataset) -> dict[str, Figure]:
     shape, names = dataset.image_shape, dataset.feature_names
     mean = dataset.X[result.splits[0].train].mean(axis=0) if shape else None
     pictures = {"selection": report.plot_selection(result, shape, dataset.image_order, names, mean)}
@@ -335,8 +348,7 @@ def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) ->
         pictures["path"] = report.plot_path(result)
     if len(result.seeds) > 1:
         pictures["stability"] = report.plot_stability(result, names)
-    save_pictures(pictures, workdir)
-    report.write_result_json(result, workdir / "result.json")
+    return pictures
 
 
 def recorded_accuracy(workdir: Path) -> np.ndarray | None:

@@ -7,6 +7,7 @@ from fsjax.collector import paused
 
 with paused(for_good=True):
     from fsjax import concrete, data, methods, tasks
+    from fsjax.distributed import initialize_distributed
     from fsjax.engine import (
         FitResult,
         Plan,
@@ -74,6 +75,7 @@ __all__ = [
     "fit",
     "fit_sizes",
     "fit_subsamples",
+    "initialize_distributed",
     "load",
     "log_to",
     "methods",

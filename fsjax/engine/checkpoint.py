@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from absl import logging
 
@@ -82,7 +83,7 @@ class Checkpoints:
         self._record(epoch).unlink(missing_ok=True)
         self._check_room(sum(values.nbytes for values in filled.values()))
         try:
-            with _quiet():
+            with _quiet(), _alone():
                 ocp.save(self._path(epoch), filled, overwrite=True)
         # Of a full disk, TensorStore raises a ValueError with all that it tried.
         except (OSError, ValueError, RuntimeError) as error:
@@ -149,7 +150,8 @@ class Checkpoints:
                 "that the end may differ from that of a run in one piece",
                 stacklevel=2,
             )
-        leaves = ocp.load(self._path(epoch))
+        with _alone():
+            leaves = ocp.load(self._path(epoch))
         arrays = {name: np.asarray(leaf) for name, leaf in leaves.items()}
         history = {name: arrays[f"history/{name}"] for name in history_names}
         return epoch, from_paths(states, arrays, "states/"), history
@@ -171,6 +173,20 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(before)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Lets Orbax work in this process without meeting others of the same run.
+
+    Its own option for that, ``active_processes``, leaves out one comparison over all processes.
+    """
+    counted = jax.process_count
+    jax.process_count = lambda: 1
+    try:
+        yield
+    finally:
+        jax.process_count = counted
 
 
 def _differing(there: dict[str, Any], here: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fsjax.distributed.group import group, is_lead
 from fsjax.errors import ConfigError, check_flag, is_number
 
 
@@ -113,17 +114,25 @@ class Control:
         if self._noted is None:
             return
         if self._noted != signal.SIGINT or not self.keep_partial:
-            handlers[self._noted](self._noted, None)
+            handlers.get(self._noted, signal.default_int_handler)(self._noted, None)
         warnings.warn(
             "training was interrupted; the result is what was learnt until then", stacklevel=5
         )
 
     def ends(self, progress: list[Progress]) -> bool:
-        """Whether to stop now, after these epochs."""
-        if self.callback is not None:
+        """Whether to stop now, after these epochs.
+
+        Of several processes the lead decides; a signal to one is one to all.
+        """
+        if self.callback is not None and is_lead():
             for one in progress:
                 self.stopped |= bool(self.callback(one))
-        self.stopped |= self._noted is not None or self.left <= 0
+        self.stopped |= self.left <= 0
+        if (processes := group()) is not None:
+            told, _ = processes.gather("the end of training", [self.stopped, self._noted])
+            self.stopped = told[0][0]
+            self._noted = next((noted for _, noted in told if noted is not None), None)
+        self.stopped |= self._noted is not None
         return self.stopped
 
 

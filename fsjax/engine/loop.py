@@ -11,6 +11,7 @@ import optax
 from jax import Array
 
 from fsjax import tasks
+from fsjax.engine.mesh import split_rows
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainState
 from fsjax.sparse_rows import SparseRows, map_rows
 
@@ -224,6 +225,7 @@ def _steps(
         # The whole table is the batch: nothing to gather, and its order is of no matter.
         if isinstance(everything.x, SparseRows):
             everything = everything.take(slice(None))
+        everything = split_rows(everything)
         return train_step(method, state, everything, jax.random.fold_in(key_steps, 0))
     num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
     indices, real = batch_indices(state, key_order, num_real)
@@ -231,7 +233,7 @@ def _steps(
     def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, Array]:
         number, rows, filled = batch_of
         batch = everything.take(rows)
-        batch = batch._replace(weight=batch.weight * filled)
+        batch = split_rows(batch._replace(weight=batch.weight * filled))
         return train_step(method, carry, batch, jax.random.fold_in(key_steps, number))
 
     return jax.lax.scan(step, state, (jnp.arange(spec.steps_per_epoch), indices, real))

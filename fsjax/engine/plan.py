@@ -19,10 +19,10 @@ from fsjax.data.splits import Split
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.consistency import check_shapes_and_scores
 from fsjax.engine.control import Callback, Control
+from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
 from fsjax.engine.result import FitResult
-from fsjax.engine.seeds import choose_seed_axis
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
@@ -57,6 +57,7 @@ def plan(
     best_by: str | None = None,
     record_test: bool = False,
     seed_axis: str = "auto",
+    batch_devices: int = 1,
     progress: bool = False,
     checkpoint_dir: str | Path | None = None,
     checkpoint_every: int = 20,
@@ -108,8 +109,12 @@ def plan(
         By default what the method says: ``last`` for those that prune as they go, else ``loss``.
       record_test: whether the test metrics are recorded after each epoch, for learning curves;
         nothing is chosen by them.
-      seed_axis: ``vmap``, ``map``, ``shard``, or ``auto`` to choose by the device. The results
-        of a seed are the same on each up to floating-point reassociation.
+      seed_axis: ``vmap`` or ``map`` on one device, ``shard`` over the devices of all processes, or
+        ``auto`` to choose by the devices. The results of a seed are the same on each up to
+        floating-point reassociation.
+      batch_devices: devices over which the rows of each batch are split, for runs that are large;
+        it divides the number of devices and that of the rows. The loss and its noise are those of
+        the whole batch, up to floating-point reassociation.
       progress: whether to show a progress bar.
       checkpoint_dir: where to keep checkpoints; a run that finds its own continues from them,
         bit for bit as if it had not stopped. ``None`` keeps none.
@@ -190,6 +195,7 @@ def plan(
         early_stopping=early_stopping,
         **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
     )
+    batch_devices = check_batch_devices(batch_devices, spec.batch_size)
     if issparse(dataset.X):
         _check_rows(spec.batch_size, spec.num_columns, f"batch_size={batch_size}: ")
     if method.search is not None and method.search.parameter not in hyper:
@@ -209,7 +215,8 @@ def plan(
         spec=spec,
         seeds=tuple(int(seed) for seed in seeds),
         sizes=sizes,
-        axis=choose_seed_axis(seed_axis, len(seeds)),
+        axis=choose_seed_axis(seed_axis, len(seeds), batch_devices),
+        batch_devices=batch_devices,
         progress=bool(progress),
         checkpoint_dir=None if checkpoint_dir is None else Path(checkpoint_dir),
         checkpoint_every=check_whole("checkpoint_every", checkpoint_every),

@@ -14,6 +14,8 @@ import jax
 import numpy as np
 
 from fsjax.data.dataset import Dataset
+from fsjax.distributed.group import group
+from fsjax.distributed.same import check_same, code
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.circumstances import circumstances
 from fsjax.engine.control import Control
@@ -48,7 +50,7 @@ class Plan:
       spec: static facts of the run.
       seeds: the S seeds.
       sizes: numbers of columns to select; empty where the method decides, or nothing is selected.
-      axis: ``vmap``, ``map`` or ``shard``.
+      axis, batch_devices: ``vmap``, ``map`` or ``shard``, and devices for each batch.
       progress, checkpoint_dir, checkpoint_every: see :func:`fsjax.plan`.
       control: what ends training early.
       start: states to start from, a row for each seed, or ``None``.
@@ -63,6 +65,7 @@ class Plan:
     seeds: tuple[int, ...]
     sizes: tuple[int, ...]
     axis: str
+    batch_devices: int
     progress: bool
     checkpoint_dir: Path | None
     checkpoint_every: int
@@ -101,7 +104,26 @@ class Plan:
             place = self.checkpoint_dir / (folder or "")
             checkpoints = Checkpoints(place, identity, circumstances(self.axis))
         arguments = {name: np.asarray(v, np.float32) for name, v in values.items()}
+        self._check_processes(rows, arguments, idle)
         return train(self, rows, arguments, idle, checkpoints)
+
+    def _check_processes(
+        self, rows: np.ndarray, hyper: Mapping[str, np.ndarray], idle: np.ndarray
+    ) -> None:
+        """ConfigError in all processes, unless they are about to train the same."""
+        if group() is None:
+            return
+        settings = self._identity(rows) | {
+            "hyper": {name: values.tolist() for name, values in hyper.items()},
+            "idle": idle.tolist(),
+            "sizes": self.sizes,
+            "layout": (self.axis, self.batch_devices),
+            "checkpoints": (self.checkpoint_dir is not None, self.checkpoint_every),
+            "ends": (self.control.callback is not None, self.control.max_time),
+        }
+        data = settings.pop("data_crc32"), _crc32((self.prepared.x_test, self.prepared.y_test))
+        method = settings.pop("code")
+        check_same(code=(code(), method), data=data, configuration=settings)
 
     def choose(self, trained: Trained, threshold: np.ndarray | None = None) -> Chosen:
         """What the kept epochs of all seeds select, and their outputs for the test rows.

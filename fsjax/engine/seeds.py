@@ -1,4 +1,4 @@
-"""Many seeds in one compiled program: the seed axis as ``vmap``, ``map`` or ``shard``.
+"""Many runs in one compiled program: their axis as ``vmap``, ``map`` or ``shard``.
 
 The functions here are compiled for a structure (:mod:`fsjax.registry`) and not for a method: each
 seed has its own values of the float arguments, from which its method is built inside the program.
@@ -15,59 +15,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import PartitionSpec
 
 from fsjax.engine import loop
 from fsjax.engine.loop import Arrays
-from fsjax.errors import check_choice
+from fsjax.engine.mesh import RUNS, mesh_of, replicated
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.selection import distinct_top_k
 from fsjax.sparse_rows import SparseRows
 from fsjax.tasks import TABLE
-
-SEED_AXES = ("auto", "vmap", "map", "shard")
-
-
-def choose_seed_axis(requested: str, num_seeds: int) -> str:
-    """The seed axis to use.
-
-    ``auto`` is ``vmap`` on accelerators, where it fills the device. On a CPU it is ``shard`` when
-    JAX has several CPU devices (see :func:`fsjax.engine.compilation.use_cpu_devices`) and there
-    are several seeds, else ``map``: small nets gain nothing from a batched program there, and one
-    seed's arrays stay in the cache (``BENCHMARKS.md``).
-
-    Raises:
-      ConfigError: for an unknown name.
-    """
-    check_choice("seed_axis", requested, SEED_AXES)
-    if requested != "auto":
-        return requested
-    if jax.default_backend() != "cpu":
-        return "vmap"
-    return "shard" if jax.device_count() > 1 and num_seeds > 1 else "map"
-
-
-def padded_seeds(axis: str, num_seeds: int) -> int:
-    """Seeds to run so that every device of a ``shard`` axis gets the same number."""
-    if axis != "shard":
-        return num_seeds
-    devices = jax.device_count()
-    return -(-num_seeds // devices) * devices
-
-
-def _mesh() -> Mesh:
-    return Mesh(np.array(jax.devices()), ("seeds",))
-
-
-def place_seeds(axis: str, states: TrainState) -> TrainState:
-    """Stacked states laid out over the devices as :func:`train_seeds` returns them.
-
-    Another layout would compile its program a second time.
-    """
-    if axis != "shard":
-        return jax.device_put(states)
-    return jax.device_put(states, NamedSharding(_mesh(), PartitionSpec("seeds")))
 
 
 def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
@@ -118,28 +75,45 @@ def init_seeds(
 
 
 def train_seeds(
-    structure: Structure | Fixed, axis: str, states: TrainState, arrays: Arrays, num_epochs: Array
-) -> tuple[TrainState, dict[str, Array]]:
+    structure: Structure | Fixed,
+    axis: str,
+    batch_devices: int,
+    states: TrainState,
+    arrays: Arrays,
+    num_epochs: Array,
+) -> tuple[TrainState, dict[str, Array], Array]:
     """:func:`train_epochs` for all seeds, on an axis that is ``vmap``, ``map`` or ``shard``.
 
-    ``num_epochs`` is ``(S,)`` int32; the memory of ``states`` is reused.
+    ``num_epochs`` is ``(S,)`` int32; the memory of ``states`` is reused. Each batch is split over
+    so many devices.
 
     Returns:
-      The new states and the history, ``(S, MAX_EPOCHS_PER_CALL)`` by name.
+      The new states; and, for every process to read, the history, ``(S, MAX_EPOCHS_PER_CALL)`` by
+      name, and the epochs done, ``(S,)`` int32.
     """
 
     def one(arrays: Arrays, state: TrainState, epochs: Array):
         return loop.train_epochs(structure.bind(state.hyper), state, arrays, epochs)
 
     own = has_own_rows(arrays)
-    if axis == "vmap":
-        return jax.vmap(one, in_axes=(0 if own else None, 0, 0))(arrays, states, num_epochs)
-    each = functools.partial(_one_after_another, one, own)
+    together = jax.vmap(one, in_axes=(0 if own else None, 0, 0))
+    in_turn = functools.partial(_one_after_another, one, own)
+    each = together if axis == "vmap" else in_turn
     if axis == "shard":
-        seeds, everywhere = PartitionSpec("seeds"), PartitionSpec()
-        specs = (seeds if own else everywhere, seeds, seeds)
-        each = jax.shard_map(each, mesh=_mesh(), in_specs=specs, out_specs=seeds, check_vma=False)
-    return each(arrays, states, num_epochs)
+        each = in_turn if jax.default_backend() == "cpu" else together
+        runs, everywhere = PartitionSpec(RUNS), PartitionSpec()
+        each = jax.shard_map(
+            each,
+            mesh=mesh_of(batch_devices),
+            in_specs=(runs if own else everywhere, runs, runs),
+            out_specs=runs,
+            axis_names={RUNS},
+            check_vma=False,
+        )
+    states, history = each(arrays, states, num_epochs)
+    if axis == "shard":
+        return states, *replicated((history, states.epoch), batch_devices)
+    return states, history, states.epoch
 
 
 class Chosen(NamedTuple):

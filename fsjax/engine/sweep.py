@@ -22,7 +22,14 @@ from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, is_as_built, structure_of
 
 #: Options of ``plan`` that a grid cannot vary: they are of the whole sweep.
-FIXED = ("seeds", "progress", "checkpoint_dir", "checkpoint_every", "seed_axis")
+FIXED = (
+    "seeds",
+    "progress",
+    "checkpoint_dir",
+    "checkpoint_every",
+    "seed_axis",
+    "batch_devices",
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,14 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.engine import seeds
+from fsjax.distributed.group import agreed, is_lead
+from fsjax.engine import mesh, seeds, together
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.control import Progress
 from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import program, run
 from fsjax.errors import ConfigError, NonFiniteLossError
-from fsjax.method import TrainState
+from fsjax.method import PyTree, TrainState
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.precision import single
 from fsjax.tasks import TABLE
@@ -84,7 +85,7 @@ def train(
         initial=training.done,
         desc=plan.method.name,
         unit="epoch",
-        disable=not plan.progress,
+        disable=not (plan.progress and is_lead()),
     ) as bar:
         while not training.ended and not plan.control.stopped:
             count = training.advance()
@@ -114,21 +115,24 @@ class _Training:
         self.plan, self.checkpoints, self.real = plan, checkpoints, len(rows)
         self.seeds = [plan.seeds[row] for row in rows]
         # A sharded axis repeats the last row until every device has the same number.
-        self.rows = np.minimum(np.arange(seeds.padded_seeds(plan.axis, self.real)), self.real - 1)
-        self.arrays = jax.device_put(plan.arrays_of(rows[self.rows]))
+        self.layout = (plan.axis, plan.batch_devices)
+        places = mesh.padded_runs(plan.axis, self.real, plan.batch_devices)
+        self.rows = np.minimum(np.arange(places), self.real - 1)
+        arrays = plan.arrays_of(rows[self.rows])
+        self.arrays = self._placed(arrays, shared=not seeds.has_own_rows(arrays))
         # The rows that only fill up the devices need not train either.
         works = ~idle[self.rows] & (np.arange(len(self.rows)) < self.real)
         self.works = works.astype(np.int32)
         self.states = self.padded(states)
-        args = (self.states, self.arrays, self.works)
+        args = (self.states, self.arrays, self._placed(self.works))
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, plan.spec, searches)
-        static = (plan.structure, plan.axis)
+        static = (plan.structure, *self.layout)
         self.program = program(seeds.train_seeds, static, args, donate=(0,), work=work)
         names = sorted(self.program.out_info[1])
         self.done, self.history = 0, {name: np.zeros((self.real, 0), np.float32) for name in names}
         if checkpoints is not None:
-            restored = checkpoints.restore(self.unpadded(), names)
+            restored = together.restore(checkpoints, states, names)
             if restored is not None:
                 self.done, states, self.history = restored
                 self.states = self.padded(states)
@@ -139,13 +143,23 @@ class _Training:
         """The states on the devices."""
         if len(self.rows) > self.real:
             states = seeds.take_rows(states, self.rows)
-        return seeds.place_seeds(self.plan.axis, states)
+        return self._placed(states)
 
     def unpadded(self) -> TrainState:
-        """The states of the S rows."""
+        """The states of the S rows, in every process."""
+        states = mesh.gathered(self.states, self.plan.batch_devices)
         if len(self.rows) == self.real:
-            return self.states
-        return seeds.take_rows(self.states, np.arange(self.real))
+            return states
+        return seeds.take_rows(states, np.arange(self.real))
+
+    def _placed(self, tree: PyTree, *, shared: bool = False) -> PyTree:
+        """Arrays of the rows on the devices, or such as all rows share."""
+        axis, batch_devices = self.layout
+        place = mesh.place_everywhere if shared else mesh.place_runs
+        return place(axis, tree, batch_devices)
+
+    def _save(self) -> None:
+        together.save(self.checkpoints, self.done, self.unpadded(), self.history)
 
     def advance(self) -> int:
         """Some more epochs, of which it returns the number."""
@@ -156,20 +170,21 @@ class _Training:
             epochs = 1
         if self.checkpoints is not None:
             epochs = min(epochs, to_checkpoint)
-        states, recorded = self.program(self.states, self.arrays, epochs * self.works)
+        asked = self._placed(epochs * self.works)
+        states, recorded, reached = self.program(self.states, self.arrays, asked)
         # As they came in: arrays without entries lose their layout on the way.
-        self.states = seeds.place_seeds(plan.axis, states)
-        trained = np.asarray(self.states.epoch)[: self.real] - self.done
+        self.states = self._placed(states)
+        trained = np.asarray(reached)[: self.real] - self.done
         # Fewer than asked for where the seeds are done.
         count = min(max(int(trained.max()), 0), epochs)
         self._record(recorded, trained, count)
         self.done += count
         self.ended = self.done == plan.spec.num_epochs or count < epochs
         if self.checkpoints is not None and count and (epochs == to_checkpoint or self.ended):
-            self.checkpoints.save(self.done, self.unpadded(), self.history)
+            self._save()
         seconds = time.perf_counter() - called
         room = min(SECONDS_PER_CALL, max(plan.control.left, 0.0))
-        self.epochs = max(1, math.floor(room * epochs / seconds))
+        self.epochs = agreed("epochs", max(1, math.floor(room * epochs / seconds)))
         newest = {name: values[:, -1] for name, values in self.history.items()} if count else {}
         told = Progress(
             plan.method.name,
@@ -181,7 +196,7 @@ class _Training:
         )
         if plan.control.ends([told] if count else []) and not self.ended:
             if self.checkpoints is not None and epochs != to_checkpoint:
-                self.checkpoints.save(self.done, self.unpadded(), self.history)
+                self._save()
             self.ended = True
         return count
 
@@ -203,10 +218,11 @@ class _Training:
         row = int(np.argmax(bad[:, epoch]))
         largest = max(
             float(np.abs(leaf).max(initial=0.0))
-            for leaf in jax.tree.leaves(self.arrays.train.x)
+            for leaf in jax.tree.leaves(self.plan.prepared.arrays.train.x)
             if np.issubdtype(leaf.dtype, np.floating)
         )
-        rate = float(np.max(self.states.hyper.get("learning_rate", 0.0)))
+        hyper = mesh.gathered(self.states.hyper, self.plan.batch_devices)
+        rate = float(np.max(hyper.get("learning_rate", 0.0)))
         causes = []
         if largest > 1e3:
             causes.append(

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from fsjax.arguments import NonNegative, check
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
+from fsjax.distributed.group import shared_out
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
@@ -149,9 +150,13 @@ def _svm(
     pairs = {name: list(zip(result.splits, one, strict=True)) for name, one in ordered.items()}
     # Seeds often agree: each set of columns on each split is computed once.
     wanted = {key(*pair): pair for row in pairs.values() for pair in row}
-    # Threads suffice: libsvm runs without the interpreter lock.
-    accuracies = Parallel(n_jobs=-1, prefer="threads")(
-        delayed(svm_accuracy)(dataset, *pair, noise_std=noise_std) for pair in wanted.values()
-    )
+
+    def judged(pairs: Sequence[tuple[Split, np.ndarray]]) -> list[float]:
+        # Threads suffice: libsvm runs without the interpreter lock.
+        return Parallel(n_jobs=-1, prefer="threads")(
+            delayed(svm_accuracy)(dataset, *pair, noise_std=noise_std) for pair in pairs
+        )
+
+    accuracies = shared_out("support vector machines", list(wanted.values()), judged)
     found = dict(zip(wanted, accuracies, strict=True))
     return {name: np.array([found[key(*pair)] for pair in row]) for name, row in pairs.items()}

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 import fsjax
-from fsjax.engine.seeds import choose_seed_axis, padded_seeds
+from fsjax.engine.mesh import choose_seed_axis, padded_runs
 from fsjax.errors import ConfigError
 
 
@@ -15,8 +15,8 @@ def test_choice_of_the_seed_axis() -> None:
     assert choose_seed_axis("auto", 3) == "shard"
     assert choose_seed_axis("auto", 1) == "map"
     assert choose_seed_axis("vmap", 1) == "vmap"
-    assert padded_seeds("shard", 3) == 4
-    assert padded_seeds("map", 3) == 3
+    assert padded_runs("shard", 3) == 4
+    assert padded_runs("map", 3) == 3
 
 
 def test_settings_of_jax_come_too_late() -> None:

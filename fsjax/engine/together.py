@@ -1,0 +1,47 @@
+"""Checkpoints of a training on several processes: process 0 writes and reads them for all.
+
+The states are gathered and written whole, without the rows that only fill up, so that any number
+of processes can go on from them; the folder need not be seen by others than process 0.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fsjax.distributed.group import group, is_lead, share
+from fsjax.engine.checkpoint import Checkpoints, Restored
+from fsjax.engine.serial import by_path, from_paths
+
+
+def save(
+    checkpoints: Checkpoints, epoch: int, states: Any, history: Mapping[str, np.ndarray]
+) -> None:
+    """:meth:`Checkpoints.save` of gathered states, in process 0."""
+    if is_lead():
+        checkpoints.save(epoch, states, history)
+
+
+def restore(checkpoints: Checkpoints, states: Any, names: list[str]) -> Restored | None:
+    """:meth:`Checkpoints.restore` by process 0, for all; arguments and errors are the same."""
+    found = checkpoints.restore(states, names) if is_lead() else None
+    if group() is None:
+        return found
+    data = share("checkpoint", b"" if found is None else _packed(found))
+    if is_lead() or not data:
+        return found
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    history = {name: arrays[f"history/{name}"] for name in names}
+    return int(arrays["epoch"]), from_paths(states, arrays, "states/"), history
+
+
+def _packed(found: Restored) -> bytes:
+    epoch, states, history = found
+    arrays = by_path(states, "states/") | {f"history/{k}": v for k, v in history.items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, epoch=np.int64(epoch), **arrays)
+    return buffer.getvalue()

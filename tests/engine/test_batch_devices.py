@@ -1,0 +1,68 @@
+"""One run on several devices: the rows of a batch are split, and nothing else changes."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.engine import loop
+from fsjax.errors import ConfigError
+
+#: A batch of 16 of 72 training rows: five steps an epoch, the last of which is filled up.
+OPTIONS = dict(num_epochs=20, batch_size=16, seeds=(3,), num_features=4)
+
+METHODS = {
+    # Noise in each row, weights that decay.
+    "ip_cae": fsjax.methods.ip_cae(4, hidden=(8,), embedding_dim=6),
+    # Batch statistics and dropout.
+    "stg": fsjax.methods.neural_network(hidden=(8,), batch_norm=True, dropout=0.2),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_batch_on_two_devices_is_the_batch_on_one(name, data, monkeypatch) -> None:
+    seen = []
+    split = loop.split_rows
+    monkeypatch.setattr(loop, "split_rows", lambda batch: _noted(split, batch, seen))
+    one = fsjax.fit(METHODS[name], data, **OPTIONS)
+    assert not any(seen)
+    two = fsjax.fit(METHODS[name], data, batch_devices=2, **OPTIONS)
+    assert any(seen)
+    assert one.history["train/loss"].shape == (1, 20)  # 100 steps
+    for metric, values in one.history.items():
+        np.testing.assert_allclose(two.history[metric], values, atol=1e-5, err_msg=metric)
+    np.testing.assert_array_equal(two.selected, one.selected)
+
+
+def _noted(split, batch, seen):
+    # What is split has a layout over the axis of rows.
+    seen.append("rows" in jax.sharding.get_abstract_mesh().axis_names)
+    return split(batch)
+
+
+def test_a_loss_that_couples_rows_sees_all_of_them() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 6)).astype(np.float32)
+    time = rng.exponential(np.exp(x[:, 1]))
+    y = np.stack([time, rng.random(80) < 0.7], axis=1)
+    method = fsjax.methods.neural_network(hidden=(4,))
+    options = dict(task="survival", num_features=2, num_epochs=10, split="random")
+    one = fsjax.fit(method, (x, y), **options)
+    two = fsjax.fit(method, (x, y), batch_devices=2, **options)
+    np.testing.assert_allclose(two.history["train/loss"], one.history["train/loss"], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (dict(batch_devices=3), "batch_devices=3 with 2 devices; choose a number that divides"),
+        (dict(batch_devices=2, batch_size=15), "batches of 15 rows; choose a batch_size that"),
+        (dict(batch_devices=0), "batch_devices=0; choose a whole number"),
+        (dict(batch_devices=2, seed_axis="map"), "seed_axis='map' is of one device"),
+    ],
+)
+def test_layouts_that_do_not_fit_are_refused(changes, told, data) -> None:
+    with pytest.raises(ConfigError, match=told):
+        fsjax.plan(METHODS["ip_cae"], data, **OPTIONS | changes)
