@@ -36,14 +36,15 @@ class Scaler(NamedTuple):
     scale: np.ndarray
 
 
-def apply(scaler: Scaler, X: np.ndarray) -> np.ndarray:
+def apply(scaler: Scaler, X: np.ndarray, own: bool = False) -> np.ndarray:
     """Scale (N, D) rows of any numeric type; returns (N, D) float32.
 
-    What float32 does not hold, such as times in seconds, is shifted before it is rounded.
+    What float32 does not hold, such as times in seconds, is shifted before it is rounded. ``own``
+    says that X may be overwritten.
     """
     X = np.asarray(X)
     if np.can_cast(X.dtype, np.float32):
-        scaled = np.array(X, dtype=np.float32)
+        scaled = np.asarray(X, np.float32) if own else np.array(X, dtype=np.float32)
         scaled -= np.asarray(scaler.shift, np.float32)
         scaled *= np.asarray(scaler.scale, np.float32)
         return scaled

@@ -47,7 +47,8 @@ class FitResult:
       best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
         sense, see ``fsjax.metrics.cost``), ``train_seconds`` and ``compile_seconds`` (all
-        seeds together), ``trained_epochs`` (fewer than asked for in a resumed run).
+        seeds together), ``trained_epochs`` (fewer than asked for in a resumed run); of a table on
+        disk ``wait_seconds``, in which the device had nothing to do for want of rows.
       states: stacked train states ``(S, ...)`` of the kept epochs, without that of the optimiser.
       scalers: the scaler of each seed.
       splits: the rows of each seed.
