@@ -35,7 +35,7 @@ RESULT = "result"
 _STATES = "states/"
 
 #: The attributes that the header holds as they are.
-_TOLD = "dataset task num_features seeds cost connection_epochs unit_names runs".split()
+_TOLD = "dataset task num_features seeds cost connection_epochs unit_names runs judged_on".split()
 
 
 def save(result: FitResult, path: str | Path) -> None:
@@ -165,6 +165,7 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         connection_epochs=counted,
         unit_names=unit_names,
         runs=_value({"runs": "seed", **header}, "runs", str),
+        judged_on=_value({"judged_on": None, **header}, "judged_on", int | None),
         metrics=several("metrics", rows),
         history=several("history", rows, -1),
         **{"gates": None, **own},

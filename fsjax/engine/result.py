@@ -58,6 +58,8 @@ class FitResult:
       input_connections: ``(S, T, D)`` connections of every input neuron at these epochs, or
         ``None`` for methods without masks on their input layer.
       unit_names: names of the D columns, or with groups of the groups; ``None`` without names.
+      judged_on: rows of a table on disk that the SVM and retrain protocols took as a sample, or
+        ``None`` where it was all of them.
       runs: what the S runs are, ``'seed'`` or, of :func:`fsjax.fit_subsamples`, ``'half'``.
     """
 
@@ -82,6 +84,7 @@ class FitResult:
     input_connections: np.ndarray | None = None
     unit_names: tuple[str, ...] | None = None
     runs: str = "seed"
+    judged_on: int | None = None
 
     def __repr__(self) -> str:
         about = [
