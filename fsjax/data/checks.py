@@ -64,8 +64,12 @@ def _not_finite(X: np.ndarray | csr_array | StoredTable) -> tuple[np.ndarray, np
     if isinstance(X, StoredTable):
         if X.finite:
             return none, none
-        counts = [_not_finite(block) for block in row_blocks(X)]
-        return tuple(sum(one) for one in zip(*counts, strict=True))
+        missing, infinite = none, none
+        for block in row_blocks(X):
+            if not np.isfinite(block).all():
+                missing = missing + np.isnan(block).sum(axis=0)
+                infinite = infinite + np.isinf(block).sum(axis=0)
+        return missing, infinite
     values = X.data if issparse(X) else X
     if np.isfinite(values).all():
         return none, none

@@ -57,11 +57,11 @@ def convert(
         raise ConfigError(f"target={target!r}; give the name or the number of one column")
     source = Path(source).expanduser()
     made = Path(f"{source}.fsjax") if folder is None else Path(folder).expanduser()
-    table = open_source(source, target)
-    record = {"form": _FORM, "source": files_of(source), "target": target}
-    if made.exists():
-        _check_same(made, record)
+    if made.exists() and source.exists():
+        _check_same(made, _identity(source, target))
         return made
+    table = open_source(source, target)
+    record = _identity(source, target)
     partial = made.with_name(f".{made.name}.{os.getpid()}.partial")
     try:
         partial.mkdir(parents=True)
@@ -76,6 +76,10 @@ def convert(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return made
+
+
+def _identity(source: Path, target: TargetColumn) -> dict[str, Any]:
+    return {"form": _FORM, "source": files_of(source), "target": target}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

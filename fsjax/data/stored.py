@@ -95,8 +95,10 @@ class StoredTable:
         width = self.columns * self.dtype.itemsize
         try:
             if len(rows) * width >= _RUN * len(starts):
-                for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
-                    self._read_run(found[start:end], self.offset + int(rows[start]) * width)
+                with self.path.open("rb", buffering=0) as file:
+                    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+                        at = self.offset + int(rows[start]) * width
+                        self._read_run(file.fileno(), found[start:end], at)
             elif len(rows):
                 self._gather(found, rows)
         except OSError as error:
@@ -130,17 +132,10 @@ class StoredTable:
             total = added(total, rows)
         return Summary(lowest, highest, total, float(np.concatenate(whole).sum()))
 
-    @functools.cached_property
-    def _file(self) -> Any:
-        return self.path.open("rb", buffering=0)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_file"}
-
-    def _read_run(self, into: np.ndarray, at: int) -> None:
+    def _read_run(self, file: int, into: np.ndarray, at: int) -> None:
         left = memoryview(into).cast("B")
         while len(left):
-            count = os.preadv(self._file.fileno(), [left], at)
+            count = os.preadv(file, [left], at)
             if not count:
                 raise DataError(f"{self.path} is shorter than when it was opened; make it anew")
             left, at = left[count:], at + count
