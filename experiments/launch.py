@@ -20,8 +20,7 @@ from fsjax import report
 from fsjax.atomic import write_text
 from fsjax.data import Dataset, load
 from fsjax.errors import ConfigError
-from fsjax.evaluation import check_protocols, evaluate
-from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
+from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate, sampled_rows
 from fsjax.lock import exclusive
 from fsjax.methods import get_method
 

@@ -11,6 +11,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import jax
@@ -165,7 +166,7 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         connection_epochs=counted,
         unit_names=unit_names,
         runs=_value({"runs": "seed", **header}, "runs", str),
-        judged_on=_value({"judged_on": None, **header}, "judged_on", int | None),
+        judged_on=_value({"judged_on": None, **header}, "judged_on", int | NoneType),
         metrics=several("metrics", rows),
         history=several("history", rows, -1),
         **{"gates": None, **own},

@@ -7,6 +7,7 @@ import mmap
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +97,7 @@ class StoredTable:
         try:
             if len(rows) * width >= _RUN * len(starts):
                 with self.path.open("rb", buffering=0) as file:
-                    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+                    for start, end in pairwise([*starts, len(rows)]):
                         at = self.offset + int(rows[start]) * width
                         self._read_run(file.fileno(), found[start:end], at)
             elif len(rows):

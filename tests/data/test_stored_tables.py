@@ -59,6 +59,7 @@ def test_rows_are_those_of_the_array(
         numbers = np.arange(len(view))[wanted]
         np.testing.assert_array_equal(view.take(numbers, np.array([4, 1])), expected[:, [4, 1]])
     assert view[wanted].shape == expected.shape
+    assert view.read(np.zeros(0, int)).shape == (0, expected.shape[1])
 
 
 @given(
