@@ -13,6 +13,7 @@ from ml_collections import config_dict
 
 from fsjax.data import available
 from fsjax.errors import ConfigError, nearest
+from fsjax.evaluation.sampling import SAMPLE_ROWS
 from fsjax.methods import get_method
 from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
 
@@ -156,6 +157,8 @@ def base_config(
             "evaluation": {
                 "protocols": ("embedded",),
                 "num_features": (),
+                # Of tables on disk, for the protocols that need rows in memory.
+                "sample_rows": SAMPLE_ROWS,
                 # The classifier of IP-CAE's Tables 1 and 2: one hidden layer of 200.
                 "retrain": {
                     "network": "mlp",

@@ -23,7 +23,7 @@ from fsjax.atomic import remove_leftovers, write_text
 from fsjax.data import Dataset, load
 from fsjax.distributed import is_lead
 from fsjax.errors import ConfigError
-from fsjax.evaluation import check_protocols, evaluate
+from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate, sampled_rows
 from fsjax.lock import exclusive
 from fsjax.methods import get_method
 
@@ -297,7 +297,12 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     method = build_method(config)
     dataset = load_data(config)
     judged = config.evaluation
-    options = {"noise_std": config.data.noise_std, "retrain": judged.retrain}
+    sample_rows = judged.get("sample_rows", SAMPLE_ROWS)
+    options = {
+        "noise_std": config.data.noise_std,
+        "retrain": judged.retrain,
+        "sample_rows": sample_rows,
+    }
     check_protocols(
         judged.protocols,
         judged.num_features,
@@ -321,7 +326,10 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
         )
     fields = {**options, "scaling": config.data.scaling}
     metrics = evaluate(result, dataset, judged.protocols, judged.num_features, **fields)
-    result = dataclasses.replace(result, metrics=metrics)
+    judged_on = None
+    if set(judged.protocols) != {"embedded"}:
+        judged_on = sampled_rows(dataset, result.splits[0], sample_rows)
+    result = dataclasses.replace(result, metrics=metrics, judged_on=judged_on)
     write_artifacts(result, dataset, workdir)
     end(config, workdir)
     if progress:

@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _mistake(f"{unknown[0]!r}: {nearest(unknown[0].partition('=')[0], flags)}")
     try:
         with _terminated_as_interrupted():
+            if options.command == "convert":
+                return _convert(options)
             return _select(options, shlex.join(["fsjax", *given]))
     except FsjaxError as error:
         return _mistake(str(error))
@@ -111,11 +113,19 @@ def _select(options: argparse.Namespace, command: str) -> int:
     return STOPPED if found.stopped else 0
 
 
+def _convert(options: argparse.Namespace) -> int:
+    from fsjax.data.conversion import convert
+
+    made = convert(options.source, options.folder, options.target, progress=not options.quiet)
+    print(f"{made} is ready; give it as the name of the data, as in data.name={made}")
+    return 0
+
+
 def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
-    """The parser, and the flags of ``select``."""
+    """The parser, and the flags of its commands."""
     parser = _Parser(prog="fsjax", description="Neural feature selection and sparse training.")
     parser.add_argument("--version", action="version", version=f"fsjax {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     one = commands.add_parser(
         "select",
         help="which columns of a table to keep, how many, and how sure",
@@ -147,6 +157,20 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     add("--drop", metavar="A,B", help="columns that may not be selected")
     add("--seed", type=int, default=0, metavar="N", help="of all draws (0)")
     add("--quiet", action="store_true", help="no progress line")
+    one = commands.add_parser(
+        "convert",
+        help="make a table larger than the memory one that is read from disk, once",
+        description="Converts a table into a folder that is read row by row and never held, for "
+        "the launchers (data.name=FOLDER) and fsjax.data.load.",
+    )
+    one.add_argument(
+        "source",
+        metavar="TABLE",
+        help="a .csv, .tsv, .parquet or .libsvm file, or a folder of Parquet files",
+    )
+    one.add_argument("folder", metavar="FOLDER", nargs="?", help="what to make (TABLE.fsjax)")
+    add("--target", metavar="NAME", help="the column to predict")
+    add("--quiet", action="store_true", help="no progress bar")
     return parser, flags
 
 

@@ -11,6 +11,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import jax
@@ -36,7 +37,7 @@ RESULT = "result"
 _STATES = "states/"
 
 #: The attributes that the header holds as they are.
-_TOLD = "dataset task num_features seeds cost connection_epochs unit_names runs".split()
+_TOLD = "dataset task num_features seeds cost connection_epochs unit_names runs judged_on".split()
 
 
 def save(result: FitResult, path: str | Path) -> None:
@@ -166,6 +167,7 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         connection_epochs=counted,
         unit_names=unit_names,
         runs=_value({"runs": "seed", **header}, "runs", str),
+        judged_on=_value({"judged_on": None, **header}, "judged_on", int | NoneType),
         metrics=several("metrics", rows),
         history=several("history", rows, -1),
         **{"gates": None, **own},

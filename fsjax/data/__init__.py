@@ -7,6 +7,7 @@ from fsjax.data.checks import (
     check_task,
     constant_columns,
 )
+from fsjax.data.conversion import convert
 from fsjax.data.dataset import Dataset
 from fsjax.data.extraneous import add_columns
 from fsjax.data.generate import ehr_like, madelon_like
@@ -32,6 +33,7 @@ __all__ = [
     "check_num_features",
     "check_task",
     "constant_columns",
+    "convert",
     "ehr_like",
     "fit_scaler",
     "impute",

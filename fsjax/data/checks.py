@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from fsjax.data.dataset import CheckedDataset, Dataset
 from fsjax.data.sparse import column_limits, count_by_column
+from fsjax.data.stored import StoredTable, row_blocks
 from fsjax.errors import ConfigError, DataError, check_choice
 from fsjax.tasks import TABLE, TASKS
 
@@ -22,12 +23,14 @@ _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 def check_features(
-    X: np.ndarray | csr_array,
+    X: np.ndarray | csr_array | StoredTable,
     feature_names: Sequence[str] | None,
     where: str,
     fill: str = "fill them (data.impute=mean of a config, or scikit-learn's SimpleImputer)",
 ) -> None:
-    """Check that ``X``, dense or sparse, is a non-empty numeric (N, D) table without NaN, infinity.
+    """Check that ``X`` is a non-empty numeric (N, D) table without NaN, infinity.
+
+    It may be dense, sparse or on disk.
 
     The DataError names the columns at fault, at most five, by the D ``feature_names`` if there are
     any, and the table as ``where``; ``fill`` says what to do about missing values.
@@ -38,14 +41,11 @@ def check_features(
         raise DataError(f"{where} is empty: {X.shape[0]} rows and {X.shape[1]} feature columns")
     if X.dtype.kind not in "fiub":
         raise DataError(f"{where}: X has type {X.dtype}; give real numbers")
-    values = X.data if issparse(X) else X
-    if X.dtype.kind != "f" or np.isfinite(values).all():
+    if X.dtype.kind != "f":
         return
-    marks = np.isnan(values), np.isinf(values)
-    if issparse(X):
-        missing, infinite = (count_by_column(X, mark) for mark in marks)
-    else:
-        missing, infinite = (mark.sum(axis=0) for mark in marks)
+    missing, infinite = _not_finite(X)
+    if not (missing.any() or infinite.any()):
+        return
     bad = np.flatnonzero(missing + infinite)
     labels = [feature_names[i] if feature_names is not None else f"column {i}" for i in bad]
     found, advice = [], []
@@ -59,6 +59,27 @@ def check_features(
         f"{where} has {' and '.join(found)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
+
+
+def _not_finite(X: np.ndarray | csr_array | StoredTable) -> tuple[np.ndarray, np.ndarray]:
+    """``(D,)`` each: how many missing and infinite values every column has."""
+    none = np.zeros(X.shape[1], int)
+    if isinstance(X, StoredTable):
+        if X.finite:
+            return none, none
+        missing, infinite = none, none
+        for block in row_blocks(X):
+            if not np.isfinite(block).all():
+                missing = missing + np.isnan(block).sum(axis=0)
+                infinite = infinite + np.isinf(block).sum(axis=0)
+        return missing, infinite
+    values = X.data if issparse(X) else X
+    if np.isfinite(values).all():
+        return none, none
+    marks = np.isnan(values), np.isinf(values)
+    if issparse(X):
+        return tuple(count_by_column(X, mark) for mark in marks)
+    return tuple(mark.sum(axis=0) for mark in marks)
 
 
 def check_task(dataset: Dataset, task: str) -> Dataset:
@@ -119,14 +140,21 @@ def numeric_columns(
     return tuple(map(str, frame.columns))
 
 
-def constant_columns(X_train: np.ndarray | csr_array) -> np.ndarray:
-    """Which columns of (N, D) rows, dense or sparse, hold one value only; returns (D,) bool.
+def limits(X: np.ndarray | csr_array | StoredTable) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest value ``(D,)`` of every column, wherever the rows lie."""
+    if issparse(X):
+        return column_limits(X)
+    if isinstance(X, StoredTable):
+        return X.summary.lowest, X.summary.highest
+    return X.min(axis=0), X.max(axis=0)
+
+
+def constant_columns(X_train: np.ndarray | csr_array | StoredTable) -> np.ndarray:
+    """Which columns of (N, D) rows hold one value only; returns (D,) bool.
 
     In float64, values that differ by rounding alone count as one.
     """
-    if issparse(X_train):
-        return one_value(*column_limits(X_train), X_train.dtype)
-    return one_value(X_train.min(axis=0), X_train.max(axis=0), X_train.dtype)
+    return one_value(*limits(X_train), X_train.dtype)
 
 
 def one_value(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from fsjax.data.sparse import as_csr
+from fsjax.data.stored import StoredTable
 from fsjax.errors import DataError
 
 
@@ -18,7 +19,7 @@ class Dataset:
         X: (N, D) float32, float64 where that is too coarse for a column, or a compact integer
             type (cast before arithmetic). Never NaN or infinite when it comes from
             :func:`fsjax.data.load`. A sparse table is a ``scipy.sparse.csr_array``; SciPy's other
-            forms become one.
+            forms become one. A table on disk is a :class:`fsjax.data.stored.StoredTable`.
         y: (N,) int32 classes numbered from 0, or (N,) or (N, C) floats, or None. See
             ``fsjax.tasks`` for what each task takes; for survival, time and event.
         feature_names: D names, or None.
@@ -35,7 +36,7 @@ class Dataset:
     """
 
     name: str
-    X: np.ndarray | csr_array
+    X: np.ndarray | csr_array | StoredTable
     y: np.ndarray | None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None

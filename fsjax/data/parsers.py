@@ -27,7 +27,7 @@ _KERAS = ("x_train", "y_train", "x_test", "y_test")
 
 
 #: Share of a column's range that rounding may move its values by.
-_NOTICEABLE = 1e-4
+NOTICEABLE = 1e-4
 
 #: Columns that are looked at together.
 _AT_ONCE = 256
@@ -73,7 +73,7 @@ def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
         with np.errstate(invalid="ignore"):
             moved = np.fmax.reduce(np.abs(part - rounded[:, start : start + _AT_ONCE]))
             highest, lowest = np.fmax.reduce(part), np.fmin.reduce(part)
-            lost = moved > _NOTICEABLE * (highest - lowest)
+            lost = moved > NOTICEABLE * (highest - lowest)
         if (np.isfinite(moved) & lost & ~one_value(lowest, highest, part.dtype)).any():
             return True
     return False

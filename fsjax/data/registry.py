@@ -19,10 +19,11 @@ from fsjax.data.files import Found, find, places
 from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.impute import RULES, impute
 from fsjax.data.nonlinear import ring_xor_sum
+from fsjax.data.on_disk import find_on_disk, load_on_disk
 from fsjax.data.parsers import Table, compact
 from fsjax.data.sniff import first_line, sniff
 from fsjax.data.tables import KINDS, load_table
-from fsjax.errors import ConfigError, DataError, check_choice, nearest
+from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 
 
 def available() -> tuple[str, ...]:
@@ -56,15 +57,16 @@ def load(
             paper, appendix A.4) fills them with the mean of the same class over the whole set
             before the split, so **the class of test rows leaks into their features**; ``'mean'``
             (of the column) does not use classes. ``dense`` makes a sparse file of your own a
-            dense table. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``, the arguments of
-            the functions of these names in ``fsjax.data``.
+            dense table, and reads a table on disk into memory. For ``madelon_like``, ``ehr_like``
+            and ``ring_xor_sum``, the arguments of the functions of these names in ``fsjax.data``.
 
     Raises:
         DataError: if the name is unknown, or the data is missing, broken or not usable.
         ConfigError: for an option that the data set does not have.
     """
     name, target = str(name), None if target == "" else target
-    is_table = Path(name).suffix.lower() in KINDS or Path(name).expanduser().exists()
+    suffix = Path(name).suffix.lower()
+    is_table = suffix in (*KINDS, ".npy", ".fsjax") or Path(name).expanduser().exists()
     if name not in ENTRIES and not is_table:
         raise DataError(
             f"unknown data set {name!r}; {nearest(name, available())}; or give the path of "
@@ -77,8 +79,17 @@ def load(
         if option not in allowed:
             raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
     rule = options.pop("impute", None)
+    folders = tuple(places(data_dir).values())
+    on_disk = None if name in ENTRIES else find_on_disk(name, folders)
+    if on_disk is not None:
+        if rule is not None:
+            raise ConfigError(
+                f"impute={rule!r} is for tables in memory; fill the missing values of {name} "
+                "before it is saved or converted"
+            )
+        return load_on_disk(on_disk, target, check_flag("dense", options.pop("dense", False)))
     if name not in ENTRIES:
-        return load_table(name, tuple(places(data_dir).values()), target, rule, **options)
+        return load_table(name, folders, target, rule, **options)
     if rule is not None:
         check_choice("impute", rule, RULES)
     if target is not None:

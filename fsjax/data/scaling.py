@@ -6,8 +6,9 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from fsjax.data.catalog import ENTRIES
-from fsjax.data.checks import constant_columns, one_value
-from fsjax.data.sparse import column_limits, column_moments, table_moments
+from fsjax.data.checks import constant_columns, limits, one_value
+from fsjax.data.sparse import column_moments, table_moments
+from fsjax.data.stored import StoredTable, added, row_blocks
 from fsjax.errors import DataError, check_choice
 
 _ROWS_AT_A_TIME = 4096
@@ -35,14 +36,15 @@ class Scaler(NamedTuple):
     scale: np.ndarray
 
 
-def apply(scaler: Scaler, X: np.ndarray) -> np.ndarray:
+def apply(scaler: Scaler, X: np.ndarray, own: bool = False) -> np.ndarray:
     """Scale (N, D) rows of any numeric type; returns (N, D) float32.
 
-    What float32 does not hold, such as times in seconds, is shifted before it is rounded.
+    What float32 does not hold, such as times in seconds, is shifted before it is rounded. ``own``
+    says that X may be overwritten.
     """
     X = np.asarray(X)
     if np.can_cast(X.dtype, np.float32):
-        scaled = np.array(X, dtype=np.float32)
+        scaled = np.asarray(X, np.float32) if own else np.array(X, dtype=np.float32)
         scaled -= np.asarray(scaler.shift, np.float32)
         scaled *= np.asarray(scaler.scale, np.float32)
         return scaled
@@ -69,8 +71,8 @@ def apply_sparse(scaler: Scaler, X: csr_array) -> tuple[np.ndarray, np.ndarray]:
     return values, apply(scaler, np.zeros((1, X.shape[1]), X.dtype))[0]
 
 
-def fit_scaler(kind: str, X: np.ndarray | csr_array) -> Scaler:
-    """Learn a scaling from the rows of ``X``, dense or sparse of shape (N, D).
+def fit_scaler(kind: str, X: np.ndarray | csr_array | StoredTable) -> Scaler:
+    """Learn a scaling from the rows of ``X``, dense, sparse or on disk, of shape (N, D).
 
     Args:
         kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'maxabs'``, each column over
@@ -95,26 +97,27 @@ def fit_scaler(kind: str, X: np.ndarray | csr_array) -> Scaler:
         raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
     shift, scale = 0.0, 1.0
     if kind == "minmax":
-        lowest, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
+        lowest, highest = limits(X)
         shift = lowest.astype(np.float64)
         spread = highest.astype(np.float64) - shift
         scale = np.where(one_value(lowest, highest, X.dtype), 0.0, _inverse(spread))
     elif kind == "maxabs":
-        lowest, highest = column_limits(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
+        lowest, highest = limits(X)
         largest = np.maximum(-lowest.astype(np.float64), highest.astype(np.float64))
         scale = _inverse(np.where(one_value(lowest, highest, X.dtype), 0.0, largest))
     elif kind == "standard":
         shift, std = column_moments(X) if issparse(X) else _moments(X)
         scale = np.where(constant_columns(X), 0.0, _inverse(std))
     elif kind in ("scalar", "scalar255"):
-        shift, std = table_moments(X) if issparse(X) else np.ravel(_moments(X.reshape(-1, 1)))
-        scale = 0.0 if one_value(X.min(), X.max(), X.dtype) else _inverse(std)
+        shift, std = table_moments(X) if issparse(X) else _whole_moments(X)
+        lowest, highest = limits(X)
+        scale = 0.0 if one_value(lowest.min(), highest.max(), X.dtype) else _inverse(std)
         if kind == "scalar255":
             shift, scale = 255.0 * shift, scale / 255.0
     elif kind in _FIXED:
-        if 0 < X.max() <= 1:
+        if 0 < (largest := limits(X)[1].max()) <= 1:
             raise DataError(
-                f"scaling {kind!r} wants pixels from 0 to 255, but the largest value is {X.max()}; "
+                f"scaling {kind!r} wants pixels from 0 to 255, but the largest value is {largest}; "
                 "choose scaling 'none' or 'standard' for values already in [0, 1]"
             )
         mean, std = _FIXED[kind]
@@ -138,11 +141,28 @@ def _inverse(spread: np.ndarray) -> np.ndarray:
     return np.where(usable, 1.0 / np.where(usable, spread, 1.0), 0.0)
 
 
-def _moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Column means and population standard deviations, float64, without a float64 copy of X."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    total = np.zeros_like(mean)
-    rows = max(_ROWS_AT_A_TIME, _ROWS_AT_A_TIME * 512 // X.shape[1])
-    for start in range(0, X.shape[0], rows):
-        total += np.square(X[start : start + rows] - mean).sum(axis=0)
-    return mean, np.sqrt(total / X.shape[0])
+def _moments(X: np.ndarray | StoredTable) -> tuple[np.ndarray, np.ndarray]:
+    """Column means and population standard deviations, float64, without a float64 copy of X.
+
+    The numbers are the same wherever the rows lie.
+    """
+    total = X.summary.total if isinstance(X, StoredTable) else np.zeros(X.shape[1])
+    if not isinstance(X, StoredTable):
+        for block in row_blocks(X):
+            total = added(total, block.astype(np.float64))
+    mean, squares = total / X.shape[0], np.zeros(X.shape[1])
+    for block in row_blocks(X):
+        squares = added(squares, np.square(block - mean))
+    return mean, np.sqrt(squares / X.shape[0])
+
+
+def _whole_moments(X: np.ndarray | StoredTable) -> tuple[float, float]:
+    """Mean and population standard deviation of all entries, float64, from sums of rows."""
+    size = X.shape[0] * X.shape[1]
+    if isinstance(X, StoredTable):
+        whole = X.summary.whole
+    else:
+        whole = np.concatenate([part.astype(np.float64).sum(axis=1) for part in row_blocks(X)])
+    mean = np.sum(whole) / size
+    squares = [np.square(block - mean).sum(axis=1) for block in row_blocks(X)]
+    return mean, np.sqrt(np.concatenate(squares).sum() / size)

@@ -211,8 +211,8 @@ def _text_frame(data: bytes, separator: str | None) -> pd.DataFrame:
     if separator is None:
         commonest = max(",\t;", key=first.count)
         separator = commonest if commonest in first else r"\s+"
-    header = _header(first, separator)
-    _check_header(header)
+    header = header_of(first, separator)
+    check_header(header)
     try:
         with warnings.catch_warnings():
             # pandas only warns when it leaves out values that have no column name.
@@ -306,7 +306,7 @@ KINDS: dict[str, _Kind] = {
 """What is read, by suffix."""
 
 
-def _header(first: str, separator: str) -> list[str]:
+def header_of(first: str, separator: str) -> list[str]:
     """The names as they stand in the first line; pandas would number repeated ones silently."""
     if separator == r"\s+":
         return first.split()
@@ -314,7 +314,7 @@ def _header(first: str, separator: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _check_header(header: list[str]) -> None:
+def check_header(header: list[str]) -> None:
     repeated = [name for name, count in Counter(header).items() if count > 1]
     if _all_numbers(header) and (repeated or not all(name.isdigit() for name in header)):
         raise DataError(
@@ -353,7 +353,7 @@ def _without_target(
     frame: pd.DataFrame, target: str | int | Sequence[str | int]
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """The other columns, and the target (N,), or (N, C) for several."""
-    names = [_target_column(list(frame.columns), one) for one in _names(frame, target)]
+    names = [target_column(list(frame.columns), one) for one in _names(frame, target)]
     y = frame[names if len(names) > 1 else names[0]].to_numpy()
     return frame.drop(columns=names), y
 
@@ -365,7 +365,7 @@ def _names(columns: Container[str], target: Target) -> list[str | int]:
     return [target] if isinstance(target, str | int) else list(target)
 
 
-def _target_column(columns: list[str], target: str | int) -> str:
+def target_column(columns: list[str], target: str | int) -> str:
     if target in columns:
         return target
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -16,6 +17,8 @@ from fsjax.engine.seeds import has_own_rows
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.precision import single
+from fsjax.sparse_rows import SparseRows
+from fsjax.stored_rows import StoredRows
 
 
 @single
@@ -32,6 +35,10 @@ def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> N
     data = as_batch(spec.task, rows)
     units = np.ones(spec.num_units, bool)
     state = jax.eval_shape(functools.partial(init_state, method, spec), np.uint32(0), data, units)
+    if isinstance(rows.x, StoredRows):
+        key = jax.random.key(0, impl="threefry2x32")
+        for function in (method.after_epoch, method.finish):
+            jax.eval_shape(function, state, data, key)
     changes = method.after_epoch is not Method._field_defaults["after_epoch"]
     if not keeps_snapshot(method, spec) or not changes or not jax.tree.leaves(state.extra):
         return
@@ -47,7 +54,7 @@ def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> N
 
     written = _written(traced(lambda s, d, k: method.after_epoch(s, d, k).extra), names)
     read = _read(traced(lambda s, d, k: method.select(method.finish(s, d, k))), names)
-    felt = _read(traced(lambda s, d, k: method.predict(s, d.x[:])), names)
+    felt = _read(traced(lambda s, d, k: method.predict(s, _dense(d.x))), names)
     late = sorted(written & read - felt)
     if late:
         raise ConfigError(
@@ -55,6 +62,10 @@ def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> N
             "is validated already, so the kept epoch would have that of the epoch before; make it "
             "in finish, or keep the last epoch with best_by='last'"
         )
+
+
+def _dense(x: Array | SparseRows | StoredRows) -> Array:
+    return jnp.zeros((1, x.shape[1])) if isinstance(x, StoredRows) else x[:]
 
 
 def _read(jaxpr: Any, names: list[str]) -> set[str]:

@@ -143,6 +143,14 @@ def metrics_by_row(method: Method, state: TrainState, x: SparseRows) -> dict[str
     return map_rows(of_part, x, EVALUATION_ROWS)
 
 
+def mean_of_rows(values: dict[str, Array], weight: Array) -> dict[str, Array]:
+    """Metrics of all rows from those of each row, ``(N,)`` by name."""
+    return {
+        name: tasks.weighted_mean(jnp.where(weight > 0, of_rows, 0.0), weight)
+        for name, of_rows in values.items()
+    }
+
+
 def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
     """``tasks.metrics`` for the discrete selection.
 
@@ -151,13 +159,15 @@ def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
     """
     task = state.spec.task
     if isinstance(rows.x, SparseRows) and not tasks.TABLE[task].supervised:
-        values, real = metrics_by_row(method, state, rows.x), rows.weight > 0
-        return {
-            name: tasks.weighted_mean(jnp.where(real, of_rows, 0.0), rows.weight)
-            for name, of_rows in values.items()
-        }
+        return mean_of_rows(metrics_by_row(method, state, rows.x), rows.weight)
+    return evaluate_outputs(state, predict_rows(method, state, rows.x), rows)
+
+
+def evaluate_outputs(state: TrainState, outputs: Array, rows: Rows) -> dict[str, Array]:
+    """:func:`evaluate` for outputs ``(N, C)``; ``rows.x`` matters for reconstruction only."""
+    task = state.spec.task
     # A row that only fills up may have any value.
-    outputs = jnp.where(rows.weight[:, None] > 0, predict_rows(method, state, rows.x), 0.0)
+    outputs = jnp.where(rows.weight[:, None] > 0, outputs, 0.0)
     metrics = tasks.metrics(task, outputs, as_batch(task, rows).y, rows.weight)
     if state.spec.best_by == "auc" and "auc" not in metrics:
         margins = outputs[:, 1] - outputs[:, 0]
@@ -165,7 +175,7 @@ def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
     return metrics
 
 
-def batch_indices(state: TrainState, key: Array, num_real: Array) -> tuple[Array, Array]:
+def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array]:
     """Rows of every batch of the coming epoch, of which ``num_real`` do not fill up.
 
     The order does not depend on how many rows fill up, as the random bits of a row are its own.
@@ -174,7 +184,6 @@ def batch_indices(state: TrainState, key: Array, num_real: Array) -> tuple[Array
       ``(steps, B)`` int32 row indices and ``(steps, B)`` float32, 0 where an index only fills up
       the last batch and 1 elsewhere.
     """
-    spec = state.spec
     visits = jnp.arange(spec.num_rows * spec.repeats, dtype=jnp.int32)
     if spec.shuffle:
         bits = jax.random.bits(key, visits.shape) >> 1
@@ -194,19 +203,41 @@ def train_epoch(
     Returns:
       The new state and scalars named ``split/metric``.
     """
-    key_order, key_steps, key_after = jax.random.split(
-        jax.random.fold_in(key_of(state), state.epoch), 3
-    )
+    key_order, key_steps, key_after = epoch_keys(state)
     everything = as_batch(state.spec.task, arrays.train)
     masks_before = state.masks
     state, losses = _steps(method, state, everything, key_order, key_steps)
-    metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
-    metrics["train/loss"] = jnp.mean(losses)
-    state = state.replace(epoch=state.epoch + 1)
+    state, metrics = end_steps(method, state, losses)
     for name, rows in (("valid", arrays.valid), ("test", arrays.test)):
         if rows.x.shape[0]:
             found = evaluate(method, state, rows)
             metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
+    return end_epoch(method, state, everything, metrics, masks_before, key_after)
+
+
+def epoch_keys(state: TrainState) -> Array:
+    """``(3,)`` keys of the coming epoch: of the order of the rows, of its steps, and after it."""
+    return jax.random.split(jax.random.fold_in(key_of(state), state.epoch), 3)
+
+
+def end_steps(
+    method: Method, state: TrainState, losses: Array
+) -> tuple[TrainState, dict[str, Array]]:
+    """The state that is validated after the steps of an epoch, and what was recorded by then."""
+    metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
+    metrics["train/loss"] = jnp.mean(losses)
+    return state.replace(epoch=state.epoch + 1), metrics
+
+
+def end_epoch(
+    method: Method,
+    state: TrainState,
+    everything: Batch,
+    metrics: dict[str, Array],
+    masks_before: PyTree,
+    key_after: Array,
+) -> tuple[TrainState, dict[str, Array]]:
+    """What follows the validation: the best snapshot, ``after_epoch``, early stopping."""
     state = _keep_best(method, state, metrics)
     state = method.after_epoch(state, everything, key_after)
     if state.spec.early_stopping is not None:
@@ -216,19 +247,24 @@ def train_epoch(
     return _count_connections(state), metrics
 
 
+def whole_table(spec: Spec) -> bool:
+    """Whether all rows, those that fill up among them, are the one batch of an epoch."""
+    return spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1
+
+
 def _steps(
     method: Method, state: TrainState, everything: Batch, key_order: Array, key_steps: Array
 ) -> tuple[TrainState, Array]:
     """The optimiser steps of an epoch, and their losses."""
     spec = state.spec
-    if spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1:
+    if whole_table(spec):
         # The whole table is the batch: nothing to gather, and its order is of no matter.
         if isinstance(everything.x, SparseRows):
             everything = everything.take(slice(None))
         everything = split_rows(everything)
         return train_step(method, state, everything, jax.random.fold_in(key_steps, 0))
     num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
-    indices, real = batch_indices(state, key_order, num_real)
+    indices, real = batch_indices(spec, key_order, num_real)
 
     def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, Array]:
         number, rows, filled = batch_of

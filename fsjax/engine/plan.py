@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
 import numpy as np
 from scipy.sparse import issparse
 
@@ -16,6 +17,7 @@ from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
 from fsjax.data.dense import check_size
 from fsjax.data.splits import Split
+from fsjax.data.stored import StoredTable
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.consistency import check_shapes_and_scores
 from fsjax.engine.control import Callback, Control
@@ -196,7 +198,7 @@ def plan(
         **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
     )
     batch_devices = check_batch_devices(batch_devices, spec.batch_size)
-    if issparse(dataset.X):
+    if not isinstance(dataset.X, np.ndarray):
         _check_rows(spec.batch_size, spec.num_columns, f"batch_size={batch_size}: ")
     if method.search is not None and method.search.parameter not in hyper:
         raise ConfigError(
@@ -215,7 +217,7 @@ def plan(
         spec=spec,
         seeds=tuple(int(seed) for seed in seeds),
         sizes=sizes,
-        axis=choose_seed_axis(seed_axis, len(seeds), batch_devices),
+        axis=_seed_axis(seed_axis, dataset, len(seeds), batch_devices),
         batch_devices=batch_devices,
         progress=bool(progress),
         checkpoint_dir=None if checkpoint_dir is None else Path(checkpoint_dir),
@@ -301,6 +303,12 @@ def _check_sparse(method: Method, dataset: Dataset) -> None:
             "X.toarray() (data.dense=true in a config), or choose a method that trains by batches, "
             "such as binmask, stg, wast or fisher_score"
         )
+    if isinstance(dataset.X, StoredTable) and not method.about.sparse:
+        raise ConfigError(
+            f"{method.name} looks at the whole table at once, so that it cannot stay on disk; read "
+            "it with data.dense=true (fsjax.data.load(..., dense=True)), or choose a method that "
+            "trains by batches, such as binmask, stg or wast"
+        )
     if issparse(dataset.X):
         # About what the statistics of the columns take.
         _check_rows(8, dataset.num_features, "")
@@ -312,9 +320,25 @@ def _check_rows(rows: int, columns: int, what: str) -> None:
         check_size((rows, columns), np.dtype(np.float32))
     except DataError as error:
         raise ConfigError(
-            f"{what}batches of a sparse table are made dense, and {error}, or choose a smaller "
-            "batch_size"
+            f"{what}batches are dense rows in memory, and {error}, or choose a smaller batch_size"
         ) from None
+
+
+def _seed_axis(given: str, dataset: Dataset, num_seeds: int, batch_devices: int) -> str:
+    """The axis of the seeds, which take turns where batches are read from disk."""
+    if not isinstance(dataset.X, StoredTable):
+        return choose_seed_axis(given, num_seeds, batch_devices)
+    if batch_devices > 1 or jax.process_count() > 1:
+        raise ConfigError(
+            f"{dataset.name} is read from disk, for one device; leave out batch_devices and "
+            "--distributed, or read the table with data.dense=true"
+        )
+    if given not in ("auto", "map"):
+        raise ConfigError(
+            f"seed_axis={given!r}, but {dataset.name} is read from disk, where seeds take turns; "
+            "choose 'auto' or 'map'"
+        )
+    return "map"
 
 
 def _best_by(method: Method, given: str | None, task: str, dataset: Dataset) -> str:

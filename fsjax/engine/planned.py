@@ -27,12 +27,14 @@ from fsjax.engine.programs import run
 from fsjax.engine.result import FitResult
 from fsjax.engine.search import Found, gate_metrics, search_strengths
 from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, take_rows
+from fsjax.engine.streamed import predict_streamed
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
 from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
+from fsjax.stored_rows import StoredRows, all_rows
 from fsjax.tasks import TABLE
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
@@ -133,14 +135,22 @@ class Plan:
           threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
         """
         prepared, x_test = self.prepared, None
+        stored = isinstance(prepared.arrays.train.x, StoredRows)
         if self.method.predict is not None and len(prepared.x_test[0]):
-            if has_own_rows(prepared.arrays):
+            if stored:
+                x_test = None
+            elif has_own_rows(prepared.arrays):
                 x_test = stack_rows([filled_rows(x) for x in prepared.x_test])
             else:
                 x_test = filled_rows(prepared.x_test[0])
         if threshold is not None:
             threshold = np.asarray(threshold, np.float32)
-        return self._finished(trained, prepared.arrays, x_test, threshold)
+        chosen = self._finished(trained, prepared.arrays, x_test, threshold)
+        if stored and self.method.predict is not None and len(prepared.x_test[0]):
+            x = filled_rows(prepared.x_test[0])
+            outputs = predict_streamed(self.structure, chosen.states, x)
+            return chosen._replace(outputs=outputs)
+        return chosen
 
     def gates(self, trained: Trained, rows: np.ndarray) -> np.ndarray:
         """The gates ``(R, D)`` of trained rows, those of unusable columns as 0.
@@ -171,7 +181,7 @@ class Plan:
                 of_rows = {name: values[row, : len(x)] for name, values in outputs.items()}
                 per_seed.append(TABLE[task].test_of_rows(of_rows))
                 continue
-            truth = y if TABLE[task].supervised else x
+            truth = y if TABLE[task].supervised else all_rows(x)
             per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
         return {name: np.array([one[name] for one in per_seed]) for name in per_seed[0]}
 
@@ -231,7 +241,9 @@ class Plan:
     @functools.cached_property
     def _data_crc32(self) -> int:
         # Once: a search makes an identity for each of its rounds.
-        return _crc32(self.prepared.arrays)
+        rows = self.prepared.arrays.train.x
+        content = rows.content() if isinstance(rows, StoredRows) else []
+        return _crc32((self.prepared.arrays, content))
 
     def _identity(self, rows: np.ndarray) -> dict[str, object]:
         """What makes a run the same run: a checkpoint of another one must not be continued."""

@@ -15,6 +15,7 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, apply_sparse, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import DEFAULT_SEED, Split, make_split
+from fsjax.data.stored import StoredTable
 from fsjax.engine.loop import Arrays, Rows
 from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.sparse_rows import (
@@ -25,6 +26,7 @@ from fsjax.sparse_rows import (
     only_columns,
     stacked,
 )
+from fsjax.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 #: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
@@ -41,7 +43,7 @@ class Prepared(NamedTuple):
       arrays: scaled training and validation rows as NumPy arrays, and test rows where they are
         recorded; with a leading seed axis where each seed has its own.
       x_test, y_test: scaled test rows and labels, one for each seed (the same objects where the
-        split is shared). Rows of a sparse table stay sparse everywhere.
+        split is shared). Rows of a sparse table stay sparse everywhere, those of one on disk there.
       feature_mask: ``(S, D)`` bool, false for columns that are constant in the training rows.
       splits: the split of each seed.
       scalers: the scaler of each seed.
@@ -50,7 +52,7 @@ class Prepared(NamedTuple):
     """
 
     arrays: Arrays
-    x_test: tuple[np.ndarray | SparseRows, ...]
+    x_test: tuple[np.ndarray | SparseRows | StoredRows, ...]
     y_test: tuple[np.ndarray, ...]
     feature_mask: np.ndarray
     splits: tuple[Split, ...]
@@ -102,6 +104,11 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     splits = _splits(dataset, task, options, split_seeds)
     parts = _parts(dataset, task, splits, split_seeds, options)
     own = len({id(part.train.x) for part in parts}) > 1
+    if own and isinstance(dataset.X, StoredTable):
+        raise ConfigError(
+            f"{dataset.name} is read from disk, where all seeds share one split; leave "
+            "split_per_seed and splits of each seed out, or read it with data.dense=true"
+        )
     arrays = [_filled(part, options.record_test) for part in (parts if own else parts[:1])]
     return Prepared(
         arrays=stack_rows(arrays) if own else arrays[0],
@@ -124,8 +131,12 @@ def filled_length(count: int) -> int:
     return -(-count // unit) * unit
 
 
-def filled_rows(x: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
+def filled_rows(
+    x: np.ndarray | SparseRows | StoredRows,
+) -> np.ndarray | SparseRows | StoredRows:
     """``(N, ...)`` with zeros, or empty sparse rows, up to :func:`filled_length`."""
+    if isinstance(x, StoredRows):
+        return x.filled(filled_length(len(x)))
     if isinstance(x, SparseRows):
         return filled_sparse(x, filled_length(len(x)), filled_length(max(x.values.size, 1)))
     missing = filled_length(len(x)) - len(x)
@@ -141,8 +152,12 @@ def stack_rows(trees: Sequence[Any]) -> Any:
     )
 
 
-def _scaled(scaler: Scaler, X: np.ndarray | csr_array) -> np.ndarray | SparseRows:
+def _scaled(
+    scaler: Scaler, X: np.ndarray | csr_array | StoredTable
+) -> np.ndarray | SparseRows | StoredRows:
     """Rows ``(N, D)`` as the engine takes them."""
+    if isinstance(X, StoredTable):
+        return StoredRows(X.shape, X, scaler)
     if not issparse(X):
         return apply_scaler(scaler, X)
     values, base = apply_sparse(scaler, X)
@@ -153,7 +168,10 @@ def _scaled(scaler: Scaler, X: np.ndarray | csr_array) -> np.ndarray | SparseRow
 def _filled(part: _Part, record_test: bool) -> Arrays:
     """The rows of a part with those that fill up; without test rows unless they are recorded."""
     x, y, weight = part.test
-    none = no_rows(x) if isinstance(x, SparseRows) else x[:0]
+    if isinstance(x, StoredRows):
+        none = x.none()
+    else:
+        none = no_rows(x) if isinstance(x, SparseRows) else x[:0]
     test = part.test if record_test else Rows(none, y[:0], weight[:0])
     return Arrays(*(Rows(*map(filled_rows, rows)) for rows in (part.train, part.valid, test)))
 
@@ -254,15 +272,19 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
     scaling = options.scaling
     kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
     rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
-    scaler = fit_scaler(kind, dataset.X[rows])
+    x_train = dataset.X[split.train]
+    scaler = fit_scaler(kind, x_train if rows is split.train else dataset.X[rows])
+    feature_mask = ~constant_columns(x_train)
     y, weight = _labels(dataset, task), options.sample_weight
     train, valid, test = (
         Rows(
-            _scaled(scaler, dataset.X[part]),
+            _scaled(scaler, x),
             y[part],
             np.ones(len(part), np.float32) if weight is None else weight[part],
         )
-        for part in split
+        for part, x in zip(
+            split, (x_train, dataset.X[split.valid], dataset.X[split.test]), strict=True
+        )
     )
     for name, rows in (("training", train), ("validation", valid), ("test", test)):
         _check_range(rows, name, dataset, kind)
@@ -271,11 +293,16 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
             f"the training rows of {dataset.name} hold {lacks}, so there is nothing to learn; use "
             "more rows, or split='stratified'"
         )
-    feature_mask = ~constant_columns(dataset.X[split.train])
     if not feature_mask.any():
         raise DataError(
             f"every column of {dataset.name} is constant in the training rows; there is nothing "
             "to select"
+        )
+    if isinstance(dataset.X, StoredTable) and (options.noise_std or options.columns is not None):
+        raise ConfigError(
+            f"{dataset.name} is read from disk, so that noise_std and columns cannot change its "
+            "rows; leave them out, choose a method with input_noise, or read it with "
+            "data.dense=true"
         )
     if options.noise_std and issparse(dataset.X):
         raise ConfigError(
@@ -296,7 +323,9 @@ def _check_range(rows: Rows, part: str, dataset: Dataset, kind: str) -> None:
     x = rows.x
     if not len(x):
         return
-    if isinstance(x, SparseRows):
+    if isinstance(x, StoredRows):
+        bad = np.flatnonzero(~_fits(*x.limits()))
+    elif isinstance(x, SparseRows):
         stored, base = _fits(x.values, x.values), _fits(x.base, x.base)
         bad = np.unique([*x.columns[~stored], *np.flatnonzero(~base)]).astype(int)
     else:

@@ -47,7 +47,8 @@ class FitResult:
       best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
         sense, see ``fsjax.metrics.cost``), ``train_seconds`` and ``compile_seconds`` (all
-        seeds together), ``trained_epochs`` (fewer than asked for in a resumed run).
+        seeds together), ``trained_epochs`` (fewer than asked for in a resumed run); of a table on
+        disk ``wait_seconds``, in which the device had nothing to do for want of rows.
       states: stacked train states ``(S, ...)`` of the kept epochs, without that of the optimiser.
       scalers: the scaler of each seed.
       splits: the rows of each seed.
@@ -57,6 +58,8 @@ class FitResult:
       input_connections: ``(S, T, D)`` connections of every input neuron at these epochs, or
         ``None`` for methods without masks on their input layer.
       unit_names: names of the D columns, or with groups of the groups; ``None`` without names.
+      judged_on: rows of a table on disk that the SVM and retrain protocols took as a sample, or
+        ``None`` where it was all of them.
       runs: what the S runs are, ``'seed'`` or, of :func:`fsjax.fit_subsamples`, ``'half'``.
     """
 
@@ -81,6 +84,7 @@ class FitResult:
     input_connections: np.ndarray | None = None
     unit_names: tuple[str, ...] | None = None
     runs: str = "seed"
+    judged_on: int | None = None
 
     def __repr__(self) -> str:
         about = [

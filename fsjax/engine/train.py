@@ -19,10 +19,12 @@ from fsjax.engine.control import Progress
 from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import program, run
+from fsjax.engine.streamed import StreamedEpochs
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import PyTree, TrainState
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.precision import single
+from fsjax.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 if TYPE_CHECKING:
@@ -87,10 +89,13 @@ def train(
         unit="epoch",
         disable=not (plan.progress and is_lead()),
     ) as bar:
-        while not training.ended and not plan.control.stopped:
-            count = training.advance()
-            bar.set_postfix_str(training.newest(), refresh=False)
-            bar.update(count)
+        try:
+            while not training.ended and not plan.control.stopped:
+                count = training.advance()
+                bar.set_postfix_str(training.newest(), refresh=False)
+                bar.update(count)
+        finally:
+            training.close()
     training.check_validation()
     states = training.unpadded()
     cost = _cost(plan, states, training.done) | {
@@ -98,6 +103,8 @@ def train(
         "train_seconds": time.perf_counter() - started,
         "trained_epochs": training.done - resumed_at,
     }
+    if training.streamed is not None:
+        cost["wait_seconds"] = training.streamed.waited
     return Trained(states, training.history, cost)
 
 
@@ -128,8 +135,15 @@ class _Training:
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, plan.spec, searches)
         static = (plan.structure, *self.layout)
-        self.program = program(seeds.train_seeds, static, args, donate=(0,), work=work)
-        names = sorted(self.program.out_info[1])
+        rows = plan.prepared.arrays.train.x
+        self.streamed = None
+        if isinstance(rows, StoredRows):
+            given = (plan.structure, plan.spec, plan.prepared.arrays, self.states, work)
+            self.program = self.streamed = StreamedEpochs(*given)
+            names = self.streamed.names
+        else:
+            self.program = program(seeds.train_seeds, static, args, donate=(0,), work=work)
+            names = sorted(self.program.out_info[1])
         self.done, self.history = 0, {name: np.zeros((self.real, 0), np.float32) for name in names}
         if checkpoints is not None:
             restored = together.restore(checkpoints, states, names)
@@ -160,6 +174,11 @@ class _Training:
 
     def _save(self) -> None:
         together.save(self.checkpoints, self.done, self.unpadded(), self.history)
+
+    def close(self) -> None:
+        """Ends reading ahead from disk."""
+        if self.streamed is not None:
+            self.streamed.close()
 
     def advance(self) -> int:
         """Some more epochs, of which it returns the number."""
@@ -216,9 +235,11 @@ class _Training:
             return
         epoch = int(np.argmax(bad.any(axis=0)))
         row = int(np.argmax(bad[:, epoch]))
+        rows = self.plan.prepared.arrays.train.x
+        leaves = [rows.limits()] if self.streamed else jax.tree.leaves(rows)
         largest = max(
             float(np.abs(leaf).max(initial=0.0))
-            for leaf in jax.tree.leaves(self.plan.prepared.arrays.train.x)
+            for leaf in leaves
             if np.issubdtype(leaf.dtype, np.floating)
         )
         hyper = mesh.gathered(self.states.hyper, self.plan.batch_devices)

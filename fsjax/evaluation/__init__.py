@@ -3,6 +3,7 @@
 from fsjax.evaluation.cox import CoxRegression
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
 from fsjax.evaluation.retrain import retrain_metrics
+from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
 from fsjax.evaluation.svm import svm_accuracy
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.metrics.embedded import embedded_metrics
@@ -19,6 +20,7 @@ from fsjax.metrics.survival import concordance_index
 
 __all__ = [
     "PROTOCOLS",
+    "SAMPLE_ROWS",
     "CoxRegression",
     "Stability",
     "check_protocols",
@@ -30,6 +32,7 @@ __all__ = [
     "evaluate",
     "nogueira_stability",
     "retrain_metrics",
+    "sampled_rows",
     "selection_frequency",
     "selection_mask",
     "stability_metrics",

@@ -11,10 +11,12 @@ from joblib import Parallel, delayed
 from fsjax.arguments import NonNegative, check
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
+from fsjax.data.stored import StoredTable
 from fsjax.distributed.group import shared_out
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
+from fsjax.evaluation.sampling import SAMPLE_ROWS, in_memory
 from fsjax.evaluation.svm import NEEDS_CLASSES, svm_accuracy
 from fsjax.tasks import TABLE
 
@@ -31,6 +33,7 @@ def evaluate(
     noise_std: float = 0.0,
     scaling: str = "paper",
     retrain: Mapping[str, Any] = {},
+    sample_rows: int = SAMPLE_ROWS,
 ) -> dict[str, np.ndarray]:
     """Test metrics of a fit under one or more protocols.
 
@@ -45,6 +48,8 @@ def evaluate(
       noise_std: noise on the rows that the SVM learns from, at least 0; the same for each seed.
       scaling: of the rows for ``retrain``, as the fit had it.
       retrain: options of the network for ``retrain`` and its training.
+      sample_rows: of a table on disk, the most rows that ``svm`` and ``retrain`` take into memory,
+        with the selected columns alone (so that ``retrain`` scales by these).
 
     Returns:
       By name, ``(S,)`` each: ``result.metrics`` for ``embedded``; ``svm_accuracy`` and
@@ -63,19 +68,28 @@ def evaluate(
         noise_std=noise_std,
         retrain=retrain,
         task=result.task,
+        sample_rows=sample_rows,
     )
     if result.states.spec.groups is not None and set(protocols) != {"embedded"}:
         raise ConfigError("for groups of columns there is only the protocol 'embedded'")
     metrics = dict(result.metrics) if "embedded" in protocols else {}
     further = {f"_k{k}": k for k in map(int, num_features) if k != result.num_features}
     selections = {"": result.selected, **{end: result.select(k) for end, k in further.items()}}
+    splits = result.splits
+    if isinstance(dataset.X, StoredTable) and set(protocols) != {"embedded"}:
+        if noise_std:
+            raise ConfigError(
+                f"noise_std={noise_std}, but {dataset.name} is read from disk; leave it out, or "
+                "read it with data.dense=true"
+            )
+        dataset, splits, selections = in_memory(dataset, splits, selections, sample_rows)
     if "svm" in protocols:
         named = {f"svm_accuracy{end}": columns for end, columns in selections.items()}
-        metrics |= _svm(result, dataset, named, noise_std)
+        metrics |= _svm(splits, dataset, named, noise_std)
     if "retrain" in protocols:
         given = {"task": judged_as(result.task), "scaling": scaling, "options": retrain}
         for end, columns in selections.items():
-            found = retrain_metrics(dataset, result.splits, columns, result.seeds, **given)
+            found = retrain_metrics(dataset, splits, columns, result.seeds, **given)
             metrics |= {f"{name}{end}": values for name, values in found.items()}
     return metrics
 
@@ -90,11 +104,12 @@ def check_protocols(
     retrain: Mapping[str, Any] = {},
     task: str = "classification",
     predicts: bool = True,
+    sample_rows: int = SAMPLE_ROWS,
 ) -> None:
     """Checks what :func:`evaluate` will be given, before anything is trained.
 
     Args:
-      protocols, num_features, noise_std, retrain: as for :func:`evaluate`.
+      protocols, num_features, noise_std, retrain, sample_rows: as for :func:`evaluate`.
       num_columns: D.
       num_classes: of the data set, 0 where it has none; ``None`` leaves this unchecked.
       task: that of the fit, and of ``retrain``, which classifies where it is ``reconstruction``.
@@ -121,6 +136,7 @@ def check_protocols(
                 f"{num_columns}"
             )
     check(NonNegative, noise_std=noise_std)
+    check_whole("evaluation.sample_rows", sample_rows, least=3)
     if "svm" in protocols and num_classes == 0:
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
     if "retrain" in protocols:
@@ -138,7 +154,10 @@ def judged_as(task: str) -> str:
 
 
 def _svm(
-    result: FitResult, dataset: Dataset, selections: dict[str, np.ndarray], noise_std: float
+    splits: Sequence[Split],
+    dataset: Dataset,
+    selections: dict[str, np.ndarray],
+    noise_std: float,
 ) -> dict[str, np.ndarray]:
     """``svm_accuracy`` of each seed's columns ``(S, K)``, by name."""
 
@@ -147,7 +166,7 @@ def _svm(
 
     # In one order, whatever that of their importance.
     ordered = {name: np.sort(columns, axis=1) for name, columns in selections.items()}
-    pairs = {name: list(zip(result.splits, one, strict=True)) for name, one in ordered.items()}
+    pairs = {name: list(zip(splits, one, strict=True)) for name, one in ordered.items()}
     # Seeds often agree: each set of columns on each split is computed once.
     wanted = {key(*pair): pair for row in pairs.values() for pair in row}
 

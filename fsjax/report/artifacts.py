@@ -47,17 +47,20 @@ def result_dict(result: FitResult) -> dict[str, Any]:
       of K columns, in order of importance), ``metrics`` (by name, S values each; accuracies in
       percent), ``best_epoch`` (S, from 1), ``constant_columns`` (S), ``stability`` (what
       :func:`fsjax.metrics.stability.stability_metrics` has), ``cost`` and ``paper`` (what
-      :func:`fsjax.report.published` has). Numbers that are not finite are ``None``.
+      :func:`fsjax.report.published` has); ``judged_on`` where the SVM and retrain protocols took a
+      sample of so many rows. Numbers that are not finite are ``None``.
     """
     num_epochs = max((values.shape[1] for values in result.history.values()), default=None)
     method, settings = result.method.name, dict(result.method.about.settings)
     experiment = {name: getattr(result, name) for name in ("dataset", "task", "num_features")}
     outcome = ("seeds", "selected", "metrics", "best_epoch", "constant_columns")
+    sampled = {} if result.judged_on is None else {"judged_on": result.judged_on}
     return plain(
         {
             "method": method,
             **experiment,
             **{name: getattr(result, name) for name in outcome},
+            **sampled,
             "stability": stability_metrics(result),
             "cost": result.cost,
             "paper": published(method, **experiment, num_epochs=num_epochs, settings=settings),

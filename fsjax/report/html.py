@@ -143,6 +143,7 @@ def _what(
         "task": config.get("task"),
         "columns selected": result.get("num_features", config.get("num_features")),
         "seeds": ", ".join(map(str, config.get("seeds") or ())),
+        "rows of the SVM and retrain protocols": result.get("judged_on"),
         "epochs": (config.get("train") or {}).get("num_epochs"),
         "device": " ".join(str(device[k]) for k in ("count", "kind") if k in device),
         "versions": ", ".join(f"{k} {v}" for k, v in versions.items() if v),

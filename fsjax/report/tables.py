@@ -49,7 +49,8 @@ def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
       Aligned text without a final line break. ``ours`` is the mean and the population standard
       deviation over the seeds with a finite value, whose number stands behind it; accuracies and
       other percentages have two decimals. The metrics of :data:`FIRST_METRICS` come first; metrics
-      that only the paper has come last, where a run could have measured them.
+      that only the paper has come last, where a run could have measured them. Those that were
+      measured on a sample of the rows of a table on disk say so.
     """
     lines = [HEADER, *(cells for row in rows for cells in _lines(row))]
     if not any(cells[-1] for cells in lines[1:]):
@@ -109,8 +110,13 @@ def _lines(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
     only_theirs = [name for name in paper if not ONLY_BESIDE_OURS.fullmatch(name)]
     names = dict.fromkeys([*first, *metrics, *only_theirs])
     about = (row["method"], row["dataset"], str(row["num_features"]), row["task"])
+    sample = f" of {row['judged_on']:,} rows" if row.get("judged_on") else ""
+
+    def told(name: str) -> str:
+        return name + sample if name.startswith(("svm_", "retrain_")) else name
+
     return [
-        (*about, name, *_compare(name, metrics.get(name), paper.get(name), len(row["seeds"])))
+        (*about, told(name), *_compare(name, metrics.get(name), paper.get(name), len(row["seeds"])))
         for name in names
     ]
 

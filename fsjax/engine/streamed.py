@@ -1,0 +1,361 @@
+"""Training on rows that are read from disk: compiled steps, fed by the host a batch or more ahead.
+
+The steps, their order and their keys are those of :mod:`fsjax.engine.loop`, so that the results are
+those of the table in memory. While the device works on some batches, a thread reads, scales and
+hands over the next ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from fsjax.engine import loop
+from fsjax.engine.effort import ONCE
+from fsjax.engine.loop import EVALUATION_ROWS, MAX_EPOCHS_PER_CALL, Arrays, Rows
+from fsjax.engine.programs import run
+from fsjax.method import PyTree, Spec, TrainState
+from fsjax.registry import Fixed, Structure
+from fsjax.stored_rows import StoredRows
+from fsjax.tasks import TABLE, row_metrics
+
+#: Entries of the rows that the device gets at once, unless a batch has more.
+ENTRIES = 2**24
+
+#: Training rows of these places, or a part of the rows that are evaluated.
+Piece = tuple[str, int, Rows]
+
+
+class _Ahead:
+    """An iterator whose next item is made by a thread while this one is used."""
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._items, self._pool = items, ThreadPoolExecutor(1)
+        self._coming = self._pool.submit(next, items)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next item is there."""
+        return self._coming.done()
+
+    def take(self) -> Any:
+        """The next item, waited for if need be."""
+        found = self._coming.result()
+        self._coming = self._pool.submit(next, self._items)
+        return found
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Place(NamedTuple):
+    """Which row of the states, and which epoch of it, from 0."""
+
+    row: int
+    epoch: int
+
+
+class StreamedEpochs:
+    """Takes the place of the compiled ``train_seeds`` for rows on disk; seeds take turns.
+
+    Attributes:
+      names: of the recorded values.
+      waited: seconds in which the device had nothing to do for want of rows.
+    """
+
+    def __init__(
+        self,
+        structure: Structure | Fixed,
+        spec: Spec,
+        arrays: Arrays,
+        states: TrainState,
+        work: float,
+    ) -> None:
+        self.structure, self.spec, self.arrays, self.work = structure, spec, arrays, work
+        self.num_real = int((arrays.train.weight > 0).sum())
+        self.keys = np.asarray(states.key)
+        self.waited = 0.0
+        self.names = sorted(_recorded(structure, arrays, states))
+        self._ahead: _Ahead | None = None
+        self._next: _Place | None = None
+        self._turns: list[int] = []
+
+    def __call__(
+        self, states: TrainState, _: Arrays, epochs: np.ndarray
+    ) -> tuple[TrainState, dict[str, np.ndarray], np.ndarray]:
+        """As :func:`fsjax.engine.seeds.train_seeds`."""
+        number = len(epochs)
+        each = _split(states, number)
+        recorded = {
+            name: np.zeros((number, MAX_EPOCHS_PER_CALL), np.float32) for name in self.names
+        }
+        for i in range(int(epochs.max(initial=0))):
+            turns = [
+                row
+                for row in range(number)
+                if i < epochs[row] and not bool(np.asarray(each[row].done)[0])
+            ]
+            for row in turns:
+                each[row], metrics = self._epoch(each[row], row, turns)
+                for name, value in metrics.items():
+                    recorded[name][row, i] = np.asarray(value)[0]
+        states = _joined(each)
+        return states, recorded, np.asarray(states.epoch)
+
+    def close(self) -> None:
+        """Ends reading ahead."""
+        if self._ahead is not None:
+            self._ahead.close()
+        self._ahead = None
+
+    def _epoch(
+        self, state: TrainState, row: int, turns: list[int]
+    ) -> tuple[TrainState, dict[str, Array]]:
+        """One epoch of one seed, whose state is ``(1, ...)``."""
+        self._aim(_Place(row, int(np.asarray(state.epoch)[0])), turns)
+        masks = jax.tree.map(jnp.copy, state.masks)
+        keys, losses, steps = self._run(_keys, state), [], 0
+        while steps < self.spec.steps_per_epoch:
+            _, count, rows = self._take(state)
+            state, loss = self._run(_steps, state, keys, np.int32(steps), rows, donate=(0,))
+            losses.append(loss)
+            steps += count
+        state, metrics = self._run(_end_steps, state, jnp.concatenate(losses), donate=(0,))
+        for name in ("valid", "test"):
+            rows = getattr(self.arrays, name)
+            if len(rows.x):
+                found = self._evaluate(state, rows)
+                metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
+        given = (keys, metrics, masks, self.arrays.train)
+        state, metrics = self._run(_end_epoch, state, *given, donate=(0,))
+        self._next = self._after(self._next, turns)
+        return state, metrics
+
+    def _evaluate(self, state: TrainState, rows: Rows) -> dict[str, Array]:
+        """``loop.evaluate`` of rows that come in parts."""
+        blocks = _blocks(rows.x)
+        if len(blocks) == 1:
+            return self._run(_evaluate, state, self._take(state)[2])
+        parts = []
+        for _ in blocks:
+            parts.append(self._run(_outputs, state, self._take(state)[2]))
+        outputs = jax.tree.map(lambda *some: np.concatenate(some, axis=1), *parts)
+        return self._run(_evaluate_outputs, state, outputs, rows)
+
+    def _run(self, function: Callable[..., Any], *args: Any, donate: Sequence[int] = ()) -> Any:
+        return run(function, (self.structure,), args, donate=donate, work=self.work)
+
+    def _take(self, state: TrainState) -> Piece:
+        """The next rows; counts the time in which neither they nor work are there."""
+        if not self._ahead.ready:
+            jax.block_until_ready(state)
+            started = time.perf_counter()
+            found = self._ahead.take()
+            self.waited += time.perf_counter() - started
+            return found
+        # One piece is worked on and one is read: no third lies in between.
+        jax.block_until_ready(state)
+        return self._ahead.take()
+
+    def _aim(self, place: _Place, turns: list[int]) -> None:
+        """Reads ahead from here, unless it does already."""
+        if self._ahead is not None and self._next == place and self._turns == turns:
+            return
+        self.close()
+        self._next, self._turns = place, turns
+        self._ahead = _Ahead(self._pieces(place, turns))
+
+    @staticmethod
+    def _after(place: _Place, turns: list[int]) -> _Place:
+        at = turns.index(place.row) + 1
+        return (
+            _Place(turns[at], place.epoch) if at < len(turns) else _Place(turns[0], place.epoch + 1)
+        )
+
+    def _pieces(self, place: _Place, turns: list[int]) -> Iterator[Piece]:
+        """The rows of all epochs from a place on, in the order in which they are used."""
+        while True:
+            yield from self._train_pieces(place)
+            for name in ("valid", "test"):
+                rows = getattr(self.arrays, name)
+                for block in _blocks(rows.x):
+                    yield name, len(block), _read(rows, block)
+            place = self._after(place, turns)
+
+    def _train_pieces(self, place: _Place) -> Iterator[Piece]:
+        spec, rows = self.spec, self.arrays.train
+        whole = loop.whole_table(spec)
+        if whole:
+            indices, real = np.arange(spec.num_rows)[None], np.ones((1, spec.num_rows), np.float32)
+        else:
+            given = (self.keys[place.row], np.int32(place.epoch), np.int32(self.num_real))
+            indices, real = map(np.asarray, run(_order, (spec,), given, work=ONCE))
+        most = max(ENTRIES // (spec.batch_size * spec.num_columns), 1)
+        calls = -(-spec.steps_per_epoch // most)
+        size = -(-spec.steps_per_epoch // calls)
+        for start in range(0, spec.steps_per_epoch, size):
+            some = slice(start, start + size)
+            piece = _read(rows, indices[some].ravel())
+            weight = piece.weight * real[some].ravel()
+            yield "train", len(indices[some]), piece._replace(weight=weight)
+
+
+def predict_streamed(
+    structure: Structure | Fixed, states: TrainState, x: StoredRows
+) -> Array | dict[str, np.ndarray]:
+    """Outputs ``(S, N, C)`` for rows on disk; ``tasks.row_metrics`` where they are their own target
+    and more than are held at once.
+    """
+    blocks = _blocks(x)
+    number = len(np.asarray(states.epoch))
+    each = _split(states, number)
+    whole = len(blocks) == 1
+    found = []
+    for block in blocks:
+        rows = Rows(x.read(block), np.zeros(len(block), np.int32), np.ones(len(block), np.float32))
+        function = _plain_outputs if whole else _outputs
+        parts = [run(function, (structure,), (state, rows), work=ONCE) for state in each]
+        found.append(jax.tree.map(lambda *some: np.concatenate(some), *parts))
+    return jax.tree.map(lambda *some: np.concatenate(some, axis=1), *found)
+
+
+def _blocks(x: StoredRows) -> list[np.ndarray]:
+    """Numbers of the rows that are evaluated together."""
+    size = min(EVALUATION_ROWS, max(ENTRIES // x.shape[1], 1))
+    return [np.arange(at, min(at + size, len(x))) for at in range(0, len(x), size)]
+
+
+def _read(rows: Rows, places: np.ndarray) -> Rows:
+    """Some rows on the device."""
+    return jax.device_put(Rows(rows.x.read(places), rows.y[places], rows.weight[places]))
+
+
+def _split(states: TrainState, number: int) -> list[TrainState]:
+    """States ``(1, ...)`` of every seed."""
+    if number == 1:
+        return [states]
+    return [jax.tree.map(lambda x, row=row: x[row : row + 1], states) for row in range(number)]
+
+
+def _joined(states: list[TrainState]) -> TrainState:
+    if len(states) == 1:
+        return states[0]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
+
+
+def _one(states: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[0], states)
+
+
+def _stacked(tree: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], tree)
+
+
+def _recorded(
+    structure: Structure | Fixed, arrays: Arrays, states: TrainState
+) -> Mapping[str, Any]:
+    """What an epoch records, found without reading a row."""
+
+    def epoch(states: TrainState, arrays: Arrays) -> dict[str, Array]:
+        state = _one(states)
+        method = structure.bind(state.hyper)
+        return loop.train_epoch(method, state, arrays)[1]
+
+    def like(rows: Rows) -> Rows:
+        return rows._replace(x=jax.ShapeDtypeStruct(rows.x.shape, jnp.float32))
+
+    return jax.eval_shape(epoch, states, Arrays(*map(like, arrays)))
+
+
+def _order(spec: Spec, key: Array, epoch: Array, num_real: Array) -> tuple[Array, Array]:
+    """``loop.batch_indices`` of an epoch."""
+    key = jax.random.wrap_key_data(key, impl="threefry2x32")
+    order = jax.random.split(jax.random.fold_in(key, epoch), 3)[0]
+    return loop.batch_indices(spec, order, num_real)
+
+
+def _keys(structure: Structure | Fixed, states: TrainState) -> Array:
+    """Words of the keys of an epoch."""
+    return jax.random.key_data(loop.epoch_keys(_one(states)))
+
+
+def _key(words: Array, number: int) -> Array:
+    return jax.random.wrap_key_data(words[number], impl="threefry2x32")
+
+
+def _steps(
+    structure: Structure | Fixed, states: TrainState, keys: Array, first: Array, rows: Rows
+) -> tuple[TrainState, Array]:
+    """Steps from number ``first`` on, as many as there are rows for, and their losses."""
+    state = _one(states)
+    method, spec, key = structure.bind(state.hyper), state.spec, _key(keys, 1)
+    together = loop.as_batch(spec.task, rows)
+    count = len(rows.weight) // spec.batch_size
+    if count == 1:
+        state, loss = loop.train_step(method, state, together, jax.random.fold_in(key, first))
+        return _stacked(state), loss[None]
+
+    def step(carry: TrainState, number: Array) -> tuple[TrainState, Array]:
+        batch = together.take(number * spec.batch_size + jnp.arange(spec.batch_size))
+        return loop.train_step(method, carry, batch, jax.random.fold_in(key, first + number))
+
+    state, losses = jax.lax.scan(step, state, jnp.arange(count))
+    return _stacked(state), losses
+
+
+def _end_steps(
+    structure: Structure | Fixed, states: TrainState, losses: Array
+) -> tuple[TrainState, dict[str, Array]]:
+    state = _one(states)
+    return _stacked(loop.end_steps(structure.bind(state.hyper), state, losses))
+
+
+def _end_epoch(
+    structure: Structure | Fixed,
+    states: TrainState,
+    keys: Array,
+    metrics: dict[str, Array],
+    masks: PyTree,
+    train: Rows,
+) -> tuple[TrainState, dict[str, Array]]:
+    state, metrics, masks = map(_one, (states, metrics, masks))
+    method = structure.bind(state.hyper)
+    everything = loop.as_batch(state.spec.task, train)
+    return _stacked(loop.end_epoch(method, state, everything, metrics, masks, _key(keys, 2)))
+
+
+def _evaluate(structure: Structure | Fixed, states: TrainState, rows: Rows) -> dict[str, Array]:
+    state = _one(states)
+    return _stacked(loop.evaluate(structure.bind(state.hyper), state, rows))
+
+
+def _outputs(
+    structure: Structure | Fixed, states: TrainState, rows: Rows
+) -> Array | dict[str, Array]:
+    """``(1, B, C)``, or metrics ``(1, B)`` by name where rows are their own target."""
+    state = _one(states)
+    outputs = structure.bind(state.hyper).predict(state, rows.x)
+    task = state.spec.task
+    return _stacked(outputs if TABLE[task].supervised else row_metrics(task, outputs, rows.x))
+
+
+def _plain_outputs(structure: Structure | Fixed, states: TrainState, rows: Rows) -> Array:
+    state = _one(states)
+    return loop.predict_rows(structure.bind(state.hyper), state, rows.x)[None]
+
+
+def _evaluate_outputs(
+    structure: Structure | Fixed, states: TrainState, outputs: Any, rows: Rows
+) -> dict[str, Array]:
+    state, outputs = _one(states), _one(outputs)
+    if isinstance(outputs, dict):
+        return _stacked(loop.mean_of_rows(outputs, rows.weight))
+    return _stacked(loop.evaluate_outputs(state, outputs, rows))

@@ -1,0 +1,194 @@
+"""Conversion: the numbers of the readers in memory, complete or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from fsjax.cli import main
+from fsjax.data import conversion, convert, load, streams
+from fsjax.errors import ConfigError, DataError
+
+
+def frame(rows: int = 60) -> pd.DataFrame:
+    """Fractions, whole numbers, truth values, times in seconds, and a text label."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "a b": rng.normal(size=rows),
+            "label": np.where(np.arange(rows) % 3 == 0, "no", "yes"),
+            "n": rng.integers(0, 1000, rows),
+        }
+    )
+
+
+def write(folder: Path, kind: str, table: pd.DataFrame) -> Path:
+    """The table in one of the forms that are converted."""
+    path = folder / f"table.{kind}"
+    if kind == "folder":
+        path.mkdir()
+        table[:25].to_parquet(path / "part-0.parquet")
+        table[25:].to_parquet(path / "part-1.parquet")
+    elif kind == "parquet":
+        table.to_parquet(path, row_group_size=17)
+    else:
+        table.to_csv(path, index=kind == "csv", sep="," if kind == "csv" else "\t")
+    return path
+
+
+@pytest.mark.parametrize("times", [False, True])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "folder"])
+def test_the_numbers_are_those_of_the_table_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, times: bool
+) -> None:
+    table = frame()
+    if times:
+        # float32 would make them all the same.
+        table["seconds"] = 1.6e9 + np.arange(len(table))
+    path = write(tmp_path, kind, table)
+    table.to_csv(tmp_path / "plain.csv", index=False)
+    wanted = load(tmp_path / "plain.csv", target="label")
+    monkeypatch.setattr(streams, "rows_of_block", lambda columns: 7)
+    made = convert(path, tmp_path / "made", "label", progress=False)
+    found = load(made)
+    np.testing.assert_array_equal(np.asarray(found.X), wanted.X)
+    assert found.X.dtype == wanted.X.dtype == (np.float64 if times else np.float32)
+    np.testing.assert_array_equal(found.y, wanted.y)
+    assert (found.class_names, found.feature_names) == (wanted.class_names, wanted.feature_names)
+    # A second time nothing is done.
+    before = (made / "X.npy").stat().st_mtime_ns
+    assert convert(path, made, "label", progress=False) == made
+    assert (made / "X.npy").stat().st_mtime_ns == before
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_libsvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zero_based: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 11)) * (rng.random((300, 11)) < 0.4)
+    X[::2, 0] = 0.0
+    path = tmp_path / "table.svm"
+    dump_svmlight_file(X, np.arange(300) % 2, str(path), zero_based=zero_based)
+    monkeypatch.setattr(streams, "_TEXT_BYTES", 8 * 1000)
+    found, wanted = load(convert(path, progress=False)), load(path, dense=True)
+    np.testing.assert_array_equal(np.asarray(found.X), wanted.X)
+    np.testing.assert_array_equal(found.y, wanted.y)
+
+
+def test_a_folder_of_parquet_files_is_converted_when_it_is_loaded(tmp_path: Path) -> None:
+    path = write(tmp_path, "folder", frame())
+    assert load(path, target="label").num_features == 2
+    assert load(path, target="label").name == "table.folder"
+    with pytest.raises(DataError, match="with target 'label'; remove it, or name another folder"):
+        load(path, target="n")
+    with pytest.raises(ConfigError, match="was converted with the target 'label', not 'n'"):
+        load(f"{path}.fsjax", target="n")
+
+
+def test_a_conversion_that_does_not_match_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "parquet", frame())
+    made = convert(path, None, "label", progress=False)
+    os.utime(path, ns=(1, 1))
+    for again in (lambda: load(made), lambda: convert(path, None, "label", progress=False)):
+        with pytest.raises(DataError, match="has changed since .* remove .* and convert again"):
+            again()
+
+
+def test_a_conversion_outlives_its_source_but_not_its_own_files(tmp_path: Path) -> None:
+    path = write(tmp_path, "parquet", frame())
+    made = convert(path, tmp_path / "made", "label", progress=False)
+    path.unlink()
+    assert load(made).num_samples == 60
+    whole = (made / "X.npy").read_bytes()
+    (made / "X.npy").write_bytes(whole[:-4])
+    with pytest.raises(DataError, match=f"{len(whole) - 4} bytes, but {len(whole)} were written"):
+        load(made)
+    (made / "X.npy").write_bytes(whole)
+    record = json.loads((made / "manifest.json").read_text())
+    (made / "manifest.json").write_text(json.dumps({**record, "form": 0}))
+    with pytest.raises(DataError, match="another version of fsjax"):
+        load(made)
+    (made / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match="missing or damaged"):
+        load(made)
+
+
+def test_what_is_interrupted_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, "parquet", frame())
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(conversion, "write_text", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        convert(path, tmp_path / "made", "label", progress=False)
+    assert [one.name for one in tmp_path.iterdir()] == ["table.parquet"]
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path, "parquet", frame(2000))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(DataError, match="cannot be written: .*; what was written is removed"):
+            convert(path, tmp_path / "made", "label", progress=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert [one.name for one in tmp_path.iterdir()] == ["table.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "target", "message"),
+    [
+        ("t.csv", "a,b\n1,x\n2,y\n", None, "all columns but the target have to hold numbers"),
+        ("t.csv", "a,b\n1,2\n3\n", None, "cannot be converted"),
+        ("t.csv", "a,a\n1,2\n", None, "column names more than once"),
+        ("t.csv", "a,b\n", None, "it has no rows"),
+        ("t.csv", "", None, "no line of column names"),
+        ("t.csv", "a,b\n1,2\n", "c", "target='c' is no column"),
+        ("t.csv", "a\n1\n", "a", "no columns besides the target"),
+        ("t.csv", ",b\n5,2\n", None, "first column has no name"),
+        ("t.svm", "1 1:2\n", "a", "the target of a LIBSVM file is its first column"),
+        ("t.xlsx", "a", None, "not converted"),
+        ("t.parquet", "a", None, "cannot be read"),
+        (None, "", None, "there is no file or folder"),
+    ],
+)
+def test_mistakes(
+    tmp_path: Path, name: str | None, text: str, target: str | None, message: str
+) -> None:
+    path = tmp_path / (name or "nothing.csv")
+    if name:
+        path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        convert(path, tmp_path / "made", target, progress=False)
+    assert not (tmp_path / "made").exists()
+
+
+def test_missing_values_are_told_when_the_table_is_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,label\n1,,0\n2,3,1\n")
+    with pytest.raises(DataError, match=r"1 missing values \(NaN\) in 1 of 2 columns: 'b'"):
+        load(convert(path, None, "label", progress=False))
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, "parquet", frame())
+    made = str(tmp_path / "made")
+    assert main(["convert", str(path), made, "--target=label", "--quiet"]) == 0
+    assert f"{made} is ready" in capsys.readouterr().out
+    assert load(made).num_classes == 2
+    assert main(["convert", str(tmp_path / "none.csv")]) == 2
+    assert "there is no file or folder" in capsys.readouterr().err

@@ -1,0 +1,156 @@
+"""Tables on disk: the rows, the statistics and the messages of those in memory."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsjax.data import KINDS, fit_scaler, load, stored
+from fsjax.data.stored import StoredTable, open_table
+from fsjax.errors import ConfigError, DataError
+
+
+def saved(folder: Path, X: np.ndarray, y: np.ndarray | None = None) -> Path:
+    """``table.npy`` in a folder, with its target beside it."""
+    np.save(folder / "table.npy", X)
+    if y is not None:
+        np.save(folder / "table.y.npy", y)
+    return folder / "table.npy"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[StoredTable, np.ndarray]:
+    X = np.random.default_rng(0).integers(0, 9, (97, 31)).astype(np.float32)
+    return open_table(saved(tmp_path_factory.mktemp("rows"), X)), X
+
+
+@given(
+    rows=st.lists(st.integers(0, 96), max_size=40),
+    # Rows one by one, or picked from a mapping of the file.
+    run=st.sampled_from([1, 2**16]),
+    block=st.sampled_from([1, 100, 2**22]),
+    without=st.sampled_from([None, 0, 30]),
+)
+@settings(max_examples=60, deadline=None)
+def test_rows_are_those_of_the_array(
+    table: tuple[StoredTable, np.ndarray],
+    rows: list[int],
+    run: int,
+    block: int,
+    without: int | None,
+) -> None:
+    stored_table, X = table
+    view = stored_table[::2] if not rows else stored_table
+    wanted = np.array(rows, int) if rows else slice(3, 20)
+    expected = (X[::2] if not rows else X)[wanted]
+    if without is not None:
+        view = replace(view, without=without)
+        expected = np.delete(expected, without, axis=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored, "_RUN", run)
+        patch.setattr(stored, "BLOCK", block)
+        np.testing.assert_array_equal(view.read(wanted), expected)
+        numbers = np.arange(len(view))[wanted]
+        np.testing.assert_array_equal(view.take(numbers, np.array([4, 1])), expected[:, [4, 1]])
+    assert view[wanted].shape == expected.shape
+    assert view.read(np.zeros(0, int)).shape == (0, expected.shape[1])
+
+
+@given(
+    kind=st.sampled_from([kind for kind in KINDS if "mnist" not in kind]),
+    rows=st.integers(1, 40),
+    columns=st.integers(2, 9),
+    block=st.sampled_from([1, 7, 64]),
+    dtype=st.sampled_from([np.float32, np.float64, np.uint8]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_scaling_is_the_same_bits_by_blocks(
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: str,
+    rows: int,
+    columns: int,
+    block: int,
+    dtype: type,
+    seed: int,
+) -> None:
+    X = np.random.default_rng(seed).uniform(2, 200, (rows, columns)).astype(dtype)
+    X[:, 0] = 5
+    found = open_table(saved(tmp_path_factory.mktemp("scaling"), X))
+    here = fit_scaler(kind, X)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored, "BLOCK", block)
+        there = fit_scaler(kind, found)
+    np.testing.assert_array_equal(here.shift, there.shift)
+    np.testing.assert_array_equal(here.scale, there.scale)
+    if kind == "standard":
+        np.testing.assert_allclose(here.shift, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
+        inverse = here.scale[1:] * X.astype(np.float64).std(axis=0)[1:]
+        np.testing.assert_allclose(inverse[here.scale[1:] > 0], 1.0, rtol=1e-9)
+    if kind == "scalar":
+        np.testing.assert_allclose(here.shift, X.mean(dtype=np.float64), rtol=1e-12)
+
+
+def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 5)).astype(np.float32), np.array(["b", "a"] * 10)
+    X[:, 4] = np.arange(20) % 3
+    path = saved(tmp_path, X, y)
+    np.save(tmp_path / "other.npy", rng.normal(size=(20, 2)))
+    found = load(path)
+    assert isinstance(found.X, StoredTable)
+    assert found.class_names == ("a", "b")
+    np.testing.assert_array_equal(found.y, (y == "b").astype(int))
+    assert load(path, target="other.npy").y.shape == (20, 2)
+    column = load(path, target=-1)
+    np.testing.assert_array_equal(column.y, X[:, 4].astype(int))
+    np.testing.assert_array_equal(np.asarray(column.X), X[:, :4])
+    whole = load(path, dense=True)
+    assert isinstance(whole.X, np.ndarray)
+    np.testing.assert_array_equal(whole.X, X)
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.X.read(), X)
+
+
+@pytest.mark.parametrize(
+    ("X", "target", "message"),
+    [
+        (np.asfortranarray(np.ones((4, 3))), None, "column by column"),
+        (np.ones(4), None, r"shape \(4,\)"),
+        (np.ones((0, 3)), None, "is empty: 0 rows"),
+        (np.array([["a", "b"]]), None, "save real numbers"),
+        (np.array([[1.0, np.nan], [1.0, np.inf]]), None, r"1 missing values .* in 1 of 2 columns"),
+        (np.ones((4, 3)), "label", "is no .npy file, nor a column"),
+        (np.ones((4, 3)), 3, "a number from 0 to 2"),
+        (np.ones((4, 3)), "short.npy", "4 rows but 3 targets"),
+    ],
+)
+def test_what_cannot_be_used_is_told(
+    tmp_path: Path, X: np.ndarray, target: str | int | None, message: str
+) -> None:
+    np.save(tmp_path / "short.npy", np.array([0, 1, 0]))
+    with pytest.raises(DataError, match=message):
+        load(saved(tmp_path, X), target=target)
+
+
+def test_other_mistakes(tmp_path: Path) -> None:
+    path = saved(tmp_path, np.ones((4, 3)))
+    with pytest.raises(ConfigError, match="impute='mean' is for tables in memory"):
+        load(path, impute="mean")
+    with pytest.raises(ConfigError, match="takes one column or file"):
+        load(path, target=[0, 1])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-8])
+    with pytest.raises(DataError, match="cannot be read as a NumPy file"):
+        load(path)
+    path.write_bytes(whole)
+    table = load(path).X
+    path.write_bytes(whole[:-8])
+    with pytest.raises(DataError, match="shorter than when it was opened"):
+        table.read()

@@ -1,0 +1,168 @@
+"""Training on tables on disk: the bits of the table in memory, by batches that are read ahead."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax import evaluation
+from fsjax.data import Dataset, load
+from fsjax.engine import streamed
+from fsjax.errors import ConfigError, DataError
+from fsjax.method import Method
+
+STG = fsjax.methods.stg(hidden=(6,), search=False)
+
+#: Small enough for several pieces an epoch, of one batch and of several.
+ENTRIES = 700
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Dataset]:
+    """On disk and in memory: 203 rows, two classes told by columns 3 and 5, column 7 constant."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(2, 3, (203, 17)).astype(np.float32)
+    X[:, 7] = 1.5
+    y = (X[:, 3] + X[:, 5] > 4).astype(np.int32)
+    folder = tmp_path_factory.mktemp("stored")
+    np.save(folder / "table.npy", X)
+    np.save(folder / "table.y.npy", y)
+    there = load(folder / "table.npy")
+    return there, Dataset("table.npy", X, there.y, class_names=there.class_names)
+
+
+def assert_same(found: fsjax.FitResult, wanted: fsjax.FitResult) -> None:
+    """Selection, scores, history, network and metrics, bit for bit."""
+    np.testing.assert_array_equal(found.selected, wanted.selected)
+    np.testing.assert_array_equal(found.scores, wanted.scores)
+    assert sorted(found.history) == sorted(wanted.history)
+    for name, values in wanted.history.items():
+        np.testing.assert_array_equal(found.history[name], values, err_msg=name)
+    for name, values in wanted.metrics.items():
+        np.testing.assert_array_equal(found.metrics[name], values, err_msg=name)
+    jax.tree.map(np.testing.assert_array_equal, found.states, wanted.states)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        (fsjax.methods.wast(hidden=(5,)), {"scaling": "scalar", "seeds": (0, 3)}),
+        (STG, {"min_steps_per_epoch": 12, "early_stopping": 1, "seeds": (0, 3)}),
+        (
+            fsjax.methods.binmask(hidden=(6,), search=False, warmup=0.0),
+            {"scaling": "minmax", "record_test": True},
+        ),
+    ],
+)
+def test_the_results_are_the_bits_of_the_table_in_memory(
+    tables: tuple[Dataset, Dataset],
+    monkeypatch: pytest.MonkeyPatch,
+    method: Method,
+    options: dict[str, Any],
+) -> None:
+    there, here = tables
+    given = {"num_features": 4, "num_epochs": 3, "batch_size": 20, **options}
+    wanted = fsjax.fit(method, here, seed_axis="map", **given)
+    assert_same(fsjax.fit(method, there, **given), wanted)
+    # Many pieces: one batch at a time, and rows that are evaluated in parts.
+    monkeypatch.setattr(streamed, "ENTRIES", ENTRIES)
+    found = fsjax.fit(method, there, **given)
+    np.testing.assert_array_equal(found.selected, wanted.selected)
+    for name, values in wanted.history.items():
+        np.testing.assert_allclose(found.history[name], values, rtol=2e-5, err_msg=name)
+    assert found.cost["wait_seconds"] >= 0
+    assert "wait_seconds" not in wanted.cost
+
+
+def test_all_rows_as_one_batch(tables: tuple[Dataset, Dataset]) -> None:
+    there, here = tables
+    given = {"num_features": 4, "num_epochs": 2, "batch_size": None}
+    found = fsjax.fit(STG, there, **given)
+    wanted = fsjax.fit(STG, here, seed_axis="map", **given)
+    np.testing.assert_array_equal(found.selected, wanted.selected)
+    for name, values in wanted.history.items():
+        np.testing.assert_allclose(found.history[name], values, rtol=1e-6, err_msg=name)
+
+
+def test_a_run_goes_on_from_its_checkpoint_and_knows_its_rows(
+    tables: tuple[Dataset, Dataset], tmp_path: Path
+) -> None:
+    given = {"num_features": 4, "batch_size": 20, "num_epochs": 4, "checkpoint_every": 2}
+    whole = fsjax.fit(STG, tables[0], **given)
+    saved = given | {"checkpoint_dir": tmp_path / "checkpoints"}
+    fsjax.fit(STG, tables[0], callback=lambda progress: progress.epoch >= 2, **saved)
+    again = fsjax.fit(STG, tables[0], **saved)
+    assert again.cost["trained_epochs"] == 2
+    assert_same(again, whole)
+    # One number of a training row is another one.
+    X = np.asarray(tables[0].X)
+    X[whole.splits[0].train[0], 0] += 0.5
+    np.save(tmp_path / "table.npy", X)
+    other = load(tmp_path / "table.npy", target=str(tables[0].X.path.with_suffix(".y.npy")))
+    with pytest.raises(ConfigError, match="data_crc32"):
+        fsjax.fit(STG, other, **saved)
+
+
+def test_rows_that_are_lost_while_training_are_told_and_the_reader_ends(
+    tables: tuple[Dataset, Dataset], tmp_path: Path
+) -> None:
+    there, here = tables
+    np.save(tmp_path / "table.npy", here.X)
+    np.save(tmp_path / "table.y.npy", here.y)
+    planned = fsjax.plan(STG, load(tmp_path / "table.npy"), num_features=4, num_epochs=2)
+    (tmp_path / "table.npy").write_bytes((tmp_path / "table.npy").read_bytes()[:4000])
+    before = threading.active_count()
+    with pytest.raises(DataError, match="shorter than when it was opened"):
+        planned.fit()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        (fsjax.methods.mcfs(), {}, "mcfs looks at the whole table at once"),
+        (fsjax.methods.fisher_score(), {}, "looks at all training rows at once"),
+        (fsjax.methods.deep_lasso(hidden=(4,)), {}, "looks at all training rows at once"),
+        (STG, {"seed_axis": "vmap"}, "seed_axis='vmap', but table.npy is read from disk"),
+        (STG, {"split_per_seed": True, "seeds": (0, 1)}, "all seeds share one split"),
+        (STG, {"noise_std": 0.1}, "noise_std and columns cannot change its rows"),
+    ],
+)
+def test_what_needs_the_table_in_memory_is_refused_before_training(
+    tables: tuple[Dataset, Dataset], method: Method, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fsjax.plan(method, tables[0], num_features=4, **options)
+
+
+def test_other_protocols_take_the_rows_of_the_split_or_a_sample(
+    tables: tuple[Dataset, Dataset],
+) -> None:
+    there, here = tables
+    given = {"num_features": 4, "num_epochs": 1, "batch_size": 20}
+    found = fsjax.fit(STG, there, **given)
+    wanted = fsjax.fit(STG, here, seed_axis="map", **given)
+    options = {"hidden": (4,), "num_epochs": 2}
+    protocols = ("svm", "retrain")
+    judged = [
+        evaluation.evaluate(one, data, protocols, (2,), retrain=options)
+        for one, data in ((found, there), (wanted, here))
+    ]
+    assert judged[0].keys() == judged[1].keys()
+    for name, values in judged[1].items():
+        np.testing.assert_array_equal(judged[0][name], values, err_msg=name)
+    sampled = evaluation.evaluate(found, there, ("svm",), sample_rows=50)
+    # 10 of 41 test rows; each part is rounded down.
+    right = sampled["svm_accuracy"] / 100 * 10
+    np.testing.assert_allclose(right, np.round(right), atol=1e-9)
+    assert evaluation.sampled_rows(there, found.splits[0], 50) == 49
+    assert evaluation.sampled_rows(there, found.splits[0], 203) is None
+    assert evaluation.sampled_rows(here, found.splits[0], 50) is None
+    with pytest.raises(ConfigError, match="noise_std"):
+        evaluation.evaluate(found, there, ("svm",), noise_std=0.1)
