@@ -54,6 +54,7 @@ WRITTEN = (
     "result.json",
     "report.html",
     "checkpoints",
+    "cells",
     "scores.npz",
     *TABLES,
     *(f"{name}.{suffix}" for name in PICTURES for suffix in FORMATS),
