@@ -5,17 +5,21 @@
 Every config may carry its variant, as for ``experiments.run``; ``--set=train.num_epochs=50``
 (repeatable) overrides a field in all of them. Below the table, configs that share data set and
 task are compared: training delay, where test accuracy was recorded in each epoch, and p-values.
+With ``--cluster=local:2``, or the address of a Dask scheduler, each config is a cell on a worker.
 """
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from absl import flags
+from ml_collections import ConfigDict
 
 import fsjax
 from experiments import cli
+from experiments.cluster import Cell, connected, define_flag, gathered
 from experiments.launch import recorded_accuracy, run_experiment
 from experiments.statistics.comparison import delay_table, main_metric, significance_table
 from fsjax import report
@@ -24,6 +28,7 @@ from fsjax.engine.compilation import cache_by_default
 _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")
 _SET = flags.DEFINE_multi_string("set", [], "field=value, for all configs.")
+_CLUSTER = define_flag()
 _PROGRESS = flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
 
 
@@ -58,19 +63,36 @@ def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
     return text
 
 
+def on_cluster(
+    address: str, configs: Mapping[str, ConfigDict], workdir: Path
+) -> dict[str, dict[str, Any]]:
+    """The results of all configs, each trained on a worker, by their labels."""
+    function = functools.partial(run_experiment, progress=False)
+    labels, folder = list(configs), workdir.absolute()
+    cells = [Cell(label, function, (config, folder / label)) for label, config in configs.items()]
+    with connected(address) as client:
+        results = {labels[place]: result for place, result in gathered(client, cells)}
+    return {label: results[label] for label in labels}
+
+
 def main() -> None:
     """Entry point."""
     cli.require(_CONFIGS.value, "configs", "--configs=configs/ip_cae.py,configs/cae.py")
     cli.require(_WORKDIR.value, "workdir", "--workdir=runs/compare")
     cache_by_default()
     fsjax.use_cpu_devices()
-    workdir = Path(_WORKDIR.value)
-    results = {}
+    workdir, configs = Path(_WORKDIR.value), {}
     for name in join_variants(_CONFIGS.value):
-        label, config = label_of(name), cli.load_config(name)
+        config = configs[label_of(name)] = cli.load_config(name)
         for assignment in _SET.value:
             cli.override(config, assignment)
-        results[label] = run_experiment(config, workdir / label, progress=_PROGRESS.value)
+    if _CLUSTER.value is not None:
+        results = on_cluster(_CLUSTER.value, configs, workdir)
+    else:
+        results = {
+            label: run_experiment(config, workdir / label, progress=_PROGRESS.value)
+            for label, config in configs.items()
+        }
     text = report.summary_table(list(results.values())) + comparisons(results, workdir)
     (workdir / "table.txt").write_text(text + "\n")
     print(f"{text}\n\nall of it on one page: {report.write_report(workdir)}")

@@ -79,6 +79,11 @@ def begin(launcher: str) -> None:
         raise ConfigError(
             f"experiments.{launcher} {SINGLE[launcher]}; start it without --distributed"
         )
+    if "cluster" in given and given.cluster is not None:
+        raise ConfigError(
+            "--cluster gives each experiment one worker, --distributed one experiment several "
+            "processes; choose one of them"
+        )
     if "minutes" in given and given.minutes:
         raise ConfigError(
             "--minutes stops each process at a moment of its own; leave it out with --distributed"

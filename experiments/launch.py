@@ -57,6 +57,7 @@ WRITTEN = (
     "result.json",
     "report.html",
     "checkpoints",
+    "cells",
     "scores.npz",
     *TABLES,
     *(f"{name}.{suffix}" for name in PICTURES for suffix in FORMATS),

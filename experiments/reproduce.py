@@ -4,7 +4,8 @@
     python -m experiments.reproduce --paper=ctre --seeds=3 --minutes=60 --workdir=runs/papers
 
 The cheapest runs come first. Runs that are finished are read, an interrupted one goes on from its
-checkpoint, and after ``--minutes`` the same command goes on another time. ``--plan`` trains nothing
+checkpoint, and after ``--minutes`` the same command goes on another time. ``--cluster=local:2``, or
+the address of a Dask scheduler, trains them on workers. ``--plan`` trains nothing
 and prints runs, cells and what they may cost. ``--methods`` also takes one's own, as
 ``my_file:my_method``. What came out is in ``reproduction/results.csv`` and on the page
 ``docs/reproduction.md``; a cell that disagrees gets its reason from ``reproduction/reasons.toml``.
@@ -23,6 +24,8 @@ from absl import flags
 
 import fsjax
 from experiments import cli
+from experiments.cluster import Cell as Job
+from experiments.cluster import CellsFailedError, check_address, connected, define_flag, gathered
 from experiments.papers import page, results, runs
 from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load
@@ -37,6 +40,7 @@ _METHODS = flags.DEFINE_list("methods", [], "Methods, also module:function; all 
 _SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds of runs that take less than a minute.", 1)
 _LONG_SEEDS = flags.DEFINE_integer("long_seeds", 2, "Seeds of the others.", 1)
 _MINUTES = flags.DEFINE_float("minutes", None, "Stops after these; 0 trains nothing.", 0.0)
+_CLUSTER = define_flag()
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder for the runs.")
 _PLAN = flags.DEFINE_bool("plan", False, "Prints runs, cells and minutes, and trains nothing.")
 _RESULTS = flags.DEFINE_string("results", "reproduction/results.csv", "Where the cells are kept.")
@@ -104,6 +108,8 @@ def main() -> None:
     """Entry point."""
     if not Path("configs/papers.py").is_file():
         raise ConfigError("run this in the folder that holds configs/papers.py")
+    if _CLUSTER.value is not None:
+        check_address(_CLUSTER.value)
     cells = chosen(_PAPERS.value, _TABLES.value, _DATASETS.value, _METHODS.value)
     if not cells:
         raise ConfigError("no table has a cell of this kind; leave out a flag")
@@ -126,14 +132,20 @@ def main() -> None:
     cache_by_default()
     fsjax.use_cpu_devices()
     seen = [cell for _, _, _, of_run in todo for cell in of_run]
-    for finished in _train(todo, workdir):
-        table = results.merged(table, results.collect(seen, finished), reasons)
-        results.write_results(table, path)
+    failure = None
+    try:
+        for finished in _train(todo, workdir):
+            table = results.merged(table, results.collect(seen, finished), reasons)
+            results.write_results(table, path)
+    except CellsFailedError as error:
+        failure = error
     at_hand = [name for name in ENTRIES if name in here or _is_here(name)]
     summary = results.coverage(everything, table, at_hand)
     if _PAGE.value:
         page.write_page(everything, table, summary, Path(_PAGE.value))
     print(summary.to_string(index=False))
+    if failure is not None:
+        raise failure
 
 
 def _done(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
@@ -158,7 +170,10 @@ def _train(
             finished[item[0]] = found
     print(f"{len(finished)} of {len(todo)} runs are done")
     yield finished
-    if _MINUTES.value == 0:
+    if _MINUTES.value == 0 or not left:
+        return
+    if _CLUSTER.value is not None:
+        yield from _train_on_cluster(_CLUSTER.value, left, workdir, finished)
         return
     started = time.monotonic()
     if _MINUTES.value is not None:
@@ -183,6 +198,25 @@ def _train(
         print(f"the time is up after {minutes:.1f} minutes; the same command goes on")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def _train_on_cluster(
+    address: str,
+    left: Sequence[tuple[Run, int, float, list[Cell]]],
+    workdir: Path,
+    finished: dict[Run, dict[str, Any]],
+) -> Iterator[dict[Run, dict[str, Any]]]:
+    """Trains each run on a worker; after each, all that is finished."""
+    folder = workdir.absolute()
+    jobs = [Job(run.label, runs.train, (run, seeds, folder)) for run, seeds, _, _ in left]
+    seconds = None if _MINUTES.value is None else 60.0 * _MINUTES.value
+    with connected(address) as client:
+        try:
+            for place, result in gathered(client, jobs, seconds):
+                finished[left[place][0]] = result
+                yield finished
+        except TimeoutError:
+            print(f"the time is up after {_MINUTES.value:g} minutes; the same command goes on")
 
 
 def _stop(*_: object) -> None:

@@ -7,16 +7,16 @@
 Every pair of a setting and a seed is a row of one compiled program, where the settings are traced;
 those that decide on shapes compile once for each value (:func:`fsjax.sweep`). Leaves ``sweep.csv``,
 a row for each setting and seed, ``sweep.png`` and ``result.json``, and names the setting that is
-best on the validation rows. The same command goes on after a stop.
+best on the validation rows. The same command goes on after a stop. With ``--cluster=local:2``, or
+the address of a Dask scheduler, each setting is a cell on a worker, with a folder below ``cells``.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +26,18 @@ from absl import flags
 
 import fsjax
 from experiments import cli
-from experiments.launch import (
-    begin,
-    build_method,
-    check_fields,
-    check_workdir,
-    end,
-    load_data,
-    plan_options,
-    save_pictures,
-)
+from experiments.cluster import check_address, connected, define_flag, gathered
+from experiments.launch import begin, check_fields, check_workdir, end, save_pictures
 from experiments.statistics.comparison import MAIN_METRICS
+from experiments.sweep_cells import cells_of, fitted, plan_of
 from fsjax import report
 from fsjax.atomic import write_text
-from fsjax.engine.sweep import combinations, plan_sweep
+from fsjax.engine.sweep import combinations
 from fsjax.errors import ConfigError
-from fsjax.evaluation import check_protocols, evaluate
 from fsjax.report.sweep import plot_sweep
 
 _SWEEP = flags.DEFINE_multi_string("sweep", [], "field=value,value,...; repeatable.")
+_CLUSTER = define_flag()
 _YES = flags.DEFINE_bool("yes", False, "Goes ahead with more than 10,000 rows.")
 
 #: Rows, settings times seeds, above which ``--yes`` is asked for.
@@ -107,6 +100,8 @@ def run_sweep(
 ) -> pd.DataFrame:
     """Runs a sweep, or reads a finished one; its rows, one for each setting and seed."""
     check_fields(config)
+    if _CLUSTER.value is not None:
+        check_address(_CLUSTER.value)
     config = copy.deepcopy(config)
     grid = read_grid(config, sweeps)
     if not grid:
@@ -119,54 +114,48 @@ def run_sweep(
     if check_workdir(config, workdir):
         print(f"{workdir} holds this finished sweep; its results:")
         return pd.read_csv(workdir / "sweep.csv")
-    method, dataset, judged = build_method(config), load_data(config), config.evaluation
-    retrain, noise_std = judged.retrain, config.data.noise_std
-    check_protocols(
-        judged.protocols,
-        judged.num_features,
-        dataset.num_features,
-        num_classes=dataset.num_classes,
-        noise_std=noise_std,
-        retrain=retrain,
-        task=config.task,
-        predicts=method.predict is not None,
-    )
-    names = {field: field.rpartition(".")[2] for field in grid}
-    options = plan_options(config) | {
-        "task": config.task,
-        "num_features": config.num_features,
-        "progress": progress,
-        "checkpoint_dir": workdir / "checkpoints",
-    }
-    varied = {names[field]: values for field, values in grid.items()}
-    options = {name: value for name, value in options.items() if name not in varied}
-    planned = plan_sweep(method, dataset, varied, **options)
-    begin(config, workdir)
-    found = planned.fit()
-    judged_results = [
-        dataclasses.replace(
-            result,
-            metrics=evaluate(
-                result,
-                dataset,
-                judged.protocols,
-                judged.num_features,
-                noise_std=setting.get("noise_std", noise_std),
-                scaling=setting.get("scaling", config.data.scaling),
-                retrain=retrain,
-            ),
-        )
-        for setting, result in zip(found.settings, found.results, strict=True)
-    ]
-    found = dataclasses.replace(found, results=tuple(judged_results))
+    planned, dataset = plan_of(config, grid, workdir, progress)
+    if _CLUSTER.value is not None:
+        found = _on_cluster(_CLUSTER.value, config, grid, planned.settings, workdir)
+    else:
+        begin(config, workdir)
+        found = fitted(planned, dataset, config)
     table = _write(found, workdir)
     end(config, workdir)
     return table
 
 
-def _write(found: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
+def _on_cluster(
+    address: str,
+    config: ml_collections.ConfigDict,
+    grid: Mapping[str, Sequence[Any]],
+    settings: Sequence[Mapping[str, Any]],
+    workdir: Path,
+) -> fsjax.Sweep:
+    """The sweep with each setting on a worker; ``sweep.csv`` grows as they end."""
+    results: dict[int, fsjax.FitResult] = {}
+
+    def found() -> fsjax.Sweep:
+        places = sorted(results)
+        there = tuple(settings[place] for place in places)
+        return fsjax.Sweep(tuple(settings[0]), there, tuple(results[place] for place in places))
+
+    with connected(address) as client:
+        begin(config, workdir)
+        for place, path in gathered(client, cells_of(config, grid, settings, workdir)):
+            results[place] = fsjax.load(path)
+            _write_table(found(), workdir)
+    return found()
+
+
+def _write_table(found: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
     table = found.table()
     write_text(workdir / "sweep.csv", table.to_csv(index=False, lineterminator="\n"))
+    return table
+
+
+def _write(found: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
+    table = _write_table(found, workdir)
     metric = next((name for name in MAIN_METRICS if name in table), "validation")
     save_pictures({"sweep": plot_sweep(table, found.names, metric)}, workdir)
     best = None if table["validation"].isna().all() else found.best()

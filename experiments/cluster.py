@@ -1,0 +1,232 @@
+"""Many experiments on the workers of a Dask cluster: ``--cluster`` of the launchers of plans.
+
+A cell is one experiment with a folder of its own, so that one whose worker died goes on from its
+checkpoint on another. Dask hands the cells out, starts workers again and shows the progress; the
+launcher gathers what comes back and writes it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+import traceback
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from absl import flags
+
+from experiments.cluster_worker import Failed, ready, run_cell
+from fsjax.errors import ConfigError, FsjaxError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future, LocalCluster
+
+#: What ``--cluster`` may be.
+ALLOWED = (
+    "write local:2 (so many worker processes here, 1 to 256) or tcp://host:8786 (the address of "
+    "a scheduler)"
+)
+
+#: Most worker processes of this machine.
+MOST = 256
+
+#: Seconds that a scheduler has to answer.
+ANSWER = 8
+
+#: Times that a cell is tried again after an unexpected error, such as one of the file system. How
+#: many workers may die of one is a setting of Dask, ``distributed.scheduler.allowed-failures``.
+RETRIES = 2
+
+#: Addresses that Dask takes.
+_ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s:/]+(:\d+)?|(tcp|tls)://\[[\da-fA-F:]+\]:\d+")
+
+
+class Cell(NamedTuple):
+    """One experiment.
+
+    Attributes:
+      name: on the dashboard and in what is printed; words before the first ``-`` that is followed
+        by a digit are one bar.
+      function: of a module that workers can import; it raises :class:`fsjax.errors.FsjaxError` for
+        what would fail another time as well.
+      arguments: its arguments; folders among them are absolute.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class CellsFailedError(FsjaxError):
+    """Some cells failed; all others have their results."""
+
+
+def define_flag() -> flags.FlagHolder[str | None]:
+    """``--cluster`` of a launcher."""
+    return flags.DEFINE_string(
+        "cluster", None, "Trains on a Dask cluster: local:2, or a scheduler's tcp://host:8786."
+    )
+
+
+def check_address(address: str) -> int | None:
+    """How many local workers ``--cluster`` asks for; ``None`` for the address of a scheduler.
+
+    Raises:
+      ConfigError: for what is neither, and where Dask is not installed.
+    """
+    local = re.fullmatch(r"local:(\d{1,9})", address)
+    if not (_ADDRESS.fullmatch(address) or local and 1 <= int(local[1]) <= MOST):
+        raise ConfigError(f"--cluster={address}: {ALLOWED}")
+    if importlib.util.find_spec("distributed") is None:
+        raise ConfigError(
+            "--cluster needs Dask, which is not installed: pip install 'fsjax[cluster]'"
+        )
+    return int(local[1]) if local else None
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """A client of the workers that ``--cluster`` names; local ones end with the block.
+
+    Raises:
+      ConfigError: as :func:`check_address`, if no scheduler answers, and where it or its workers
+        cannot import this package.
+    """
+    workers = check_address(address)
+    from distributed import Client
+
+    from experiments.cluster_worker import Quiet
+
+    with ExitStack() as stack:
+        target = address
+        if workers is not None:
+            target = stack.enter_context(_local(workers))
+        try:
+            client = stack.enter_context(Client(target, timeout=ANSWER))
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"no scheduler answers at {address}: check the address, which dask scheduler "
+                f"prints, that it still runs, and that this machine reaches its port ({error})"
+            ) from None
+        if workers is not None:
+            client.register_plugin(Quiet())
+        else:
+            _check_imports(client, address)
+        print(_about(client, workers), flush=True)
+        try:
+            yield client
+        finally:
+            if workers is None:
+                _end(client)
+
+
+def _local(workers: int) -> LocalCluster:
+    from distributed import LocalCluster
+
+    with warnings.catch_warnings():
+        # What it takes instead is told anyway.
+        warnings.filterwarnings("ignore", message="Port 8787 is already in use")
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            # A cell may need more than its share, which Dask would end it for.
+            memory_limit=0,
+            dashboard_address="127.0.0.1:8787",
+        )
+
+
+def _check_imports(client: Client, address: str) -> None:
+    try:
+        client.run_on_scheduler(ready)
+        client.run(ready)
+    except Exception as error:  # of a kind that Dask chooses
+        raise ConfigError(
+            f"the scheduler at {address} or its workers cannot import what is here ({error}): "
+            f"start them with the same Python, and PYTHONPATH={Path.cwd()}"
+        ) from None
+
+
+def _about(client: Client, local: int | None) -> str:
+    there = len(client.nthreads())
+    count = f"{there} workers" if there else "no workers yet, waits for them"
+    hint = ""
+    if local is not None and importlib.util.find_spec("bokeh") is None:
+        hint = " (needs pip install bokeh)"
+    return f"cluster: {count}; progress at {client.dashboard_link}{hint}"
+
+
+def gathered(
+    client: Client, cells: Sequence[Cell], seconds: float | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Runs cells and says so, one line for each; what they return, with their places.
+
+    Args:
+      client: of :func:`connected`, whose end is that of the cells that are not done.
+      cells: in the order in which they should start.
+      seconds: after which :class:`TimeoutError` is raised; ``None`` waits for all.
+
+    Raises:
+      CellsFailedError: at the end, if cells failed.
+    """
+    from distributed import as_completed
+
+    futures = [_submit(client, cell, -place) for place, cell in enumerate(cells)]
+    places = {future.key: place for place, future in enumerate(futures)}
+    # Dask keeps the results that somebody refers to.
+    waiting = as_completed(futures, timeout=seconds)
+    del futures
+    failed = []
+    for number, future in enumerate(waiting, start=1):
+        place = places[future.key]
+        error = future.exception()
+        if error is not None:
+            traceback.print_exception(type(error), error, future.traceback())
+        outcome = future.result() if error is None else Failed(_told(error))
+        told = "done"
+        if isinstance(outcome, Failed):
+            told = f"failed: {outcome.reason}"
+            failed.append(f"\n  {cells[place].name}: {outcome.reason}")
+        else:
+            yield place, outcome
+        print(f"[{number}/{len(cells)}] {cells[place].name}: {told}", flush=True)
+    if failed:
+        raise CellsFailedError(
+            f"{len(failed)} of {len(cells)} cells failed; the same command tries them again:"
+            f"{''.join(failed)}"
+        )
+
+
+def _submit(client: Client, cell: Cell, priority: int) -> Future:
+    return client.submit(
+        run_cell,
+        str(Path.cwd()),
+        functools.partial(cell.function, *cell.arguments),
+        # The same key would give the result of another launch that is at work.
+        key=f"{cell.name}-{uuid.uuid4().hex[:8]}",
+        retries=RETRIES,
+        priority=priority,
+        pure=False,
+    )
+
+
+def _told(error: BaseException) -> str:
+    line = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {line}"
+
+
+def _end(client: Client) -> None:
+    """Ends the cells of a client; a thread cannot be interrupted, so their processes start anew."""
+    from distributed import Future
+
+    pending = [key for key, state in client.futures.items() if state.status == "pending"]
+    running = client.processing()
+    busy = [worker for worker, keys in running.items() if not {*pending}.isdisjoint(keys)]
+    # First, as the new processes would take them up again.
+    client.cancel([Future(key, client) for key in pending], force=True)
+    if busy:
+        client.restart_workers(busy, timeout=30, raise_for_error=False)

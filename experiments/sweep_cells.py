@@ -1,0 +1,113 @@
+"""A sweep of a configuration: checked, fitted and judged, as a whole or each setting by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+
+import fsjax
+from experiments.cluster import Cell
+from experiments.launch import build_method, load_data, plan_options
+from fsjax.data import Dataset
+from fsjax.engine.sweep import PlannedSweep, plan_sweep
+from fsjax.errors import DataError
+from fsjax.evaluation import check_protocols, evaluate
+from fsjax.lock import exclusive
+
+#: Values of each field.
+Grid = Mapping[str, Sequence[Any]]
+
+
+def plan_of(
+    config: ml_collections.ConfigDict, grid: Grid, folder: Path, progress: bool
+) -> tuple[PlannedSweep, Dataset]:
+    """A checked sweep with its checkpoints in a folder, and its data.
+
+    Raises:
+      ConfigError, DataError: as :func:`fsjax.sweep` and :func:`fsjax.evaluation.check_protocols`.
+    """
+    method, dataset, judged = build_method(config), load_data(config), config.evaluation
+    check_protocols(
+        judged.protocols,
+        judged.num_features,
+        dataset.num_features,
+        num_classes=dataset.num_classes,
+        noise_std=config.data.noise_std,
+        retrain=judged.retrain,
+        task=config.task,
+        predicts=method.predict is not None,
+    )
+    options = plan_options(config) | {
+        "task": config.task,
+        "num_features": config.num_features,
+        "progress": progress,
+        "checkpoint_dir": folder / "checkpoints",
+    }
+    varied = {field.rpartition(".")[2]: values for field, values in grid.items()}
+    options = {name: value for name, value in options.items() if name not in varied}
+    return plan_sweep(method, dataset, varied, **options), dataset
+
+
+def fitted(
+    planned: PlannedSweep, dataset: Dataset, config: ml_collections.ConfigDict
+) -> fsjax.Sweep:
+    """Trains a sweep, and judges what it selects by the protocols."""
+    found, judged = planned.fit(), config.evaluation
+    results = [
+        dataclasses.replace(
+            result,
+            metrics=evaluate(
+                result,
+                dataset,
+                judged.protocols,
+                judged.num_features,
+                noise_std=setting.get("noise_std", config.data.noise_std),
+                scaling=setting.get("scaling", config.data.scaling),
+                retrain=judged.retrain,
+            ),
+        )
+        for setting, result in zip(found.settings, found.results, strict=True)
+    ]
+    return dataclasses.replace(found, results=tuple(results))
+
+
+def cells_of(
+    config: ml_collections.ConfigDict,
+    grid: Grid,
+    settings: Sequence[Mapping[str, Any]],
+    folder: Path,
+) -> list[Cell]:
+    """Each setting, with all its seeds, as a cell; in the order of the grid.
+
+    Args:
+      config: the configuration.
+      grid: fields and values.
+      settings: the values of each setting, by the last part of the field.
+      folder: the workdir.
+    """
+    cells = []
+    for place, setting in enumerate(settings):
+        one = {field: (setting[field.rpartition(".")[2]],) for field in grid}
+        told = ",".join(f"{name}={value}" for name, value in setting.items())
+        own = folder.absolute() / "cells" / f"{place:04d}"
+        cells.append(Cell(f"sweep-{place:04d}-{told}", fit_cell, (config, one, own)))
+    return cells
+
+
+def fit_cell(config: ml_collections.ConfigDict, grid: Grid, folder: Path) -> Path:
+    """Fits and judges a sweep of one setting, unless its folder has it; the file of its result."""
+    path = folder / "result.npz"
+    with exclusive(folder):
+        planned, dataset = plan_of(config, grid, folder, progress=False)
+        if path.exists():
+            # One that is damaged is made anew.
+            with contextlib.suppress(DataError):
+                fsjax.load(path)
+                return path
+        fsjax.save(fitted(planned, dataset, config).results[0], path)
+    return path

@@ -1,0 +1,54 @@
+"""Cells for the workers of a test: some end badly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+
+from experiments.sweep_cells import Grid, fit_cell
+from fsjax.errors import ConfigError
+
+
+def killed_once(config: ml_collections.ConfigDict, grid: Grid, folder: Path) -> tuple[int, Path]:
+    """:func:`fit_cell`, whose process is killed at the first time, once there is a checkpoint.
+
+    Returns:
+      The number of the process that came to the end, and the file of the result.
+    """
+    first = not list(folder.glob("checkpoints/*/epoch_*.json"))
+    if first:
+        threading.Thread(target=_kill, args=(folder,), daemon=True).start()
+    return os.getpid(), fit_cell(config, grid, folder)
+
+
+def _kill(folder: Path) -> None:
+    while not list(folder.glob("checkpoints/*/epoch_*.json")):
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refused() -> None:
+    """Fails as often as it is tried."""
+    raise ConfigError("seven is too many")
+
+
+def fails_at_first(path: Path, times: int) -> int:
+    """Fails so many times; each leaves a line in a file."""
+    lines = path.read_text() if path.exists() else ""
+    if len(lines) < times:
+        path.write_text(lines + ".")
+        raise OSError("stale file handle")
+    return len(lines)
+
+
+def devices(value: Any) -> tuple[Any, int, str]:
+    """The value, the number of devices, and the folder."""
+    import jax
+
+    return value, jax.device_count(), os.getcwd()
