@@ -247,5 +247,5 @@ def test_a_file_may_hold_a_result_beside_other_things(
     write(path, {"kind": "estimator", "result": header}, {**arrays, "names": names})
     found, stored = read(path)
     assert found["kind"] == "estimator" and found["fsjax"] == fsjax.__version__
-    assert_same(stored.pop("names"), names)
+    assert_same(stored["names"], names)
     assert persist.unpack(found["result"], stored).dataset == header["dataset"]

@@ -5,7 +5,7 @@ import itertools
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from fsjax.data.download import check_recorded
 from fsjax.data.parsers import Table
 from fsjax.errors import DataError
+from fsjax.limits import check_bytes
 
 _PACKED = ("", ".gz", ".Z")
 
@@ -125,19 +126,29 @@ def _from_zip(
             for alternatives in members
         ]
         if all(chosen):
+            _check_unpacked(archive.getinfo(name).file_size for name in chosen)
             return tuple(archive.read(name) for name in chosen)
-        nested = (name for name in names if name.lower().endswith(".zip"))
+        nested = [name for name in names if name.lower().endswith(".zip")]
+        _check_unpacked(archive.getinfo(name).file_size for name in nested)
         inside = (_from_zip(io.BytesIO(archive.read(name)), members) for name in nested)
         return next(filter(None, inside), None)
 
 
 def _from_tar(source: Path, members: Sequence[Sequence[str]]) -> tuple[bytes, ...] | None:
     contents: dict[int, bytes] = {}
+    taken = 0
     with tarfile.open(source) as archive:
         for item in filter(tarfile.TarInfo.isfile, archive):
             for index, alternatives in enumerate(members):
                 if _matches(item.name, alternatives):
+                    taken += item.size
+                    _check_unpacked([taken])
                     contents[index] = archive.extractfile(item).read()
     if len(contents) < len(members):
         return None
     return tuple(contents[index] for index in range(len(members)))
+
+
+def _check_unpacked(sizes: Iterable[int]) -> None:
+    """DataError where so many bytes are more than half of the free memory."""
+    check_bytes(sum(sizes), None, "unpacked, its files", "it may be damaged or hostile")

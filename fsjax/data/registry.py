@@ -56,8 +56,9 @@ def load(
             paper, appendix A.4) fills them with the mean of the same class over the whole set
             before the split, so **the class of test rows leaks into their features**; ``'mean'``
             (of the column) does not use classes. ``dense`` makes a sparse file of your own a
-            dense table. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``, the arguments of
-            the functions of these names in ``fsjax.data``.
+            dense table, and ``max_bytes`` limits the memory that such a file may take. For
+            ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``, the arguments of the functions of
+            these names in ``fsjax.data``.
 
     Raises:
         DataError: if the name is unknown, or the data is missing, broken or not usable.
@@ -71,7 +72,7 @@ def load(
             f"your own table ({', '.join(KINDS)})"
         )
     generate = _GENERATED.get(name)
-    own = () if name in ENTRIES else ("dense",)
+    own = () if name in ENTRIES else ("dense", "max_bytes")
     allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute", *own)
     for option in options:
         if option not in allowed:
