@@ -5,7 +5,7 @@ import itertools
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -67,11 +67,17 @@ def places(data_dir: str | Path | None) -> dict[str, Path]:
     return {label: Path(folder).expanduser() for label, folder in folders.items() if folder}
 
 
-def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -> Found | None:
+def find(
+    name: str,
+    forms: Sequence[Form],
+    where: Sequence[Path],
+    source: str,
+    published: Mapping[str, str | None] = {},
+) -> Found | None:
     """The first form of a data set, in the order given, that is complete in one of the places.
 
     DataError if a file or archive cannot be read, or has changed since it was downloaded; it tells
-    the ``source``, where the data set is published.
+    the ``source``, where the data set is published. The ``published`` checksums are by file name.
     """
     for fallback, place, form in itertools.product((False, True), where, forms):
         if form.fallback != fallback:
@@ -79,7 +85,7 @@ def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -
         for base, folder in itertools.product((place, place / name), ("", *form.folders)):
             if found := _gather(base / folder, form, source):
                 for path in found.paths:
-                    check_recorded(path)
+                    check_recorded(path, published.get(path.name))
                 return found
     return None
 

@@ -114,7 +114,8 @@ def _load_files(
     name: str, data_dir: str | Path | None, download: bool, rule: str | None
 ) -> Dataset:
     entry, where = ENTRIES[name], places(data_dir)
-    search = partial(find, name, entry.forms, tuple(where.values()), entry.source)
+    published = {remote.file: remote.sha256 for remote in entry.remotes}
+    search = partial(find, name, entry.forms, tuple(where.values()), entry.source, published)
     found, reason = search(), "download=False"
     if found is None and download:
         folder = where.get("data.dir", where["cache"]) / name
