@@ -18,7 +18,9 @@ def as_array(values: Any, where: str) -> np.ndarray:
         return np.asarray(values)
     except (ValueError, TypeError) as error:
         told = str(error).partition(". ")[0]
-        advice = "give rows of the same length" if "inhomogeneous" in str(error) else "give an array"
+        advice = (
+            "give rows of the same length" if "inhomogeneous" in str(error) else "give an array"
+        )
         raise DataError(f"{where} makes no array ({told}); {advice}") from None
 
 
