@@ -4,9 +4,11 @@ import ast
 import errno
 import functools
 import os
+import re
 import runpy
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -77,8 +79,8 @@ def load_config(name: str) -> ml_collections.ConfigDict:
         config = runpy.run_path(path)["get_config"](variant or None)
     except FsjaxError:
         raise
-    # A file of the user's own may fail in any way.
-    except Exception as error:
+    # A file of the user's own may fail in any way, or try to end the process.
+    except (Exception, SystemExit) as error:
         told = "it has no get_config(variant)" if error.args == ("get_config",) else error
         raise ConfigError(f"{path} is no config file: {type(error).__name__}: {told}") from error
     if not isinstance(config, ml_collections.ConfigDict):
@@ -122,8 +124,27 @@ def _read_tuple(like: tuple[Any, ...], text: str) -> tuple[Any, ...]:
     return tuple(read(item) for item in items if item)
 
 
+def _joined(argv: Sequence[str]) -> list[str]:
+    """``--config file.py`` as ``--config=file.py``, so that both are tried out."""
+    joined: list[str] = []
+    for argument in argv:
+        argument = re.sub("^-config", "--config", argument)
+        if joined and re.fullmatch(r"--config(\.[\w.]+)?", joined[-1]) and argument[:1] != "-":
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
+def _missing_field(error: Exception) -> bool:
+    """Whether a configuration was asked for a field that it does not have."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and Path(frames[-1].filename).parent.name == "config_dict"
+
+
 def _parse(argv: Sequence[str]) -> list[str]:
     """Parses flags, once the config file and what overrides its fields have been tried out."""
+    argv = _joined(argv)
     options = [argument.removeprefix("--config") for argument in argv[1:] if "=" in argument]
     try:
         for name in (option[1:] for option in options if option.startswith("=")):
@@ -165,6 +186,11 @@ def run(main: Callable[[], None]) -> None:
             main()
         except FsjaxError as error:
             fail(error)
+        except (AttributeError, KeyError) as error:
+            if not _missing_field(error):
+                raise
+            field = str(error).strip("'\"").partition("'")[0].partition('"')[0]
+            fail(f"the config lacks the field {field!r}; the files in configs have all fields")
         except OSError as error:
             if error.errno is None:
                 raise

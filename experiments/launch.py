@@ -107,7 +107,14 @@ def load_data(config: ConfigDict) -> Dataset:
         options["impute"] = config.data.impute
     if config.data.get("dense"):
         options["dense"] = True
-    return load(config.data.name, config.data.dir, config.data.target, **options)
+    dataset = load(config.data.name, config.data.dir, config.data.target, **options)
+    # A download makes the folder.
+    if config.data.dir and not Path(config.data.dir).expanduser().is_dir():
+        raise ConfigError(
+            f"data.dir={config.data.dir!r} does not exist, and {config.data.name!r} was found "
+            "elsewhere; correct it, or leave it out"
+        )
+    return dataset
 
 
 def plan_options(config: ConfigDict) -> dict[str, Any]:

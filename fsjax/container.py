@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from fsjax.archives import damaged_member
+from fsjax.archives import Arrays
 from fsjax.atomic import atomic_open
 from fsjax.errors import ConfigError, DataError
+from fsjax.limits import check_bytes
 from fsjax.version import __version__
 
 FORMAT = "fsjax"
@@ -62,58 +64,49 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, np.n
         np.savez_compressed(file, **entries)
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(
+    path: str | Path, max_bytes: int | None = None
+) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
     """Reads what :func:`write` wrote, without pickle: the header, and the arrays by name.
 
-    The header has ``kind``, ``version`` and the version ``fsjax`` of the package that wrote it.
+    The header has ``kind``, ``version`` and the version ``fsjax`` of the package that wrote it. An
+    array is read, and checked, when it is asked for.
+
+    Args:
+      path: the file.
+      max_bytes: that the file, and its arrays together, may take; half of the free memory by
+        default.
 
     Raises:
-      DataError: for a file that is missing or incomplete, is not ours, has a newer version, or
-        holds arrays of objects.
+      DataError: for a file that is missing or incomplete, is not ours, has a newer version, is
+        larger than allowed, or holds arrays of objects; an array that cannot be read is one as
+        well.
     """
     try:
-        with Path(path).open("rb") as file, _open_npz(path, file) as stored:
-            header = _header(path, stored)
-            names = [name for name in stored.files if name != _HEADER]
-            return header, {name: _entry(path, stored, name) for name in names}
+        advice = "give a larger max_bytes if you trust it"
+        check_bytes(Path(path).stat().st_size, max_bytes, str(path), advice)
+        data = Path(path).read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def _open_npz(path: str | Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
-    starts = file.read(4) == b"PK\x03\x04"
-    # The table of contents of a zip file is at its end.
-    ends = zipfile.is_zipfile(file)
-    file.seek(0)
-    if not starts:
+    if not data.startswith(b"PK\x03\x04"):
         raise DataError(f"{path} is no file of fsjax: it is no npz file")
-    if not ends:
+    # The table of contents of a zip file is at its end.
+    if not zipfile.is_zipfile(io.BytesIO(data)):
         raise DataError(f"{path} is incomplete: its end is missing; copy or save it again")
     try:
-        if damaged := damaged_member(file):
-            raise ValueError(f"the checksum of {damaged!r} does not fit; copy or save it again")
-        file.seek(0)
-        return np.load(file, allow_pickle=False)
-    # What a broken or hostile zip file makes its reader raise is not a closed list.
-    except Exception as error:
+        stored = Arrays(data, max_bytes)
+    except DataError as error:
         raise DataError(f"{path} is broken: {error}") from error
-
-
-def _entry(path: str | Path, stored: Mapping[str, np.ndarray], name: str) -> np.ndarray:
-    try:
-        values = stored[name]
-    # As above; of objects, whose pickle is not read, it is a ValueError.
-    except Exception as error:
-        raise DataError(f"{path}: the array {name!r} cannot be read: {error}") from error
-    if not isinstance(values, np.ndarray):
-        raise DataError(f"{path}: the entry {name!r} is no array")
-    return values
+    return _header(path, stored), stored
 
 
 def _header(path: str | Path, stored: Mapping[str, np.ndarray]) -> dict[str, Any]:
     if _HEADER not in stored:
         raise DataError(f"{path} is no file of fsjax: it has no array {_HEADER!r}")
-    values = _entry(path, stored, _HEADER)
+    try:
+        values = stored[_HEADER]
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
     try:
         header = json.loads(values.astype(np.uint8, casting="no").tobytes())
     except (TypeError, ValueError, RecursionError) as error:

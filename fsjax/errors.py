@@ -64,11 +64,13 @@ def check_flag(label: str, value: object) -> bool:
     return bool(value)
 
 
-def check_whole(label: str, value: object, least: int = 1) -> int:
-    """A whole number of ``least`` or more, as an int; else ConfigError, which calls it ``label``.
+def check_whole(label: str, value: object, least: int = 1, most: int | None = None) -> int:
+    """A whole number from ``least`` to ``most``, as an int; else ConfigError, which says ``label``.
 
     ``3.0`` counts as 3, ``True`` does not count.
     """
     if not is_number(value) or value != value // 1 or value < least:
         raise ConfigError(f"{label}={value!r}; choose a whole number, at least {least}")
+    if most is not None and value > most:
+        raise ConfigError(f"{label}={value!r}; choose a whole number, at most {most}")
     return int(value)

@@ -26,7 +26,10 @@ def check_groups(groups: Sequence[int] | None, num_columns: int) -> Groups:
     """
     if groups is None:
         return None
-    given = np.asarray(groups)
+    try:
+        given = np.asarray(groups)
+    except ValueError:  # of rows of different lengths
+        given = np.asarray(None)
     if given.shape != (num_columns,) or given.dtype.kind not in "iu":
         raise ConfigError(
             f"groups has shape {given.shape} and type {given.dtype}; give a whole number for each "

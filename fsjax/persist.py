@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from fsjax import possible
 from fsjax.container import read, write
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
@@ -60,16 +61,21 @@ def save(result: FitResult, path: str | Path) -> None:
     write(path, *pack(result))
 
 
-def load(path: str | Path) -> FitResult:
+def load(path: str | Path, max_bytes: int | None = None) -> FitResult:
     """Reads what :func:`save` wrote; nothing in the file is executed, imported or unpickled.
 
     The result predicts, scores and selects as the saved one; its ``states.opt_state`` is empty.
 
+    Args:
+      path: the file.
+      max_bytes: memory that its arrays may take together; half of the free memory by default.
+
     Raises:
-      DataError: for a file that is missing, broken, of another format or a newer version, or that
-        does not hold a result of a method as this package builds it.
+      DataError: for a file that is missing, broken, of another format or a newer version, that
+        would take more memory, or that does not hold what a result of a method as this package
+        builds it can be.
     """
-    header, arrays = read(path)
+    header, arrays = read(path, max_bytes)
     try:
         return unpack(header, arrays)
     except DataError as error:
@@ -95,6 +101,8 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         from_paths(_template(method, states.spec, len(result.seeds)), leaves, _STATES)
     except DataError as error:
         raise ConfigError(f"the states of the result do not fit its method: {error}") from error
+    if np.isnan(result.scores).any():  # No file of these could be loaded.
+        raise ConfigError("the scores hold NaN; save result.selected and result.scores with numpy")
     scalers, scaler_of = _distinct(result.scalers)
     splits, split_of = _distinct(result.splits)
     # Row numbers, also where a user's part is an empty list, which NumPy takes for floats.
@@ -127,7 +135,8 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
 
     Raises:
       DataError: for a header or arrays that are not those of a result, a method or setting that
-        this package does not have, and arrays that are missing or of another shape or type.
+        this package does not have, and arrays that are missing, of another shape or type, or hold
+        what they cannot.
     """
     if header.get("kind") != RESULT:
         raise DataError(f"this is of the kind {header.get('kind')!r}, not a {RESULT}")
@@ -135,41 +144,48 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
     num_features = _value(header, "num_features", int)
     if not seeds or num_features < 1:
         raise DataError(f"the header has seeds={seeds} and num_features={num_features}")
-    method, spec, template = _rebuild(header, len(seeds))
+    method, spec = _rebuild(header)
     rows, columns, cost = len(seeds), spec.num_columns, _value(header, "cost", dict)
-    counted = _listed(header, "connection_epochs")
-    wanted = _shapes(rows, num_features, len(counted), spec, method.about.gates)
+    told = {
+        "dataset": _value(header, "dataset", str),
+        "task": _value(header, "task", str),
+        "num_features": num_features,
+        "seeds": seeds,
+        "cost": {name: _value(cost, name, int | float) for name in cost},
+        "connection_epochs": _listed(header, "connection_epochs"),
+        "runs": _value({"runs": "seed", **header}, "runs", str),
+    }
+    possible.check_header(told, spec)
+    # The arrays before the states: those of a hostile header's shapes may be huge.
+    counted = len(told["connection_epochs"])
+    wanted = _shapes(rows, num_features, counted, spec, method.about.gates)
     own = {name: _array(arrays, name, *one) for name, one in wanted.items()}
+    possible.check_arrays(own, spec)
     scaler_of, split_of = (_listed(header, name, rows) for name in ("scalers", "splits"))
     scalers = {number: _scaler(arrays, f"scalers/{number}", columns) for number in scaler_of}
-    splits = {
-        number: Split(*(_array(arrays, f"splits/{number}/{p}", (-1,), "iu") for p in Split._fields))
-        for number in split_of
-    }
+    splits = {number: _split(arrays, f"splits/{number}", spec) for number in split_of}
 
     def several(name: str, *shape: int) -> dict[str, np.ndarray]:
         names = _listed(header, name, kind=str)
         return {one: _array(arrays, f"{name}/{one}", shape, "biuf") for one in names}
 
+    metrics, history = several("metrics", rows), several("history", rows, -1)
+    possible.check_recorded(metrics, history, spec.num_epochs)
     unit_names = None
     if header.get("unit_names") is not None:
         unit_names = _listed(header, "unit_names", spec.num_units, kind=str)
+    states = from_paths(_template_of(header, method, spec, rows), arrays, _STATES)
+    possible.check_states(states.params, states.hyper)
     return FitResult(
         method=method,
-        dataset=_value(header, "dataset", str),
-        task=_value(header, "task", str),
-        num_features=num_features,
-        seeds=seeds,
-        cost={name: _value(cost, name, int | float) for name in cost},
-        states=from_paths(template, arrays, _STATES),
+        states=states,
         scalers=tuple(scalers[number] for number in scaler_of),
         splits=tuple(splits[number] for number in split_of),
-        connection_epochs=counted,
         unit_names=unit_names,
-        runs=_value({"runs": "seed", **header}, "runs", str),
         judged_on=_value({"judged_on": None, **header}, "judged_on", int | NoneType),
-        metrics=several("metrics", rows),
-        history=several("history", rows, -1),
+        metrics=metrics,
+        history=history,
+        **told,
         **{"gates": None, **own},
     )
 
@@ -217,8 +233,8 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, TrainState]:
-    """The method, the spec, and the shapes and types of the slim states."""
+def _rebuild(header: Mapping[str, Any]) -> tuple[Method, Spec]:
+    """The method, and a spec that it can have been trained with."""
     described = _value(header, "method", dict)
     name, settings = _value(described, "name", str), _value(described, "settings", dict)
     spec_fields = _value(header, "spec", dict)
@@ -228,17 +244,31 @@ def _rebuild(header: Mapping[str, Any], num_seeds: int) -> tuple[Method, Spec, T
             f"the method {name!r} is not registered here; import {origin!r} first, which registers "
             "it (a file never does that by itself)"
         )
+    # What a builder makes of values from elsewhere is not a closed list of errors.
     try:
         method = METHODS[name](**settings)
         lists = {key: tuple(v) for key, v in spec_fields.items() if isinstance(v, list)}
         spec = Spec(**{**spec_fields, **lists})
-        return method, spec, _template(method, spec, num_seeds)
-    # What a builder makes of values from elsewhere is not a closed list of errors.
     except Exception as error:
-        raise DataError(
-            f"the method {name!r} cannot be built again: {error} (written by fsjax "
-            f"{header.get('fsjax', __version__)}, this is {__version__})"
-        ) from error
+        raise _not_built(header, error) from error
+    possible.check_spec(spec, method.about)
+    return method, spec
+
+
+def _template_of(
+    header: Mapping[str, Any], method: Method, spec: Spec, num_seeds: int
+) -> TrainState:
+    try:
+        return _template(method, spec, num_seeds)
+    except Exception as error:
+        raise _not_built(header, error) from error
+
+
+def _not_built(header: Mapping[str, Any], error: Exception) -> DataError:
+    return DataError(
+        f"the method {header['method']['name']!r} cannot be built again: {error} (written by fsjax "
+        f"{header.get('fsjax', __version__)}, this is {__version__})"
+    )
 
 
 @single
@@ -275,7 +305,15 @@ def _scaler(arrays: Mapping[str, np.ndarray], name: str, columns: int) -> Scaler
     """One number for all columns, or one for each."""
     names = [f"{name}/{part}" for part in Scaler._fields]
     shapes = [() if np.ndim(arrays.get(part)) == 0 else (columns,) for part in names]
-    return Scaler(*(_array(arrays, *both, "f") for both in zip(names, shapes, strict=True)))
+    found = Scaler(*(_array(arrays, *both, "f") for both in zip(names, shapes, strict=True)))
+    possible.check_scaler(found, name)
+    return found
+
+
+def _split(arrays: Mapping[str, np.ndarray], name: str, spec: Spec) -> Split:
+    found = Split(*(_array(arrays, f"{name}/{part}", (-1,), "iu") for part in Split._fields))
+    possible.check_split(found, spec, name)
+    return found
 
 
 def _array(

@@ -7,6 +7,7 @@ which.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from fsjax.errors import ConfigError, DataError
+from fsjax.given import as_array
 
 #: An array and, for classes, their names in the order of their numbers.
 Target = tuple[np.ndarray, tuple[str, ...] | None]
@@ -25,10 +27,56 @@ _NAMED = 5
 def read_classes(y: Any) -> Target:
     """Labels of any kind, numbered from 0 in sorted order; numbers with fractions stay."""
     y = _array(y)
+    check_present(y)
     if y.dtype.kind == "f" and not np.array_equal(y, np.floor(y)):
         return y, None
-    classes, labels = np.unique(y, return_inverse=True)
+    classes, labels = numbered(y)
     return labels.astype(np.int32), tuple(map(str, classes))
+
+
+def numbered(y: np.ndarray, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """The labels in sorted order, and the number of each row's; DataError for those of two kinds.
+
+    Warns of labels that differ by spaces alone.
+    """
+    try:
+        classes, numbers = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.ravel().tolist()})
+        raise DataError(
+            f"{where} holds labels of several types ({', '.join(kinds)}); make all of them text, "
+            "or all numbers"
+        ) from None
+    if classes.dtype.kind in "OUST":
+        warn_of_spaces(classes, where)
+    return classes, numbers
+
+
+def warn_of_spaces(classes: np.ndarray, where: str) -> None:
+    """Warns of two labels that look like one."""
+    seen: dict[str, Any] = {}
+    for label in classes:
+        other = seen.setdefault(str(label).strip(), label)
+        if other is not label and str(other).strip() == str(label).strip():
+            warnings.warn(
+                f"{where} holds the labels {str(other)!r} and {str(label)!r}, which differ by "
+                "spaces alone, as two classes; strip them if they are one",
+                stacklevel=4,
+            )
+            return
+
+
+def check_present(y: np.ndarray, where: str = "y") -> None:
+    """DataError for missing and infinite values, and for empty text."""
+    missing = pd.isna(y) if y.dtype.kind in "OMmf" else np.zeros(y.shape, bool)
+    if y.dtype.kind in "UT":
+        missing = y == ""
+    if missing.any():
+        raise DataError(f"{where} has {int(missing.sum())} missing values; leave these rows out")
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise DataError(
+            f"{where} has {int(np.isinf(y).sum())} infinite values; leave these rows out"
+        )
 
 
 def read_unused(y: Any) -> Target:
@@ -99,7 +147,9 @@ def check_classes(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> T
 
 def check_numbers(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
     """Numbers ``(N,)`` or ``(N, C)``; classes that are whole numbers as these."""
-    return _decoded(y, names, where, "regression"), None
+    y = _decoded(y, names, where, "regression")
+    check_present(y, f"the target of {where}")
+    return y, None
 
 
 def check_labels(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
@@ -183,7 +233,12 @@ def places_in_time(y: np.ndarray) -> np.ndarray:
 def _array(y: Any) -> np.ndarray:
     if issparse(y):
         raise ConfigError("y is a sparse matrix; give an array, y.toarray()")
-    return np.asarray(y)
+    y = as_array(y, "y")
+    if y.ndim == 0:
+        raise DataError(f"y is {str(y)[:50]!r}; give one target for each row, in an array")
+    if y.dtype.kind in "cV":
+        raise DataError(f"y has the type {y.dtype}; give real numbers, or labels")
+    return y
 
 
 def _decoded(y: np.ndarray, names: tuple[str, ...] | None, where: str, task: str) -> np.ndarray:

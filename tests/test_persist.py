@@ -168,6 +168,22 @@ def test_states_of_another_method_are_not_saved(results: dict[str, fsjax.FitResu
 Change = Callable[[dict, dict], Any]
 
 
+def put(arrays: dict, name: str, value: float) -> None:
+    """Another first value."""
+    arrays[name] = arrays[name].copy()
+    arrays[name].flat[0] = value
+
+
+def spoil_params(arrays: dict) -> None:
+    name = next(key for key, one in arrays.items() if key.startswith("states/params") and one.size)
+    put(arrays, name, np.nan)
+
+
+def longer(header: dict, arrays: dict) -> None:
+    name = f"history/{header['history'][0]}"
+    arrays[name] = np.pad(arrays[name], ((0, 0), (0, 1)))
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -175,6 +191,37 @@ Change = Callable[[dict, dict], Any]
         (lambda h, a: h.pop("seeds"), "'seeds' is None"),
         (lambda h, a: h.update(seeds=[]), "seeds=\\(\\)"),
         (lambda h, a: h.update(seeds=[1, 2, 3]), "expected \\(3, 2, 8\\)"),
+        (lambda h, a: h.update(seeds=[1, 1]), "repeats a seed"),
+        (lambda h, a: h.update(seeds=[-1, 1]), "a seed=-1"),
+        (lambda h, a: h.update(task="regression"), "task is 'regression', and 'reconstruction'"),
+        (lambda h, a: h.update(runs="third"), "runs='third'"),
+        (lambda h, a: h.update(connection_epochs=[1, 0]), "connection_epochs .* not ascending"),
+        (lambda h, a: h["cost"].update(params=-4), "cost 'params' is -4"),
+        (lambda h, a: h["cost"].update(params=float("nan")), "cost 'params' is nan"),
+        (lambda h, a: h["spec"].update(num_rows=2**40), "num_rows=1099511627776; choose a whole"),
+        (lambda h, a: h["spec"].update(num_rows=48), "rows, which does not fit .* num_rows=48"),
+        (lambda h, a: h["spec"].update(num_epochs=-5), "num_epochs=-5; choose"),
+        (lambda h, a: h["spec"].update(num_columns=10**9), "expected \\(2, 1000000000\\)|num_out"),
+        (lambda h, a: h["spec"].update(num_outputs=3), "num_outputs=3 for the task reconstruction"),
+        (lambda h, a: h["spec"].update(image_shape=[3, 3]), "no grid of its 8 columns"),
+        (lambda h, a: h["spec"].update(groups=[0, 0]), "groups has shape \\(2,\\)"),
+        (lambda h, a: h["spec"].update(shuffle="no"), "shuffle is 'no'"),
+        (lambda h, a: h["spec"].update(best_by="f1"), "best_by='f1'"),
+        (lambda h, a: put(a, "selected", -1), "'selected' is not what comes first"),
+        (lambda h, a: a.update(selected=a["selected"][:, [0, 0, 1]]), "'selected' is not what"),
+        (lambda h, a: put(a, "ranking", 9), "'ranking' is no order of the 8 columns"),
+        (lambda h, a: put(a, "scores", np.nan), "'scores' holds NaN"),
+        (lambda h, a: put(a, "best_epoch", -5), "'best_epoch' holds -5; expected .* 0 to 2"),
+        (lambda h, a: put(a, "best_epoch", 3), "'best_epoch' holds 3"),
+        (lambda h, a: put(a, "constant_columns", 9), "'constant_columns' holds 9"),
+        (lambda h, a: put(a, "input_connections", -1), "'input_connections' holds -1"),
+        (lambda h, a: put(a, "history/train/sparsity", 2.0), "'history/train/sparsity' holds 2"),
+        (lambda h, a: longer(h, a), "the history have \\[2, 3\\] epochs"),
+        (lambda h, a: put(a, "scalers/0/shift", np.inf), "'scalers/0' hold NaN or infinite"),
+        (lambda h, a: put(a, "scalers/1/scale", -1.0), "'scalers/1/scale' holds negative"),
+        (lambda h, a: put(a, "splits/0/train", -1), "'splits/0' hold a row twice, or one below"),
+        (lambda h, a: a.update({"splits/1/valid": a["splits/1/train"]}), "'splits/1' hold a row"),
+        (lambda h, a: spoil_params(a), "'states/params' hold NaN"),
         (lambda h, a: h.update(scalers=[0]), "'scalers' is .*expected 2 whole numbers"),
         (lambda h, a: h.update(splits=[0, 7]), "'splits/7/train' is missing"),
         (lambda h, a: h.update(history=["loss", 3]), "'history' is .* expected names"),
@@ -187,7 +234,7 @@ Change = Callable[[dict, dict], Any]
         (lambda h, a: h["method"]["settings"].update(hidden={}), "cannot be built again"),
         (lambda h, a: h["method"]["settings"].update(hidden=[5]), "expected \\(2, 5\\)"),
         (lambda h, a: h["spec"].update(colour=1), "colour"),
-        (lambda h, a: h["spec"].update(num_columns="8"), "cannot be built again"),
+        (lambda h, a: h["spec"].update(num_columns="8"), "num_columns='8'; choose a whole"),
         (lambda h, a: a.pop("scores"), "'scores' is missing"),
         (lambda h, a: a.pop("ranking"), "'ranking' is missing"),
         (lambda h, a: a.pop("scalers/1/shift"), "'scalers/1/shift' is missing"),
@@ -231,6 +278,13 @@ def test_load_names_the_file(packed: tuple[dict, dict], tmp_path: Path) -> None:
         persist.load(tmp_path / "a")
 
 
+def test_gates_are_shares(results: dict[str, fsjax.FitResult]) -> None:
+    header, arrays = persist.pack(results["stg"])
+    put(arrays, "gates", 1.5)
+    with pytest.raises(DataError, match="'gates' holds 1.5; expected numbers from 0 to 1"):
+        persist.unpack(header, arrays)
+
+
 def test_gates_are_a_part_of_what_opens_them(results: dict[str, fsjax.FitResult]) -> None:
     header, arrays = persist.pack(results["stg"])
     np.testing.assert_array_equal(arrays["gates"], results["stg"].gates)
@@ -247,5 +301,5 @@ def test_a_file_may_hold_a_result_beside_other_things(
     write(path, {"kind": "estimator", "result": header}, {**arrays, "names": names})
     found, stored = read(path)
     assert found["kind"] == "estimator" and found["fsjax"] == fsjax.__version__
-    assert_same(stored.pop("names"), names)
+    assert_same(stored["names"], names)
     assert persist.unpack(found["result"], stored).dataset == header["dataset"]

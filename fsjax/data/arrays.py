@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from fsjax.data.checks import numeric_columns
+from fsjax.data.checks import check_names, numeric_columns
 from fsjax.data.dataset import Dataset
 from fsjax.data.sparse import as_csr, has_sparse_columns
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import ConfigError
+from fsjax.given import as_array
+from fsjax.targets import check_present
 from fsjax.tasks import TABLE
 
 
@@ -25,10 +27,12 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
 
     Raises:
         ConfigError: if X is no table, or y is sparse or has another number of rows.
-        DataError: if a column of a frame holds no numbers, or y has missing values.
+        DataError: if a column of a frame holds no numbers, or shares its name, if X or y is no
+            array or has masked values, or y has missing or infinite ones.
     """
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
-    x = as_csr(x) if issparse(x) or has_sparse_columns(x) else np.asarray(x)
+    check_names(x)
+    x = as_csr(x) if issparse(x) or has_sparse_columns(x) else as_array(x, "X")
     if x.ndim != 2:
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
     if y is None:
@@ -39,6 +43,5 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
         raise ConfigError(
             f"X has {x.shape[0]} rows but y has {len(y)}; give one target for each row"
         )
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        raise DataError(f"y has {int(np.isnan(y).sum())} missing values; leave these rows out")
+    check_present(y)
     return Dataset(name="table", X=x, y=y, feature_names=names, class_names=classes)

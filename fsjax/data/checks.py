@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -138,6 +139,15 @@ def numeric_columns(
             "them, or make one the target (y, or data.target in a config)"
         )
     return tuple(map(str, frame.columns))
+
+
+def check_names(X: Any) -> None:
+    """DataError for columns of a pandas frame that share a name."""
+    if not isinstance(X, pd.DataFrame):
+        return
+    twice = X.columns[X.columns.duplicated()].unique()
+    if len(twice):
+        raise DataError(f"X has several columns called {name_some(twice)}; rename them")
 
 
 def limits(X: np.ndarray | csr_array | StoredTable) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """The value that every loader returns: one table with what is known about it."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.sparse import csr_array, issparse
 from fsjax.data.sparse import as_csr
 from fsjax.data.stored import StoredTable
 from fsjax.errors import DataError
+from fsjax.given import check_masked
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,8 @@ class Dataset:
         source: where the data came from, one line.
 
     Raises:
-        DataError: if the lengths of the parts do not agree.
+        DataError: if the lengths of the parts do not agree, if names of columns repeat, or if a
+            part is no array or has masked values.
     """
 
     name: str
@@ -50,6 +53,8 @@ class Dataset:
         if issparse(self.X):
             # The class is frozen for all others.
             object.__setattr__(self, "X", as_csr(self.X, f"X of {self.name}"))
+        for label, part in (("X", self.X), ("y", self.y), ("official_split", self.official_split)):
+            _check_array(part, f"{label} of {self.name}")
         if self.X.ndim != 2:
             raise DataError(
                 f"{self.name}: X has shape {self.X.shape}; give a table of (rows, columns)"
@@ -66,15 +71,32 @@ class Dataset:
                     f"{self.name}: {label} has shape {part.shape}, expected {shape}, "
                     f"one value per row of X {self.X.shape}"
                 )
-        if self.feature_names is not None and len(self.feature_names) != columns:
+        if self.official_split is not None and not np.isin(self.official_split, (0, 1)).all():
             raise DataError(
-                f"{self.name}: {len(self.feature_names)} feature names for {columns} columns; "
-                "give one name per column"
+                f"{self.name}: official_split holds {np.unique(self.official_split)[:5]}; give 0 "
+                "for training and 1 for test rows"
+            )
+        if self.feature_names is not None:
+            self._check_feature_names()
+        if self.class_names is not None and len(self.class_names) < self.num_classes:
+            raise DataError(
+                f"{self.name}: {len(self.class_names)} class names for {self.num_classes} classes; "
+                "give one name per class"
             )
         if self.image_shape is not None and int(np.prod(self.image_shape)) != columns:
             raise DataError(
                 f"{self.name}: image_shape={self.image_shape} does not hold {columns} columns"
             )
+
+    def _check_feature_names(self) -> None:
+        if len(self.feature_names) != self.num_features:
+            raise DataError(
+                f"{self.name}: {len(self.feature_names)} feature names for {self.num_features} "
+                "columns; give one name per column"
+            )
+        if len(set(self.feature_names)) < self.num_features:
+            twice = [name for name, count in Counter(self.feature_names).items() if count > 1]
+            raise DataError(f"{self.name}: several columns are called {twice[0]!r}; rename them")
 
     def __repr__(self) -> str:
         target = "no target"
@@ -116,6 +138,20 @@ class Dataset:
         if self.image_shape is None:
             raise DataError(f"{self.name} is not an image data set: its columns have no grid")
         return np.asarray(values).reshape(self.image_shape, order=self.image_order)
+
+
+def _check_array(part: np.ndarray | None, where: str) -> None:
+    """DataError for what is no array, and for masked or complex ones."""
+    absent = part is None and not where.startswith("X ")
+    if absent or issparse(part) or isinstance(part, StoredTable):
+        return
+    if not isinstance(part, np.ndarray):
+        raise DataError(f"{where} is of the type {type(part).__name__}; give a NumPy array")
+    check_masked(part, where)
+    if not where.startswith("X ") and part.dtype.kind not in "iufb":
+        raise DataError(
+            f"{where} has the type {part.dtype}; give numbers (fsjax.data.as_dataset takes labels)"
+        )
 
 
 class CheckedDataset(Dataset):

@@ -5,9 +5,11 @@ import http.client
 import shutil
 import tempfile
 import urllib.request
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from fsjax.atomic import write_text
 from fsjax.data.sniff import sniff
 from fsjax.errors import DataError
 
@@ -30,10 +32,19 @@ def fetch(remote: Remote, folder: Path) -> Path:
     """Download one file into a folder, with ``<file>.sha256`` beside it; returns its path.
 
     The folder is created if needed, and a file that is there already is kept. DataError, with each
-    reason, if no address can be reached or what comes is not the file.
+    reason, if no address can be reached or what comes is not the file, and if a file that is there
+    is not what its checksum says. Warns of a file that may be cut short, as neither its length nor
+    its checksum is known.
     """
     target = folder / remote.file
     if target.exists():
+        check_recorded(target, remote.sha256)
+        given = None if remote.sha256 is None else _sha256(target)
+        if given != remote.sha256:
+            raise DataError(
+                f"{target} is not the published file: sha256 {given}, expected {remote.sha256}; "
+                "delete it to download it again"
+            )
         return target
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,18 +62,27 @@ def fetch(remote: Remote, folder: Path) -> Path:
     raise DataError("; ".join(reasons))
 
 
-def check_recorded(path: Path) -> None:
-    """DataError if a file has changed since its checksum, if any, was recorded beside it."""
+def check_recorded(path: Path, sha256: str | None = None) -> None:
+    """DataError if a file that was downloaded is not what its checksum says.
+
+    That is the published ``sha256``, or else the one that the download recorded beside it. Files
+    without a record are the user's own.
+    """
     record = path.with_name(path.name + ".sha256")
     if not record.is_file():
         return
-    expected = record.read_text(encoding="utf-8").split()
-    given = _sha256(path)
-    if expected and expected[0] != given:
+    recorded = record.read_text(encoding="utf-8", errors="replace").split()
+    if not recorded and sha256 is None:
         raise DataError(
-            f"{path} has changed since it was downloaded: sha256 {given}, recorded "
-            f"{expected[0]}; delete the file to download it again, or delete {record.name} if the "
-            "change is yours"
+            f"{record} is empty, so that {path.name} cannot be checked; delete both to download it "
+            f"again, or {record.name} if you trust the file"
+        )
+    expected, given = sha256 or recorded[0], _sha256(path)
+    if expected != given:
+        raise DataError(
+            f"{path} has changed since it was downloaded: sha256 {given}, "
+            f"{'published' if sha256 else 'recorded'} {expected}; delete the file to download it "
+            f"again, or delete {record.name} if the change is yours"
         )
 
 
@@ -73,6 +93,8 @@ def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
         arrived = Path(scratch, remote.file)
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
             announced = answer.headers.get("Content-Length")
+            # Each part then tells its length.
+            chunked = "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
             with arrived.open("wb") as file:
                 shutil.copyfileobj(answer, file)
         received = arrived.stat().st_size
@@ -82,12 +104,18 @@ def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
             kind = sniff(file.read(512))
         if kind == "empty" or kind.startswith(("a web page", "a Git LFS")):
             raise DataError(f"what came is {kind}, not {remote.file}")
+        if announced is None and not chunked and remote.sha256 is None:
+            warnings.warn(
+                f"{url} does not tell how long {remote.file} is, and no checksum is known: the "
+                f"{received:,} bytes that came may be cut short",
+                stacklevel=4,
+            )
         digest = _sha256(arrived)
         if remote.sha256 not in (None, digest):
             raise DataError(f"sha256 {digest}, expected {remote.sha256}")
         arrived.replace(target)
     record = target.with_name(target.name + ".sha256")
-    record.write_text(f"{digest}  {target.name}\n", encoding="utf-8")
+    write_text(record, f"{digest}  {target.name}\n")
     return target
 
 

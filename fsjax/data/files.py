@@ -5,7 +5,7 @@ import itertools
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from fsjax.data.download import check_recorded
 from fsjax.data.parsers import Table
 from fsjax.errors import DataError
+from fsjax.limits import check_bytes
 
 _PACKED = ("", ".gz", ".Z")
 
@@ -66,11 +67,17 @@ def places(data_dir: str | Path | None) -> dict[str, Path]:
     return {label: Path(folder).expanduser() for label, folder in folders.items() if folder}
 
 
-def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -> Found | None:
+def find(
+    name: str,
+    forms: Sequence[Form],
+    where: Sequence[Path],
+    source: str,
+    published: Mapping[str, str | None] = {},
+) -> Found | None:
     """The first form of a data set, in the order given, that is complete in one of the places.
 
     DataError if a file or archive cannot be read, or has changed since it was downloaded; it tells
-    the ``source``, where the data set is published.
+    the ``source``, where the data set is published. The ``published`` checksums are by file name.
     """
     for fallback, place, form in itertools.product((False, True), where, forms):
         if form.fallback != fallback:
@@ -78,7 +85,7 @@ def find(name: str, forms: Sequence[Form], where: Sequence[Path], source: str) -
         for base, folder in itertools.product((place, place / name), ("", *form.folders)):
             if found := _gather(base / folder, form, source):
                 for path in found.paths:
-                    check_recorded(path)
+                    check_recorded(path, published.get(path.name))
                 return found
     return None
 
@@ -125,19 +132,29 @@ def _from_zip(
             for alternatives in members
         ]
         if all(chosen):
+            _check_unpacked(archive.getinfo(name).file_size for name in chosen)
             return tuple(archive.read(name) for name in chosen)
-        nested = (name for name in names if name.lower().endswith(".zip"))
+        nested = [name for name in names if name.lower().endswith(".zip")]
+        _check_unpacked(archive.getinfo(name).file_size for name in nested)
         inside = (_from_zip(io.BytesIO(archive.read(name)), members) for name in nested)
         return next(filter(None, inside), None)
 
 
 def _from_tar(source: Path, members: Sequence[Sequence[str]]) -> tuple[bytes, ...] | None:
     contents: dict[int, bytes] = {}
+    taken = 0
     with tarfile.open(source) as archive:
         for item in filter(tarfile.TarInfo.isfile, archive):
             for index, alternatives in enumerate(members):
                 if _matches(item.name, alternatives):
+                    taken += item.size
+                    _check_unpacked([taken])
                     contents[index] = archive.extractfile(item).read()
     if len(contents) < len(members):
         return None
     return tuple(contents[index] for index in range(len(members)))
+
+
+def _check_unpacked(sizes: Iterable[int]) -> None:
+    """DataError where so many bytes are more than half of the free memory."""
+    check_bytes(sum(sizes), None, "unpacked, its files", "it may be damaged or hostile")

@@ -16,12 +16,14 @@ import scipy.io
 import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.archives import damaged_member
+from fsjax.archives import Arrays
 from fsjax.data.checks import one_value
 from fsjax.data.dense import dense
+from fsjax.data.matfile import check_mat
 from fsjax.data.sparse import as_csr
 from fsjax.data.unlzw import unlzw
 from fsjax.errors import DataError
+from fsjax.limits import check_bytes, limit_of
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -79,67 +81,98 @@ def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
     return False
 
 
-def read_npz(files: Sequence[bytes], target: str | int | None = None) -> Table:
+def read_npz(
+    files: Sequence[bytes], target: str | int | None = None, max_bytes: int | None = None
+) -> Table:
     """A NumPy archive with ``X``, and optionally ``y`` (or the array ``target``), ``split`` and
     names.
 
     The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are
     understood too, and what ``scipy.sparse.save_npz`` wrote, which has no ``y``. Nothing is ever
-    unpickled.
+    unpickled, and no more than ``max_bytes`` unpacked, by default half of the free memory.
     """
-    if damaged := damaged_member(io.BytesIO(files[0])):
-        raise DataError(f"the checksum of {damaged!r} does not fit; copy or download it again")
-    loaded = np.load(io.BytesIO(files[0]), allow_pickle=False)
-    if isinstance(loaded, np.ndarray):
+    if files[0].startswith(np.lib.format.MAGIC_PREFIX):
         raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
-    if {"format", "shape", "data"} <= set(loaded.files):
-        return _saved_sparse(files[0], loaded, target)
-    with loaded as archive:
-        if {"x_train", "x_test"} <= set(archive.files):
-            return _joined(*(archive[name] for name in _KERAS))
-        X = _pick(archive, ("X", "x"))
-        y = _pick(archive, ("y", "Y"), target, needed=False)
-        names = ("feature_names", "class_names")
-        return Table(
-            X.reshape(len(X), -1) if X.ndim > 2 else X,
-            None if y is None else several(y),
-            archive["split"].astype(np.uint8) if "split" in archive else None,
-            **{key: tuple(map(str, archive[key])) for key in names if key in archive},
-        )
+    archive = Arrays(files[0], max_bytes)
+    if {"format", "shape", "data"} <= set(archive):
+        return _saved_sparse(archive, target, max_bytes)
+    if {"x_train", "x_test"} <= set(archive):
+        return _joined(*(archive[name] for name in _KERAS))
+    X = _pick(archive, ("X", "x"))
+    y = _pick(archive, ("y", "Y"), target, needed=False)
+    names = ("feature_names", "class_names")
+    return Table(
+        X.reshape(len(X), -1) if X.ndim > 2 else X,
+        None if y is None else several(y),
+        _marks(archive["split"]) if "split" in archive else None,
+        **{key: tuple(map(str, archive[key])) for key in names if key in archive},
+    )
 
 
-def _saved_sparse(data: bytes, archive: Any, target: str | int | None) -> Table:
+def _marks(split: np.ndarray) -> np.ndarray:
+    """(N,) uint8, 0 for training rows and 1 for test rows; DataError for anything else."""
+    if split.dtype.kind not in "biuf" or not np.isin(split, (0, 1)).all():
+        found = np.unique(split)[:5].tolist()
+        raise DataError(f"its array 'split' holds {found}; give 0 for training and 1 for test rows")
+    return split.astype(np.uint8)
+
+
+def _saved_sparse(
+    archive: Mapping[str, np.ndarray], target: str | int | None, max_bytes: int | None
+) -> Table:
     """What ``scipy.sparse.save_npz`` wrote; the target is an array that was added to the archive.
 
     SciPy itself would take damaged indices of some formats beyond its arrays.
     """
-    parts = {name: archive[name] for name in archive.files}
-    kind, shape = bytes(parts["format"].item()).decode(), tuple(map(int, parts["shape"]))
+    kind = bytes(archive["format"].item()).decode()
+    shape = tuple(map(int, archive["shape"]))
+    values = archive["data"]
     if kind in ("csr", "csc", "bsr"):
         made = getattr(scipy.sparse, f"{kind}_array")
-        X = made((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
-    elif kind == "coo" and "row" in parts:
-        X = scipy.sparse.coo_array((parts["data"], (parts["row"], parts["col"])), shape=shape)
+        X = made((values, archive["indices"], archive["indptr"]), shape=shape)
+    elif kind == "coo":
+        index = (archive["row"], archive["col"]) if "row" in archive else tuple(archive["coords"])
+        X = scipy.sparse.coo_array((values, index), shape=shape)
+    elif kind == "dia":
+        X = scipy.sparse.dia_array((values, archive["offsets"]), shape=shape)
     else:
-        X = scipy.sparse.load_npz(io.BytesIO(data))
-    y = _pick(parts, ("y", "Y"), target, needed=False)
-    return Table(as_csr(X, "it"), None if y is None else several(y))
+        raise DataError(f"it is a sparse matrix of the format {kind!r}; save a CSR matrix")
+    y = _pick(archive, ("y", "Y"), target, needed=False)
+    return Table(as_csr(X, "it", max_bytes), None if y is None else several(y))
 
 
-def read_mat(files: Sequence[bytes], target: str | int | None = None) -> Table:
+def read_mat(
+    files: Sequence[bytes], target: str | int | None = None, max_bytes: int | None = None
+) -> Table:
     """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``.
 
-    A sparse ``X`` stays sparse.
+    A sparse ``X`` stays sparse. No more than ``max_bytes`` are unpacked, by default half of the
+    free memory.
     """
-    content = scipy.io.loadmat(io.BytesIO(files[0]))
-    arrays = {key: value for key, value in content.items() if not key.startswith("__")}
-    X = _pick(arrays, ("X", "x", "fea"))
-    y = _pick(arrays, ("Y", "y", "gnd"), target, needed=False)
-    X = as_csr(X, "it") if scipy.sparse.issparse(X) else X
-    y = dense(y) if scipy.sparse.issparse(y) else y
+    rows, usual = ("X", "x", "fea"), ("Y", "y", "gnd")
+    wanted = (*rows, *(usual if target in (None, "") else (str(target),)))
+    there = check_mat(files[0], wanted, max_bytes)
+    arrays = scipy.io.loadmat(io.BytesIO(files[0]), variable_names=wanted)
+    # Those that were not read, for messages.
+    arrays = dict.fromkeys(there) | {
+        key: value for key, value in arrays.items() if not key.startswith("__")
+    }
+    X = _pick(arrays, rows)
+    y = _pick(arrays, usual, target, needed=False)
+    if not (scipy.sparse.issparse(X) or isinstance(X, np.ndarray)):
+        raise DataError("its X is no array of numbers")
+    X = as_csr(X, "it", max_bytes) if scipy.sparse.issparse(X) else X
+    y = dense(y, max_bytes) if scipy.sparse.issparse(y) else y
     if y is not None and y.dtype == object:
-        y = np.array([str(np.asarray(cell).ravel()[0]) for cell in y.ravel()])
+        y = np.array([_text_of(cell) for cell in y.ravel()])
     return Table(X, None if y is None else several(y))
+
+
+def _text_of(cell: Any) -> str:
+    values = np.asarray(cell).ravel()
+    if not values.size:
+        raise DataError("its target has empty cells; leave these rows out")
+    return str(values[0])
 
 
 def several(y: np.ndarray) -> np.ndarray:
@@ -206,12 +239,17 @@ def read_cifar100(files: Sequence[bytes]) -> Table:
 
 
 def plain(data: bytes) -> bytes:
-    """Undo gzip or compress where a file is packed."""
+    """Undo gzip or compress where a file is packed; DataError beyond half of the free memory."""
+    limit = limit_of(None)
     if data.startswith(b"\x1f\x8b"):
-        return gzip.decompress(data)
-    if data.startswith(b"\x1f\x9d"):
-        return unlzw(data)
-    return data
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            found = file.read(limit + 1)
+    elif data.startswith(b"\x1f\x9d"):
+        found = unlzw(data, limit)
+    else:
+        return data
+    check_bytes(len(found), limit, "unpacked, it", "it may be damaged or hostile")
+    return found
 
 
 def _pick(

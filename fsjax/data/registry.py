@@ -57,8 +57,9 @@ def load(
             paper, appendix A.4) fills them with the mean of the same class over the whole set
             before the split, so **the class of test rows leaks into their features**; ``'mean'``
             (of the column) does not use classes. ``dense`` makes a sparse file of your own a
-            dense table, and reads a table on disk into memory. For ``madelon_like``, ``ehr_like``
-            and ``ring_xor_sum``, the arguments of the functions of these names in ``fsjax.data``.
+            dense table, and reads a table on disk into memory; ``max_bytes`` limits the memory that
+            such a file may take. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``, the
+            arguments of the functions of these names in ``fsjax.data``.
 
     Raises:
         DataError: if the name is unknown, or the data is missing, broken or not usable.
@@ -73,7 +74,7 @@ def load(
             f"your own table ({', '.join(KINDS)})"
         )
     generate = _GENERATED.get(name)
-    own = () if name in ENTRIES else ("dense",)
+    own = () if name in ENTRIES else ("dense", "max_bytes")
     allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute", *own)
     for option in options:
         if option not in allowed:
@@ -124,7 +125,8 @@ def _load_files(
     name: str, data_dir: str | Path | None, download: bool, rule: str | None
 ) -> Dataset:
     entry, where = ENTRIES[name], places(data_dir)
-    search = partial(find, name, entry.forms, tuple(where.values()), entry.source)
+    published = {remote.file: remote.sha256 for remote in entry.remotes}
+    search = partial(find, name, entry.forms, tuple(where.values()), entry.source, published)
     found, reason = search(), "download=False"
     if found is None and download:
         folder = where.get("data.dir", where["cache"]) / name

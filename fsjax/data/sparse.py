@@ -10,9 +10,13 @@ import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
 from fsjax.errors import DataError
+from fsjax.limits import check_bytes
 
 #: The most non-zeros, rows or columns of a table: the device numbers them with 32 bits.
 MOST = 2**31 - 1
+
+#: Bytes that a row, a column (its statistics, scaling and scores) and a stored value take at least.
+_ROW, _COLUMN, _STORED = 8, 64, 8
 
 
 def has_sparse_columns(X: Any) -> bool:
@@ -21,7 +25,7 @@ def has_sparse_columns(X: Any) -> bool:
     return any(isinstance(kind, pd.SparseDtype) for kind in kinds)
 
 
-def as_csr(X: Any, where: str = "X") -> sp.csr_array:
+def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_array:
     """A sparse table in its one form: CSR, ascending columns, no duplicates, no stored zeros.
 
     Args:
@@ -29,10 +33,12 @@ def as_csr(X: Any, where: str = "X") -> sp.csr_array:
         whose dense columns are taken along. It is not changed; what is in that form already is
         shared. Duplicates are summed, as SciPy does; truth values become 0 and 1.
       where: what it is called in messages.
+      max_bytes: that its rows and the statistics of its columns may take, half of the free memory
+        by default: a few values may stand in a table of a billion columns.
 
     Raises:
       DataError: for indices outside the table, values that are no real numbers, another number of
-        dimensions, or more non-zeros than 2**31 - 1.
+        dimensions, more non-zeros than 2**31 - 1, or a table that is too large.
     """
     if isinstance(X, pd.DataFrame):
         X = X.astype(pd.SparseDtype(np.float64, 0.0)).sparse.to_coo()
@@ -46,6 +52,9 @@ def as_csr(X: Any, where: str = "X") -> sp.csr_array:
             f"{where} has {X.nnz:,} non-zeros in the shape {X.shape}, and at most {MOST:,} of each "
             "are read; give fewer rows or columns"
         )
+    needed = _ROW * X.shape[0] + _COLUMN * X.shape[1] + (_STORED + X.dtype.itemsize) * X.nnz
+    told = f"{where}, a sparse table of {X.shape[0]:,} x {X.shape[1]:,},"
+    check_bytes(needed, max_bytes, told, "leave out empty rows and columns, or number them anew")
     rows = X.tocsr()
     # Of our own, so that what is found out about its order is not taken from the user's flags.
     index = [part.astype(np.int32, copy=False) for part in (rows.indices, rows.indptr)]

@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from fsjax.data.catalog import ENTRIES
 from fsjax.data.dataset import Dataset
 from fsjax.data.torch_random import torch_random_split
-from fsjax.errors import ConfigError, DataError, check_choice, is_number
+from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.tasks import TABLE, TASKS
 
 DEFAULT_SEED = 42
@@ -79,13 +79,15 @@ def make_split(
                 f"valid_fraction={valid_fraction!r}; choose a share from 0 (no validation rows) to "
                 "below 1"
             )
+        _check_fractions(fractions)
         rest = 1.0 - fractions[2]
         fractions = (rest * (1.0 - valid_fraction), rest * valid_fraction, fractions[2])
     valid_fraction = 0.2 if valid_fraction is None else valid_fraction
     _check_fractions(fractions)
     if dataset.num_samples < 3:
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
-    seed = DEFAULT_SEED if seed is None else int(seed)
+    most = 2**32 - 1
+    seed = DEFAULT_SEED if seed is None else check_whole("seed", seed, least=0, most=most)
     parts = PROTOCOLS[protocol](_Request(dataset, task, seed, fractions, valid_fraction))
     for name, part in (("training", parts.train), ("test", parts.test)):
         if len(part) == 0:
@@ -254,7 +256,8 @@ def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> No
 
 
 def _check_fractions(fractions: tuple[float, float, float]) -> None:
-    if len(fractions) != 3 or abs(sum(fractions) - 1) > 1e-6:
+    several = isinstance(fractions, tuple | list) and len(fractions) == 3
+    if not several or not all(map(is_number, fractions)) or not abs(sum(fractions) - 1) <= 1e-6:
         raise ConfigError(f"fractions={fractions} must be three numbers that sum to 1")
     if fractions[0] <= 0 or fractions[1] < 0 or fractions[2] <= 0:
         raise ConfigError(

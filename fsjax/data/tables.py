@@ -6,6 +6,7 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,10 +24,14 @@ from fsjax.data.sniff import first_line, sniff
 from fsjax.data.sparse import as_csr
 from fsjax.data.targets import encode_target, encode_targets
 from fsjax.errors import DataError, check_choice, check_flag, nearest
+from fsjax.limits import check_bytes
 
 RULES = ("mean", "median")
 """What ``impute`` may be for a user's table."""
 
+
+#: Bytes that a column of a frame takes at least, a sparse one too.
+_OF_A_COLUMN = 2000
 
 Target = str | int | Sequence[str | int] | None
 """One column, or several, by name or number."""
@@ -36,9 +41,9 @@ class _Kind(NamedTuple):
     """How a suffix is read, and what such a file may look like inside (see ``sniff``)."""
 
     title: str
-    read: Callable[[bytes, Target], Table]
+    read: Callable[[bytes, Target, int | None], Table]
     looks: tuple[str, ...]
-    frame: Callable[[bytes], pd.DataFrame | None] = lambda data: None
+    frame: Callable[[bytes, int | None], pd.DataFrame | None] = lambda data, max_bytes: None
 
 
 def load_table(
@@ -47,6 +52,7 @@ def load_table(
     target: Target = None,
     impute: str | None = None,
     dense: bool = False,
+    max_bytes: int | None = None,
 ) -> Dataset:
     """Load the user's own table as float32 (or compact integer) features.
 
@@ -65,18 +71,23 @@ def load_table(
             column; others are a ConfigError. It is computed over all rows, the later test rows
             included. Of a sparse table all zeros count as values.
         dense: whether a sparse file becomes a dense table, for methods that need one.
+        max_bytes: memory that the file, and what it unfolds to, may take: small files may hold
+            huge tables. None allows half of the free memory.
 
     Raises:
         DataError: if the file is missing, is not what its suffix says, or holds what cannot be
-            used: text, missing or infinite values, duplicate names, no rows, one class; or if a
-            sparse file would take more than half of the memory as a dense table.
+            used: text, missing or infinite values, duplicate names, no rows, one class; or if it
+            would take more than ``max_bytes``.
     """
     if impute is not None:
         check_choice("impute", impute, RULES)
     check_flag("dense", dense)
     path = _locate(name, folders)
-    where, table = str(path), _read(path, target)
-    X = compact(as_table(table.X) if dense and issparse(table.X) else table.X)
+    where, table = str(path), _read(path, target, max_bytes)
+    X = table.X
+    if dense and issparse(X):
+        X = _guarded(path, KINDS[path.suffix.lower()], lambda: as_table(X, max_bytes))
+    X = _guarded(path, KINDS[path.suffix.lower()], lambda: compact(X))
     if impute is not None and X.ndim == 2 and min(X.shape):
         X = fill(X, None, impute, where)
     check_features(X, table.feature_names, where)
@@ -99,7 +110,10 @@ def load_table(
 
 
 def load_frame(
-    name: str, target: Target = None, folders: Sequence[Path] = ()
+    name: str,
+    target: Target = None,
+    folders: Sequence[Path] = (),
+    max_bytes: int | None = None,
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Load the user's own table as it is, with text, dates and gaps.
 
@@ -108,6 +122,7 @@ def load_frame(
         target: the column to predict, or several, as :func:`load_table` takes them; only text
             and Parquet tables need one.
         folders: where a relative path is looked for besides the working directory.
+        max_bytes: memory that it may take, as for :func:`load_table`.
 
     Returns:
         The (N, columns) frame without the target, and the (N,) target, or (N, C) for several, as it
@@ -117,10 +132,12 @@ def load_frame(
         DataError: if the file is missing, is not what its suffix says, or has no such target.
     """
     path = _locate(name, folders)
-    kind, data = _contents(path)
-    frame = _guarded(path, kind, lambda: kind.frame(data))
+    kind, data = _contents(path, max_bytes)
+    frame = _guarded(path, kind, lambda: kind.frame(data, max_bytes))
     if frame is None:
-        table = _guarded(path, kind, lambda: kind.read(data, target))
+        table = _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
+        told = f"{path}, as a frame of {table.X.shape[1]:,} columns,"
+        check_bytes(_OF_A_COLUMN * table.X.shape[1], max_bytes, told, "keep fewer columns")
         names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
         if table.y is None:
             raise DataError(f"{path} has no array y; name the one that holds the target (--target)")
@@ -153,12 +170,12 @@ def _locate(name: str, folders: Sequence[Path]) -> Path:
     )
 
 
-def _read(path: Path, target: Target) -> Table:
-    kind, data = _contents(path)
-    return _guarded(path, kind, lambda: kind.read(data, target))
+def _read(path: Path, target: Target, max_bytes: int | None) -> Table:
+    kind, data = _contents(path, max_bytes)
+    return _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
 
 
-def _contents(path: Path) -> tuple[_Kind, bytes]:
+def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
     """How a file is read, by its suffix, and its bytes, which look like that."""
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
@@ -167,6 +184,7 @@ def _contents(path: Path) -> tuple[_Kind, bytes]:
             f"{nearest(path.suffix, KINDS)}"
         )
     try:
+        check_bytes(path.stat().st_size, max_bytes, f"{path} as a whole", "give a larger max_bytes")
         data = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
@@ -236,36 +254,47 @@ def _text_frame(data: bytes, separator: str | None) -> pd.DataFrame:
     return frame
 
 
-def _parquet_frame(data: bytes) -> pd.DataFrame:
+def _parquet_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame:
+    import pyarrow.parquet as pq  # takes long, and few tables need it
+
+    told = pq.read_metadata(io.BytesIO(data))
+    size = f"a table of {told.num_rows:,} x {told.num_columns:,}"
+    unpacked = sum(told.row_group(number).total_byte_size for number in range(told.num_row_groups))
+    needed = max(8 * told.num_rows * told.num_columns, unpacked)
+    check_bytes(needed, max_bytes, size, "keep fewer columns, or give a larger max_bytes")
     return pd.read_parquet(io.BytesIO(data)).rename(columns=str)
 
 
-def _read_parquet(data: bytes, target: Target) -> Table:
-    return _from_frame(_parquet_frame(data), target)
+def _read_parquet(data: bytes, target: Target, max_bytes: int | None) -> Table:
+    return _from_frame(_parquet_frame(data, max_bytes), target)
 
 
-def _read_libsvm(data: bytes, target: Target) -> Table:
+def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> Table:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
-    return Table(as_csr(X, "it"), y)
+    return Table(as_csr(X, "it", max_bytes), y)
 
 
-def _read_arrays(read: Callable[..., Table], data: bytes, target: Target) -> Table:
+def _read_arrays(
+    read: Callable[..., Table], data: bytes, target: Target, max_bytes: int | None
+) -> Table:
     """A file of named arrays; several targets are several of them, side by side."""
-    tables = [read([data], one) for one in ([None] if target is None else _names((), target))]
+    targets = [None] if target is None else _names((), target)
+    tables = [read([data], one, max_bytes) for one in targets]
     if len(tables) == 1:
         return tables[0]
     return tables[0]._replace(y=np.column_stack([table.y for table in tables]))
 
 
-def _read_plain_text(data: bytes, target: Target) -> Table:
+def _read_plain_text(data: bytes, target: Target, max_bytes: int | None) -> Table:
     if _is_libsvm(data):
-        return _read_libsvm(data, target)
+        return _read_libsvm(data, target, max_bytes)
     return _read_text(data, target, None)
 
 
-def _plain_text_frame(data: bytes) -> pd.DataFrame | None:
+def _plain_text_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame | None:
+    del max_bytes
     return None if _is_libsvm(data) else _text_frame(data, None)
 
 
@@ -278,26 +307,26 @@ _TEXT = ("text",)
 KINDS: dict[str, _Kind] = {
     ".csv": _Kind(
         "a CSV table",
-        lambda *args: _read_text(*args, ","),
+        lambda data, target, max_bytes: _read_text(data, target, ","),
         _TEXT,
-        lambda data: _text_frame(data, ","),
+        lambda data, max_bytes: _text_frame(data, ","),
     ),
     ".tsv": _Kind(
         "a table separated by tabs",
-        lambda *args: _read_text(*args, "\t"),
+        lambda data, target, max_bytes: _read_text(data, target, "\t"),
         _TEXT,
-        lambda data: _text_frame(data, "\t"),
+        lambda data, max_bytes: _text_frame(data, "\t"),
     ),
     ".txt": _Kind("a text table", _read_plain_text, _TEXT, _plain_text_frame),
     ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",), _parquet_frame),
     ".npz": _Kind(
         "a NumPy archive (np.savez)",
-        lambda data, target: _read_arrays(read_npz, data, target),
+        partial(_read_arrays, read_npz),
         ("a zip archive",),
     ),
     ".mat": _Kind(
         "a MATLAB file of version 7 or older (save with -v7)",
-        lambda data, target: _read_arrays(read_mat, data, target),
+        partial(_read_arrays, read_mat),
         ("a MATLAB file", "of an unknown kind"),
     ),
     ".libsvm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),

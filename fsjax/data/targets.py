@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.errors import DataError
+from fsjax.targets import numbered
 
 _MANY_CLASSES = 50
 
@@ -28,7 +29,7 @@ def encode_target(
             f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
             f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
         )
-    labels, classes = np.unique(values, return_inverse=True)
+    labels, classes = numbered(values, where)
     if len(labels) < 2:
         shown = str(labels[0]) if len(labels) else "nothing"
         raise DataError(
@@ -77,5 +78,7 @@ def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return numbers, ~np.isfinite(numbers)
     if values.dtype == object:
         return np.array([str(value) for value in values], dtype=str), pd.isna(values)
+    if values.dtype.kind in "cV":
+        raise DataError(f"the target has the type {values.dtype}; give real numbers, or labels")
     text = values.astype(str)
-    return text, text == ""
+    return text, (text == "") | pd.isna(values)

@@ -4,8 +4,11 @@ _FIRST_WIDTH = 9
 _CLEAR = 256
 
 
-def unlzw(packed: bytes) -> bytes:
-    """What the bytes of a whole ``.Z`` file hold; ValueError if they are not valid."""
+def unlzw(packed: bytes, most: int | None = None) -> bytes:
+    """What the bytes of a whole ``.Z`` file hold, no more than it takes to exceed ``most`` bytes.
+
+    ValueError if they are not valid.
+    """
     if len(packed) < 3 or packed[:2] != b"\x1f\x9d":
         raise ValueError("not a compress (.Z) file")
     widest, blocks = packed[2] & 0x1F, bool(packed[2] & 0x80)
@@ -17,8 +20,8 @@ def unlzw(packed: bytes) -> bytes:
     first_free = len(table)
     pieces: list[bytes] = []
     previous = b""
-    position, width = 3, _FIRST_WIDTH
-    while position < len(packed):
+    position, width, length = 3, _FIRST_WIDTH, 0
+    while position < len(packed) and (most is None or length <= most):
         # Codes come in groups of eight, `width` bytes each; a change of width or a clear code
         # abandons the rest of the group.
         group = packed[position : position + width]
@@ -37,6 +40,7 @@ def unlzw(packed: bytes) -> bytes:
             else:
                 raise ValueError("the compress (.Z) file is damaged")
             pieces.append(piece)
+            length += len(piece)
             if previous and len(table) < 1 << widest:
                 table.append(previous + piece[:1])
             previous = piece

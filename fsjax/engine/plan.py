@@ -31,6 +31,9 @@ from fsjax.method import BEST_BY, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
 
+#: The most epochs, rows of a step and steps of an epoch: the device counts with 32 bits.
+MOST = 2**31 - 1
+
 #: A data set, or X and y.
 Data = Dataset | tuple[np.ndarray, np.ndarray | None]
 
@@ -142,7 +145,8 @@ def plan(
     _check_method(method)
     check_platform()
     flags = {"shuffle": shuffle, "drop_last": drop_last, "split_per_seed": split_per_seed}
-    for name, flag in (flags | {"record_test": record_test, "progress": progress}).items():
+    flags |= {"record_test": record_test, "progress": progress, "zero_others": zero_others}
+    for name, flag in flags.items():
         check_flag(name, flag)
     if checkpoint_dir is not None and not isinstance(checkpoint_dir, str | Path):
         raise ConfigError(f"checkpoint_dir={checkpoint_dir!r}; give a folder, or None")
@@ -188,7 +192,7 @@ def plan(
         num_columns=num_columns,
         num_outputs=prepared.num_outputs,
         task=task,
-        num_epochs=check_whole("num_epochs", num_epochs),
+        num_epochs=check_whole("num_epochs", num_epochs, most=MOST),
         shuffle=bool(shuffle) and not whole,
         best_by=best_by if len(prepared.splits[0].valid) else "last",
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
@@ -383,8 +387,8 @@ def _sizes(
 def _batches(rows: int, batch_size: int | None, min_steps: int, drop_last: bool) -> dict[str, int]:
     """The fields of the spec that say how an epoch visits so many rows."""
     filled = filled_length(rows)
-    min_steps = check_whole("min_steps_per_epoch", min_steps)
-    batch_size = rows if batch_size is None else check_whole("batch_size", batch_size)
+    min_steps = check_whole("min_steps_per_epoch", min_steps, most=MOST)
+    batch_size = rows if batch_size is None else check_whole("batch_size", batch_size, most=MOST)
     repeats = max(1, math.ceil(min_steps * batch_size / rows)) if min_steps > 1 else 1
     full, rest = divmod(rows * repeats, batch_size)
     if not full:

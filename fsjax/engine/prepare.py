@@ -18,6 +18,7 @@ from fsjax.data.splits import DEFAULT_SEED, Split, make_split
 from fsjax.data.stored import StoredTable
 from fsjax.engine.loop import Arrays, Rows
 from fsjax.errors import ConfigError, DataError, check_whole
+from fsjax.given import as_array
 from fsjax.sparse_rows import (
     SparseRows,
     filled_sparse,
@@ -231,15 +232,13 @@ def _parts(
             parts.append(_part(dataset, task, split, seed, options))
     if options.columns is None:
         return parts
-    return [
-        _only(part, columns, options.zero_others)
-        for part, columns in zip(parts, options.columns, strict=True)
-    ]
+    chosen = _check_columns(options.columns, len(parts), dataset.num_features)
+    return [_only(part, own, options.zero_others) for part, own in zip(parts, chosen, strict=True)]
 
 
 def _check_split(split: Split, dataset: Dataset) -> Split:
     """The split, unless its rows do not exist, are in two parts, or are missing."""
-    rows = np.concatenate([np.asarray(part, np.int64) for part in split])
+    rows = np.concatenate([_row_numbers(getattr(split, name), name) for name in Split._fields])
     if not len(split.train):
         raise ConfigError("a split needs training rows; valid and test may be empty")
     if rows.min() < 0 or rows.max() >= dataset.num_samples:
@@ -250,6 +249,35 @@ def _check_split(split: Split, dataset: Dataset) -> Split:
     if len(np.unique(rows)) < len(rows):
         raise ConfigError("a split has a row twice; each belongs to one part")
     return split
+
+
+def _row_numbers(part: np.ndarray, name: str) -> np.ndarray:
+    rows = as_array(part, f"the part {name!r} of a split")
+    if rows.ndim == 1 and (rows.dtype.kind in "iu" or not rows.size):
+        return rows.astype(np.int64)
+    advice = "np.flatnonzero gives those of a mask" if rows.dtype == bool else "number them from 0"
+    raise ConfigError(
+        f"the part {name!r} of a split has the type {rows.dtype} and the shape {rows.shape}; give "
+        f"the numbers of its rows: {advice}"
+    )
+
+
+def _check_columns(columns: np.ndarray, num_seeds: int, num_columns: int) -> np.ndarray:
+    """``(S, M)`` distinct columns for each seed; ConfigError for anything else."""
+    given = as_array(columns, "columns")
+    if given.ndim != 2 or len(given) != num_seeds or given.dtype.kind not in "iu" or not given.size:
+        raise ConfigError(
+            f"columns has the shape {given.shape} and the type {given.dtype}; give numbers of "
+            f"columns for each of the {num_seeds} seeds, (seeds, columns)"
+        )
+    if given.min() < 0 or given.max() >= num_columns:
+        raise ConfigError(
+            f"columns has numbers from {given.min()} to {given.max()}, but there are {num_columns} "
+            "columns, numbered from 0"
+        )
+    if any(len(np.unique(row)) < len(row) for row in given):
+        raise ConfigError("columns has a column twice for a seed; give each once")
+    return given
 
 
 def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
@@ -350,11 +378,15 @@ def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray |
     if sample_weight is None:
         return None
     try:
-        weight = np.asarray(sample_weight, np.float32)
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f"sample_weight={sample_weight!r}; give a number above 0 for each row"
-        ) from None
+        given = as_array(sample_weight, "sample_weight")
+        if given.dtype.kind == "c":
+            raise TypeError
+        weight = given.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        shown = " ".join(repr(sample_weight).split())[:60]
+        raise ConfigError(f"sample_weight={shown}; give a number above 0 for each row") from None
     if weight.shape != (dataset.num_samples,):
         raise ConfigError(
             f"sample_weight has shape {weight.shape}; give one for each of the "

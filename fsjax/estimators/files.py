@@ -1,53 +1,110 @@
 """Reads a fitted estimator from one file without pickle."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from fsjax import container, persist
-from fsjax.errors import DataError
+from fsjax import container, persist, possible
+from fsjax.engine import FitResult
+from fsjax.errors import DataError, FsjaxError
 from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS
 from fsjax.estimators.inputs import group_numbers
 from fsjax.estimators.packing import ARRAYS, KIND, from_json
+from fsjax.tasks import TABLE
 
 
-def load(path: str | Path) -> Selector:
+def load(path: str | Path, max_bytes: int | None = None) -> Selector:
     """Reads what :meth:`fsjax.estimators.Selector.save` wrote; nothing in the file is executed.
+
+    Args:
+      path: the file.
+      max_bytes: memory that its arrays may take together; half of the free memory by default.
 
     Returns:
       The fitted estimator. It predicts and transforms as before; ``fit`` starts anew.
 
     Raises:
-      DataError: with the reason, for a file that cannot be read.
+      DataError: with the reason, for a file that cannot be read, or holds what no estimator can.
     """
-    header, arrays = container.read(path)
+    header, arrays = container.read(path, max_bytes)
     if header.get("kind") != KIND:
         raise DataError(f"{path} holds a {header.get('kind')!r}, no estimator; use fsjax.load")
     classes = {one.__name__: one for one in ESTIMATORS.values()}
-    if header.get("class") not in classes:
+    if not isinstance(header.get("class"), str) or header["class"] not in classes:
         origin = str(header.get("origin", "")).partition(":")[0]
         raise DataError(
             f"{path} holds an estimator {header.get('class')!r} that is not known here; import "
             f"{origin!r} first, if you know and trust it"
         )
     try:
-        parameters = {name: from_json(value) for name, value in header["parameters"].items()}
-        estimator = classes[header["class"]](**parameters)
-        estimator.n_features_in_ = int(header["n_features_in"])
-        own_number, result = bool(header["own_number"]), header["result"]
-        if header["target"]:
-            mean, deviation = header["target"]
-            estimator._target = np.asarray(mean, float), np.asarray(deviation, float)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _unpacked(classes[header["class"]], header, arrays)
+    except FsjaxError as error:
+        raise DataError(f"{path}: {error}") from None
+    # What becomes of values from elsewhere is not a closed list of errors.
+    except Exception as error:
         raise DataError(f"{path} is no estimator of this version of fsjax: {error}") from None
+
+
+def _unpacked(
+    kind: type[Selector], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> Selector:
+    result = persist.unpack(header["result"], arrays)
+    spec = result.states.spec
+    estimator = kind(**{name: from_json(value) for name, value in header["parameters"].items()})
+    _check_parameters(estimator, result)
+    if header["n_features_in"] != spec.num_columns:
+        raise DataError(
+            f"the header's 'n_features_in' is {header['n_features_in']!r}, but the network has "
+            f"{spec.num_columns} columns"
+        )
+    estimator.n_features_in_ = spec.num_columns
     for name in ARRAYS:
         if f"estimator/{name}" in arrays:
             values = arrays[f"estimator/{name}"]
             as_text = name == "feature_names_in_"
             setattr(estimator, name, values.astype(object) if as_text else values)
-    result = persist.unpack(result, arrays)
-    wanted = None if own_number else result.num_features
-    groups = group_numbers(getattr(estimator, "groups", None), estimator.n_features_in_)
-    estimator._learn(result, wanted, groups)
+    if hasattr(estimator, "feature_names_in_"):
+        possible.check_names(estimator.feature_names_in_, spec.num_columns)
+    entry = TABLE[spec.task]
+    if entry.classes != hasattr(estimator, "classes_"):
+        raise DataError(f"the array 'classes_' does not belong to the task {spec.task}")
+    if entry.classes:
+        possible.check_classes(estimator.classes_, spec.num_outputs)
+    if (entry.scale is not None) != bool(header["target"]):
+        raise DataError(f"the header's 'target' does not belong to the task {spec.task}")
+    if header["target"]:
+        estimator._target = _target(header["target"], spec.num_outputs)
+    given = getattr(estimator, "groups", None)
+    groups = group_numbers(given, spec.num_columns)
+    if (None if given is None else tuple(groups.tolist())) != spec.groups:
+        raise DataError("the parameter 'groups' is not that of the network")
+    if type(header["own_number"]) is not bool or header["own_number"] and result.gates is None:
+        raise DataError(f"the header's 'own_number' is {header['own_number']!r}")
+    estimator._learn(result, None if header["own_number"] else result.num_features, groups)
     return estimator
+
+
+def _check_parameters(estimator: Selector, result: FitResult) -> None:
+    """DataError unless the result is of the method that the estimator stands for."""
+    name, task = estimator.registration.name, estimator.task
+    if result.method.name != name or result.task != task:
+        raise DataError(
+            f"it holds a result of {result.method.name!r} for the task {result.task!r}, but the "
+            f"estimator {type(estimator).__name__} is of {name!r} for {task!r}"
+        )
+
+
+def _target(given: Any, num_outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation by which the target was scaled."""
+    mean, deviation = (np.asarray(part, float) for part in given)
+    shapes = ((), (num_outputs,)) if num_outputs == 1 else ((num_outputs,),)
+    if mean.shape != deviation.shape or mean.shape not in shapes:
+        raise DataError(f"the header's 'target' has the shapes {mean.shape} and {deviation.shape}")
+    if not np.isfinite(mean).all() or not np.isfinite(deviation).all() or (deviation <= 0).any():
+        raise DataError(
+            "the header's 'target' is not finite, or has a deviation that is not above 0"
+        )
+    return mean, deviation

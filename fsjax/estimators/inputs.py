@@ -9,9 +9,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_sample_weight
 
-from fsjax.data.checks import check_features, name_some, numeric_columns
+from fsjax.data.checks import check_features, check_names, numeric_columns
 from fsjax.data.scaling import KINDS
-from fsjax.errors import ConfigError, DataError, check_whole, is_number, nearest
+from fsjax.errors import ConfigError, check_whole, is_number, nearest
 
 #: Larger seeds do not fit into PRNG keys.
 SEED_LIMIT = 2**31
@@ -41,12 +41,9 @@ def number_to_select(given: float | None, num_columns: int, what: str = "columns
 
 def check_frame(X: Any) -> None:
     """DataError, with names, for columns of a pandas frame that share one or hold no numbers."""
-    if not isinstance(X, pd.DataFrame):
-        return
-    twice = X.columns[X.columns.duplicated()].unique()
-    if len(twice):
-        raise DataError(f"X has several columns called {name_some(twice)}; rename them")
-    numeric_columns(X, "X", _holds_numbers)
+    check_names(X)
+    if isinstance(X, pd.DataFrame):
+        numeric_columns(X, "X", _holds_numbers)
 
 
 def _holds_numbers(column: pd.Series) -> bool:

@@ -23,7 +23,9 @@ from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split, validation_split
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.estimators import inputs
+from fsjax.given import check_masked
 from fsjax.registry import Registration, about_of
+from fsjax.targets import numbered
 from fsjax.tasks import TABLE, Task
 
 #: More different numbers in y than both are hardly classes.
@@ -72,6 +74,8 @@ class Reader(BaseEstimator):
         if self.task not in tasks:
             raise ConfigError(f"task={self.task!r} for {name}: {nearest(str(self.task), tasks)}")
         inputs.check_frame(X)
+        check_masked(X, "X")
+        check_masked(y, "y")
         checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
         entry = self._entry
         if not entry.supervised:
@@ -82,7 +86,7 @@ class Reader(BaseEstimator):
             X, y = self._table(X, y=y, multi_output=entry.multi_output, **checks)
         inputs.check_finite(X, self)
         if entry.classes:
-            if y.dtype == object and pd.isna(y).any():
+            if y.dtype.kind in "OMm" and pd.isna(y).any():
                 raise DataError("y has missing labels; leave these rows out")
             try:
                 check_classification_targets(y)
@@ -116,7 +120,7 @@ class Reader(BaseEstimator):
 
     def _numbered(self, y: np.ndarray, where: str = "") -> np.ndarray:
         """The numbers of the labels that occur, which become the classes."""
-        self.classes_, numbers = np.unique(y, return_inverse=True)
+        self.classes_, numbers = numbered(y)
         if len(self.classes_) < 2:
             raise DataError(f"y holds one class only{where}; give at least two")
         return numbers.astype(np.int32)

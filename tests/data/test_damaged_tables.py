@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
+import tarfile
+import tracemalloc
+import warnings
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse
+from registered import compress
 
-from fsjax.data import dense, load
+from fsjax import limits
+from fsjax.data import load
 from fsjax.data.dense import check_size
 from fsjax.data.dense import dense as to_dense
-from fsjax.errors import DataError
+from fsjax.data.files import Form, find
+from fsjax.data.parsers import plain, read_mat
+from fsjax.data.tables import load_frame
+from fsjax.errors import ConfigError, DataError
 
 
 def sparse_mat(path: Path, damage: tuple[tuple[int, ...], tuple[int, ...]] | None = None) -> Path:
@@ -60,18 +70,144 @@ def test_a_damaged_matrix_is_not_unfolded(indices: tuple, starts: tuple) -> None
         to_dense(X)
 
 
-def test_a_small_file_of_a_huge_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "memory", lambda: 2**20)
+def test_a_small_file_of_a_huge_dense_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "free_memory", lambda: 16 * 2**20)
     path = tmp_path / "a.libsvm"
-    path.write_text("0 1:1 100000:1\n1 5:1\n")
-    with pytest.raises(DataError, match="dense table of 2 x 100,000 it would need"):
+    path.write_text("0 1:1 100000:1\n" + 39 * "1 5:1\n")
+    with pytest.raises(DataError, match="a.libsvm: a dense table of 40 x 100,000 would take 15.3"):
         load(str(path), dense=True)
-    assert load(str(path)).X.shape == (2, 100_000)
-    path.write_text("0 1:1 50000:1\n1 5:1\n")
-    assert load(str(path), dense=True).X.shape == (2, 50000)
-    check_size((2, 65536), np.dtype(np.float32))
-    with pytest.raises(DataError, match="half of this machine's memory"):
-        check_size((2, 65537), np.dtype(np.float32))
+    assert load(str(path), dense=True, max_bytes=2**24).X.shape == (40, 100_000)
+    assert load(str(path)).X.shape == (40, 100_000)
+    path.write_text("0 1:1 50000:1\n" + 39 * "1 5:1\n")
+    assert load(str(path), dense=True).X.shape == (40, 50000)
+    check_size((2, 2**20), np.dtype(np.float32))
+    with pytest.raises(DataError, match="8.0 MiB, half of the free memory, are allowed"):
+        check_size((2, 2**20 + 1), np.dtype(np.float32))
+
+
+def bomb(kind: str, path: Path) -> Path:
+    """A small file, of what would take 150 MB or more."""
+    if kind == "libsvm":
+        path.write_text("0 1:1 1999999999:1\n1 5:1\n")
+    elif kind == "sparse mat":
+        X = scipy.sparse.csc_matrix(([1.0], ([7], [3])), shape=(10**8, 20))
+        scipy.io.savemat(path, {"X": X, "Y": np.arange(2)})
+    elif kind == "packed mat":
+        scipy.io.savemat(path, {"X": np.zeros((10**7, 2))}, do_compression=True)
+    elif kind == "npz":
+        np.savez_compressed(path, X=np.zeros((10**7, 2)))
+    elif kind == "npz of a shape":
+        scipy.sparse.save_npz(path, scipy.sparse.csc_matrix((10**8, 20)))
+    else:
+        path.write_bytes(_parquet_of_zeros())
+    return path
+
+
+def _parquet_of_zeros() -> bytes:
+    file = io.BytesIO()
+    pd.DataFrame({"a": np.zeros(2 * 10**7, np.int8)}).to_parquet(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("libsvm", "a.libsvm"),
+        ("sparse mat", "a.mat"),
+        ("packed mat", "a.mat"),
+        ("npz", "a.npz"),
+        ("npz of a shape", "a.npz"),
+        ("parquet", "a.parquet"),
+    ],
+)
+def test_a_small_file_is_not_unfolded(kind: str, name: str, tmp_path: Path) -> None:
+    path = bomb(kind, tmp_path / name)
+    assert path.stat().st_size < 2**20
+    tracemalloc.start()
+    try:
+        for read in (load, load_frame):
+            with pytest.raises(DataError, match="100.0 MiB, max_bytes, are allowed"):
+                read(str(path), target="a" if kind == "parquet" else None, max_bytes=100 * 2**20)
+        assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_frame_of_many_columns_is_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "a.libsvm"
+    path.write_text("0 1:1 1000000:1\n1 5:1\n")
+    with pytest.raises(DataError, match="as a frame of 1,000,000 columns, would take 1.9 GiB"):
+        load_frame(str(path), max_bytes=2**30)
+
+
+def test_a_packed_stream_is_unpacked_no_further_than_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "free_memory", lambda: 2**20)
+    for packed in (gzip.compress(bytes(10**7)), compress(bytes(10**6))):
+        with pytest.raises(DataError, match="unpacked, it would take .* 512.0 KiB"):
+            plain(packed)
+    assert plain(gzip.compress(bytes(1000))) == plain(compress(bytes(1000))) == bytes(1000)
+
+
+def test_a_wrong_max_bytes() -> None:
+    with pytest.raises(ConfigError, match="max_bytes=0; choose a whole number"):
+        limits.limit_of(0)
+
+
+def mat_of_kinds(path: Path, packed: bool) -> Path:
+    """All that may stand in a file of version 5."""
+    X = scipy.sparse.random(12, 6, 0.4, format="csc", rng=0)
+    classes = np.array([["one"], ["two"]] * 6, dtype=object)
+    others = {"note": "text", "more": {"a": 1}, "z": np.eye(2) + 1j}
+    content = {"X": X, "Y": classes, **others}
+    scipy.io.savemat(path, content, do_compression=packed)
+    return path
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_scipy_writes_is_read(packed: bool, tmp_path: Path) -> None:
+    path = mat_of_kinds(tmp_path / "a.mat", packed)
+    found = load(str(path))
+    assert found.class_names == ("one", "two")
+    np.testing.assert_allclose(found.X.toarray(), scipy.io.loadmat(path)["X"].toarray())
+    with pytest.raises(DataError, match="'more' is no array of numbers or text"):
+        load(str(path), target="more")
+    with pytest.raises(DataError, match="no array named 'Z'; it holds X, Y, note, more, z"):
+        load(str(path), target="Z")
+
+
+def test_a_big_endian_file(tmp_path: Path) -> None:
+    values = np.arange(6.0)
+    flags, shape = struct.pack(">IIII", 6, 8, 6, 0), struct.pack(">IIii", 5, 8, 3, 2)
+    name = struct.pack(">HH4s", 1, 1, b"X")
+    body = flags + shape + name + struct.pack(">II", 9, 48) + values.astype(">f8").tobytes()
+    head = b"MATLAB 5.0".ljust(124) + struct.pack(">H2s", 0x0100, b"MI")
+    path = tmp_path / "a.mat"
+    path.write_bytes(head + struct.pack(">II", 14, len(body)) + body)
+    np.testing.assert_array_equal(load(str(path)).X, values.reshape(2, 3).T)
+
+
+def test_each_wrong_bit_of_a_matlab_file(tmp_path: Path) -> None:
+    # In this process: one that ends it ends the tests.
+    for packed, step in ((False, 11), (True, 61)):
+        whole = mat_of_kinds(tmp_path / "a.mat", packed).read_bytes()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            right = read_mat([whole])
+            for bit in range(0, 8 * len(whole), step):
+                data = bytearray(whole)
+                data[bit // 8] ^= 1 << bit % 8
+                try:
+                    found = read_mat([bytes(data)])
+                except Exception as error:  # the caller tells it
+                    assert not isinstance(error, MemoryError)
+                    continue
+                if packed:
+                    assert (found.X != right.X).nnz == 0
+                    np.testing.assert_array_equal(found.y, right.y)
 
 
 def test_a_shape_in_a_head_that_hides_the_rest(tmp_path: Path) -> None:
@@ -101,3 +237,26 @@ def test_every_byte_of_a_member_counts(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(DataError, match="does not fit"):
             load(str(path))
+
+
+@pytest.mark.parametrize("kind", ["zip", "zip in a zip", "tar.gz"])
+def test_an_archive_of_zeros_is_not_unpacked(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "free_memory", lambda: 2**20)
+    path, member = tmp_path / f"a.{kind.split()[0]}", tmp_path / "a.bin"
+    member.write_bytes(bytes(10**6))
+    if kind == "tar.gz":
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(member, "a.bin")
+    else:
+        inner = tmp_path / "b.zip" if "in" in kind else member
+        if inner is not member:
+            with zipfile.ZipFile(inner, "w") as archive:
+                archive.write(member, "a.bin")
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(inner, inner.name)
+    member.unlink()
+    form = Form("file", lambda contents: contents, (("a.bin",),), folders=(path.name,))
+    with pytest.raises(DataError, match="its files would take .* 512.0 KiB, half of the free"):
+        find("a", [form], [tmp_path], "its source")

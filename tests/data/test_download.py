@@ -1,5 +1,6 @@
 """Downloads: their checksums, what is left of those that fail, where they go."""
 
+import hashlib
 import http.server
 import threading
 
@@ -8,7 +9,8 @@ import scipy.io
 from registered import rows_of
 
 from fsjax import data
-from fsjax.data.download import Remote, fetch
+from fsjax.data.catalog import ENTRIES
+from fsjax.data.download import Remote, check_recorded, fetch
 from fsjax.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("only_tmp")
@@ -37,10 +39,11 @@ def server(tmp_path):
             super().__init__(*args, directory=str(folder))
 
         def do_GET(self) -> None:
-            if self.path != "/short.mat":
+            if self.path not in ("/short.mat", "/unknown.mat"):
                 return super().do_GET()
             self.send_response(200)
-            self.send_header("Content-Length", "10")
+            if self.path == "/short.mat":
+                self.send_header("Content-Length", "10")
             self.end_headers()
             self.wfile.write(b"abc")
 
@@ -114,3 +117,60 @@ def test_a_folder_that_cannot_be_made(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot create"):
         fetch(Remote("a", ("http://127.0.0.1:9/a",)), tmp_path / "file/sub")
+
+
+def test_a_file_that_is_there_is_compared_with_the_known_checksum(tmp_path, server) -> None:
+    _, address = server
+    urls, path = (f"{address}/a.mat",), tmp_path / "a.mat"
+    path.write_bytes(b"something")
+    right = hashlib.sha256(b"something").hexdigest()
+    assert fetch(Remote("a.mat", urls, right), tmp_path) == path
+    with pytest.raises(DataError, match="a.mat is not the published file: sha256 .* expected 0"):
+        fetch(Remote("a.mat", urls, "0" * 64), tmp_path)
+    assert fetch(Remote("a.mat", urls), tmp_path) == path
+    (tmp_path / "a.mat.sha256").write_text("0" * 64)
+    with pytest.raises(DataError, match="has changed since it was downloaded"):
+        fetch(Remote("a.mat", urls), tmp_path)
+
+
+def test_an_empty_record_vouches_for_nothing(tmp_path) -> None:
+    path = tmp_path / "a.mat"
+    path.write_bytes(b"something")
+    check_recorded(path)
+    (tmp_path / "a.mat.sha256").write_text("\n")
+    with pytest.raises(DataError, match="a.mat.sha256 is empty, so that a.mat cannot be checked"):
+        check_recorded(path)
+    check_recorded(path, hashlib.sha256(b"something").hexdigest())
+    with pytest.raises(DataError, match="has changed since .* published 0000"):
+        check_recorded(path, "0" * 64)
+
+
+def test_a_download_that_changed_does_not_pass_with_its_record(tmp_path, shrink, server) -> None:
+    folder, address = server
+    X, y = rows_of((50, 256), 10)
+    scipy.io.savemat(folder / "USPS.mat", {"X": X, "Y": y})
+    right = hashlib.sha256((folder / "USPS.mat").read_bytes()).hexdigest()
+    remote = Remote("USPS.mat", (f"{address}/USPS.mat",), right)
+    shrink("usps", shape=(50, 256), remotes=(remote,))
+    data.load("usps", tmp_path / "mine")
+    changed = tmp_path / "mine/usps/USPS.mat"
+    scipy.io.savemat(changed, {"X": X + 1, "Y": y})
+    changed.with_name("USPS.mat.sha256").write_text("")
+    with pytest.raises(DataError, match="has changed since it was downloaded.* published"):
+        data.load("usps", tmp_path / "mine")
+
+
+def test_an_answer_of_unknown_length(tmp_path, server) -> None:
+    _, address = server
+    urls = (f"{address}/unknown.mat",)
+    with pytest.warns(UserWarning, match="how long a.mat is, .* the 3 bytes .* may be cut short"):
+        fetch(Remote("a.mat", urls), tmp_path / "one")
+    right = hashlib.sha256(b"abc").hexdigest()
+    fetch(Remote("a.mat", urls, right), tmp_path / "two")
+    with pytest.raises(DataError, match="expected 0000"):
+        fetch(Remote("a.mat", urls, "0" * 64), tmp_path / "three")
+
+
+def test_all_addresses_are_encrypted() -> None:
+    addresses = [url for entry in ENTRIES.values() for one in entry.remotes for url in one.urls]
+    assert addresses and all(url.startswith("https://") for url in addresses)

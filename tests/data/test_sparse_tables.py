@@ -237,8 +237,5 @@ def test_the_option_dense_is_for_own_tables(files: list[Path]) -> None:
         load("digits", dense=True)
     with pytest.raises(ConfigError, match="dense='yes'"):
         load(str(files[0]), dense="yes")
-    with (
-        mock.patch("fsjax.data.dense.memory", lambda: 100),
-        pytest.raises(DataError, match="half of this machine's memory"),
-    ):
-        load(str(files[0]), dense=True)
+    with pytest.raises(DataError, match="1,000 bytes, max_bytes, are allowed"):
+        load(str(files[0]), dense=True, max_bytes=1_000)

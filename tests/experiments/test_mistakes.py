@@ -23,6 +23,8 @@ from fsjax.errors import ConfigError, DataError
         ({"method.name": "ipcae"}, "did you mean 'ip_cae'"),
         ({"method.noise": "rows"}, "did you mean 'row'"),
         ({"data.name": "digit"}, "did you mean 'digits'"),
+        ({"data.impute": "foo"}, "impute='foo': allowed: 'mean', 'median'"),
+        ({"data.dir": "no/such/folder"}, "data.dir='no/such/folder' does not exist, and 'digits'"),
         ({"data.name": "nothing/here.csv"}, "nothing/here.csv"),
         ({"task": "reconstruct"}, "did you mean 'reconstruction'"),
         ({"evaluation.protocols": ("embeded",)}, "did you mean 'embedded'"),
@@ -188,6 +190,8 @@ def test_bad_overrides(assignment: str) -> None:
     [
         ("def get_config(variant=None:", "is no config file: SyntaxError"),
         ("import nothing_here", "is no config file: ModuleNotFoundError"),
+        ("1 / 0", "is no config file: ZeroDivisionError"),
+        ("raise SystemExit(0)", "is no config file: SystemExit"),
         ("x = 1", "it has no get_config"),
         ("def get_config(variant=None):\n    return 3", "gives int, not an ml_collections.Conf"),
         (
@@ -203,3 +207,30 @@ def test_config_files_that_are_none(text: str, message: str, tmp_path: Path) -> 
     done = launch_here("run", f"--config={path}", f"--workdir={tmp_path / 'run'}")
     assert done.returncode == 2 and message in done.stderr, done.stderr
     assert "Traceback" not in done.stderr and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("equals", ["=", " "])
+@pytest.mark.parametrize("launcher", ["run", "sparsify"])
+def test_a_broken_config_file_of_any_launcher(launcher: str, equals: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("def get_config(variant=None:\n")
+    workdir = f"--workdir={tmp_path / 'run'}"
+    done = launch_here(launcher, *f"--config{equals}{path}".split(), workdir)
+    assert done.returncode == 2 and "is no config file: SyntaxError" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("launcher", "field"),
+    [("sparsify", "strengths"), ("regularize", "strengths"), ("feature_selection", "methods")],
+)
+def test_a_config_that_lacks_a_field(launcher: str, field: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import ml_collections\n"
+        "def get_config(variant=None):\n    return ml_collections.ConfigDict({'seeds': (1,)})\n"
+    )
+    done = launch_here(launcher, f"--config={path}", f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 2, done.stderr
+    assert f"the config lacks the field {field!r}" in done.stderr
+    assert "Traceback" not in done.stderr

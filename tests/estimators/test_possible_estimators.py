@@ -1,0 +1,102 @@
+"""Estimators in files whose parts contradict each other: refused by name, before any prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fsjax import container, estimators
+from fsjax.errors import DataError
+from fsjax.estimators.packing import pack
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dict[str, estimators.Selector]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5))
+    options = {"n_features_to_select": 2, "num_epochs": 1, "hidden": (3,)}
+    classes = np.array(["no", "some", "yes"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
+    return {
+        "classes": estimators.STG(**options).fit(X, classes),
+        "numbers": estimators.STG(task="regression", **options).fit(X, X[:, 0]),
+    }
+
+
+def written(estimator: Any, change: Callable[[dict, dict], Any], path: Path) -> Path:
+    header, arrays = pack(estimator)
+    change(header, arrays)
+    own = ("format", "version", "fsjax")
+    container.write(path, {k: v for k, v in header.items() if k not in own}, arrays)
+    return path
+
+
+def relabel(*labels: object) -> Callable[[dict, dict], None]:
+    return lambda h, a: a.update({"estimator/classes_": np.array(labels)})
+
+
+@pytest.mark.parametrize(
+    ("which", "change", "reason"),
+    [
+        ("classes", relabel("no", "yes"), "'classes_' has the shape \\(2,\\), .* has 3 classes"),
+        ("classes", relabel("no", "no", "yes"), "'classes_' is not in ascending order"),
+        ("classes", relabel(0.0, 1.0, np.nan), "'classes_' holds NaN"),
+        ("classes", lambda h, a: a.pop("estimator/classes_"), "'classes_' does not belong"),
+        ("numbers", relabel("a"), "'classes_' does not belong to the task regression"),
+        ("classes", lambda h, a: h.update(n_features_in=10**9), "'n_features_in' is 1000000000"),
+        ("classes", lambda h, a: h.update(n_features_in="5"), "'n_features_in' is '5'"),
+        (
+            "classes",
+            lambda h, a: a.update({"estimator/feature_names_in_": np.array(list("aacde"))}),
+            "'feature_names_in_' does not hold 5 different names",
+        ),
+        ("classes", lambda h, a: h.update(target=[0, 1]), "'target' does not belong"),
+        ("numbers", lambda h, a: h.update(target=[]), "'target' does not belong"),
+        ("numbers", lambda h, a: h.update(target=[0, -1]), "deviation that is not above 0"),
+        ("numbers", lambda h, a: h.update(target=[0, float("nan")]), "'target' is not finite"),
+        ("numbers", lambda h, a: h.update(target=[[1, 2], 1]), "'target' has the shapes"),
+        ("classes", lambda h, a: h.update(own_number="x"), "'own_number' is 'x'"),
+        (
+            "classes",
+            lambda h, a: h.update({"class": "IPCAE"}),
+            "no estimator of this|is of 'ip_cae'",
+        ),
+        ("classes", lambda h, a: h.update({"class": ["STG"]}), "estimator \\['STG'\\]"),
+        ("classes", lambda h, a: h["parameters"].update(task="regression"), "for 'regression'"),
+        ("classes", lambda h, a: h["parameters"].update(groups=[0, 0, 1, 1, 2]), "'groups' is not"),
+        (
+            "classes",
+            lambda h, a: h["parameters"].update(hidden={"pairs": [[1]]}),
+            "no estimator of",
+        ),
+        ("classes", lambda h, a: h.update(result=3), "no estimator of this version"),
+        ("classes", lambda h, a: h["result"].update(seeds=[1, 1]), "expected|repeats a seed"),
+    ],
+)
+def test_what_no_estimator_can_be(
+    which: str, change: Callable, reason: str, fitted: dict, tmp_path: Path
+) -> None:
+    path = written(fitted[which], change, tmp_path / "a.npz")
+    with pytest.raises(DataError, match=f"a.npz.*({reason})"):
+        estimators.load(path)
+
+
+def test_an_estimator_as_it_is(fitted: dict, tmp_path: Path) -> None:
+    X = np.random.default_rng(1).normal(size=(6, 5))
+    for one in fitted.values():
+        again = estimators.load(written(one, lambda h, a: None, tmp_path / "a.npz"))
+        np.testing.assert_array_equal(again.predict(X), one.predict(X))
+
+
+def test_other_arrays_are_not_unfolded(fitted: dict, tmp_path: Path) -> None:
+    def add(header: dict, arrays: dict) -> None:
+        arrays["unknown"] = np.zeros(10**7)
+
+    path = written(fitted["classes"], add, tmp_path / "a.npz")
+    assert path.stat().st_size < 200_000
+    estimators.load(path, max_bytes=10**6)
+    with pytest.raises(DataError, match="would take .*max_bytes, are allowed"):
+        estimators.load(path, max_bytes=50_000)
