@@ -22,6 +22,9 @@ CSR_BATCH = 8
 #: Connections whose products are held at once, so that these stay in the cache.
 _PIECE = 256
 
+#: Products of weights and activations that a scatter holds at once.
+_HELD = 2**24
+
 
 class Index(NamedTuple):
     """What products with many rows at once need beside the connections.
@@ -109,11 +112,10 @@ def connected_dot(values: Array, connections: Connections, x: Array) -> Array:
 
     The same as ``dense(values, connections).T @ x`` up to floating-point reassociation.
     """
-    index, inputs, outputs = connections.index, *connections.shape
+    index, outputs = connections.index, connections.shape[1]
     if index != () and x.shape[1] >= CSR_BATCH:
         return _csr_dot(values[index.order], index.rows, index.to_outputs, x)
-    out = jnp.zeros((outputs, x.shape[1]), x.dtype)
-    return out.at[connections.columns].add(values[:, None] * x[connections.rows])
+    return _scatter_dot(values, connections.rows, connections.columns, outputs, x)
 
 
 def _forward(values: Array, connections: Connections, x: Array) -> tuple[Array, tuple]:
@@ -126,8 +128,7 @@ def _backward(saved: tuple, grad: Array) -> tuple[Array, None, Array]:
     if index != () and x.shape[1] >= CSR_BATCH:
         to_x = _csr_dot(values, columns, index.from_inputs, grad)
     else:
-        pulled = values[:, None] * grad[columns]
-        to_x = jnp.zeros_like(x).at[rows].add(pulled, indices_are_sorted=True)
+        to_x = _scatter_dot(values, columns, rows, x.shape[0], grad)
     return products(x, grad, rows, columns), None, to_x
 
 
@@ -145,6 +146,23 @@ def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
     places = [jnp.pad(where, fill).reshape(pieces, _PIECE) for where in (rows, columns)]
     found = jax.lax.map(lambda at: (x[at[0]] * y[at[1]]) @ ones, tuple(places))
     return found.reshape(-1)[: rows.size]
+
+
+def _scatter_dot(values: Array, start: Array, end: Array, size: int, x: Array) -> Array:
+    """Sums ``(size, B)`` of ``values x[start]`` at ``end``, for ``(J, B)``."""
+
+    def of_part(x: Array) -> Array:
+        return jnp.zeros((size, x.shape[1]), x.dtype).at[end].add(values[:, None] * x[start])
+
+    batch = x.shape[1]
+    # A batch of unknown size, of an exported program, is taken as it is.
+    if not isinstance(batch, int) or batch * values.size <= _HELD:
+        return of_part(x)
+    part = max(1, _HELD // values.size)
+    parts = -(-batch // part)
+    x = jnp.pad(x, ((0, 0), (0, parts * part - batch))).reshape(-1, parts, part)
+    found = jax.lax.map(of_part, jnp.moveaxis(x, 1, 0))
+    return jnp.moveaxis(found, 0, 1).reshape(size, -1)[:, :batch]
 
 
 @jax.custom_batching.sequential_vmap
