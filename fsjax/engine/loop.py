@@ -14,6 +14,7 @@ from fsjax import tasks
 from fsjax.engine.mesh import split_rows
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainState
 from fsjax.sparse_rows import SparseRows, map_rows
+from fsjax.sparsity.connections import is_connections, of_inputs
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
@@ -299,25 +300,32 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
 
 def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
     """Sparsity in [0, 1], and the percentage of the connections that are new in this epoch."""
-    pairs = [
-        (old, new)
-        for old, new in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
-        if new.ndim >= 2
-    ]
-    if not pairs:
+    both = (jax.tree.leaves(masks, is_leaf=is_connections) for masks in (before, after))
+    active = grown = size = 0.0
+    for old, new in zip(*both, strict=True):
+        if is_connections(new):
+            active += new.rows.size
+            grown += (new.grown - old.grown).astype(jnp.float32)
+        elif new.ndim >= 2:
+            active += jnp.sum(new, dtype=jnp.float32)
+            grown += jnp.sum(new & ~old, dtype=jnp.float32)
+        else:
+            continue
+        size += new.size
+    if not size:
         return {}
-    active = sum(jnp.sum(new, dtype=jnp.float32) for _, new in pairs)
-    grown = sum(jnp.sum(new & ~old, dtype=jnp.float32) for old, new in pairs)
-    size = sum(new.size for _, new in pairs)
     return {"train/sparsity": 1.0 - active / size, "train/topology_change": 100.0 * grown / active}
 
 
 def input_connections(state: TrainState) -> Array | None:
     """``(D,)`` float32 active connections of every input neuron; ``None`` without such masks."""
     columns = state.spec.num_columns
-    masks = [leaf for leaf in jax.tree.leaves(state.masks) if leaf.ndim == 2]
+    leaves = jax.tree.leaves(state.masks, is_leaf=is_connections)
+    masks = [leaf for leaf in leaves if len(leaf.shape) == 2]
     if not masks or masks[0].shape[0] != columns:
         return None
+    if is_connections(masks[0]):
+        return of_inputs(jnp.ones(masks[0].rows.shape), masks[0])
     return jnp.sum(masks[0], axis=1, dtype=jnp.float32)
 
 

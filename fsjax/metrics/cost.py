@@ -5,6 +5,7 @@ import numpy as np
 
 from fsjax.errors import ConfigError
 from fsjax.method import PyTree
+from fsjax.sparsity.connections import is_connections
 
 
 def count_connections(params: PyTree, masks: PyTree = ()) -> int:
@@ -16,11 +17,17 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
     Args:
       params: arrays of one network (one seed); those with two or more dimensions are weights.
       masks: boolean arrays in the structure and shapes of ``params``, or ``()`` where nothing is
-        masked.
+        masked; with connections (:mod:`fsjax.sparsity.connections`) in place of some.
 
     Raises:
       ConfigError: if ``masks`` has another structure or other shapes.
     """
+    # Connections in place of a mask tell their number by themselves.
+    held = jax.tree.leaves(masks, is_leaf=is_connections)
+    number = sum(leaf.rows.size for leaf in held if is_connections(leaf))
+    if number:
+        others = [leaf for leaf in held if not is_connections(leaf)]
+        return number + count_connections(others, others)
     weights, structure = jax.tree.flatten(params)
     shapes = [np.shape(leaf) for leaf in weights]
     if isinstance(masks, tuple) and not masks:

@@ -87,6 +87,7 @@ def switched(first: GrowRule, then: GrowRule) -> GrowRule:
             key,
         )
 
+    rule.between = (first, then)
     return rule
 
 

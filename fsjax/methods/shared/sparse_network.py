@@ -21,11 +21,25 @@ from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, t
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.attribution import Score, scored_by
+from fsjax.methods.shared.connected_network import (
+    change_held,
+    gradient_pairs,
+    held_by_connections,
+    init_held,
+    input_strength,
+    is_held,
+    layer_shapes,
+    only_active,
+    similar_pairs,
+    without_index,
+)
 from fsjax.nets import Feedforward
+from fsjax.nets.connected import connected_activations
 from fsjax.nets.feedforward import sparse_activations
 from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
 from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
+from fsjax.sparsity.rewiring import grows_connections
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.sparsity.topology import cond_with_key, keep_moments, layers_of, needs_of
 
@@ -70,15 +84,18 @@ class SparseOptions(DenseOptions):
       learning_rate: of gradient descent with Nesterov's momentum, above 0.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights (not biases) in the loss.
-      form: of the layers while the topology rests: ``dense`` with masks, ``coordinates``, or
-        ``auto``: coordinates for layers of at most 2 % density on a CPU. The results are equal up
-        to floating-point reassociation.
+      form: of the layers: ``dense`` with masks; ``coordinates`` while the topology rests;
+        ``topology``: by their connections alone, without any matrix, where at most a quarter of
+        them is there. ``auto``: topology for layers of more than 33 million pairs of neurons,
+        coordinates for others of at most 2 % density on a CPU. The results are equal up to
+        floating-point reassociation, and up to other random numbers in layers of more than 262,144
+        pairs of neurons with ``topology``.
       rank_by: as for :class:`DenseOptions`.
     """
 
     epsilon: Annotated[NonNegative, STATIC] | None = 5.0
     density: Annotated[NonNegative, STATIC] | None = None
-    form: Literal["auto", "dense", "coordinates"] = "auto"
+    form: Literal["auto", "dense", "coordinates", "topology"] = "auto"
 
 
 #: What the registrations of the sparse classifiers share.
@@ -144,6 +161,12 @@ def sparse_network(
             fraction=drop_fraction,
             grow_init=GROW_INITS[grow_init],
         )
+    if o.form == "topology" and (prune or not (grow is None or grows_connections(grow))):
+        name = "pruning before training" if prune else f"the rule {grow.__name__}"
+        raise ConfigError(
+            f"form='topology' has no array of all pairs of neurons, and {name} needs one; leave "
+            "form out"
+        )
     optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
     needed = needs_of(drop, grow)
 
@@ -152,8 +175,16 @@ def sparse_network(
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         key_network, key_masks = jax.random.split(key)
-        params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
         log = () if search is None else {"search": jnp.zeros((), bool)}
+        if recipe is not None and not prune:
+            shapes = layer_shapes(spec, o.hidden)
+            counts = recipe.counts(shapes)
+            held = held_by_connections(o.form, shapes, counts, grow)
+            if any(held):
+                about = (spec, shapes, counts, held, initialisation)
+                params, masks = init_held(key_network, key_masks, *about)
+                return create_state(spec, params, masks=masks, extra={}, log=log)
+        params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
         state = create_state(spec, params, extra={}, log=log)
         if recipe is None:
             return state
@@ -165,6 +196,8 @@ def sparse_network(
         return compress(state.replace(params=apply_masks(params, masks), masks=masks))
 
     def activations(params: PyTree, state: TrainState, x: Array) -> list[Array]:
+        if is_held(state):
+            return connected_activations(params, state.masks, x, activation)
         if "positions" in state.extra:
             return sparse_activations(params, state.extra["positions"], x, activation)
         return network(state.spec).apply({"params": params}, x, method="activations")
@@ -174,7 +207,9 @@ def sparse_network(
         return tasks.loss(state.spec.task, outputs, batch.y, batch.weight)
 
     def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
-        if state.masks != ():
+        if is_held(state):
+            params = jax.tree.map(only_active, params, state.masks)
+        elif state.masks != ():
             # Layers in coordinates hold active weights only.
             params = jax.tree.map(
                 lambda leaf, mask: jnp.where(mask, leaf, 0) if leaf.shape == mask.shape else leaf,
@@ -203,6 +238,8 @@ def sparse_network(
 
     def rewired(state: TrainState, data: Batch, key: Array) -> TrainState:
         key_rules, key_rows = jax.random.split(key)
+        if is_held(state):
+            return rewired_connections(state, data, key_rules, key_rows)
         given = {}
         if "similarity" in needed:
             x, real = some_rows(key_rows, data, similarity_fraction)
@@ -220,6 +257,24 @@ def sparse_network(
         opt_state = keep_moments(optimizer, state.opt_state, changed)
         return state.replace(params=changed.params, masks=changed.masks, opt_state=opt_state)
 
+    def rewired_connections(
+        state: TrainState, data: Batch, key_rules: Array, key_rows: Array
+    ) -> TrainState:
+        given = {}
+        if "similarity" in needed:
+            x, real = some_rows(key_rows, data, similarity_fraction)
+            given["similarity"] = similar_pairs(firing(state, x[:]), real, similarity)
+        if "gradient" in needed:
+            batch = random_batch(key_rows, data, state.spec.batch_size)
+
+            def of_outputs(outputs: Array) -> Array:
+                return tasks.loss(state.spec.task, outputs, batch.y, batch.weight)
+
+            given["gradient"] = gradient_pairs(state, batch.x, activation, of_outputs)
+        if search is not None:
+            given["search"] = state.log["search"]
+        return change_held(state, recipe, optimizer, key_rules, grow_init, **given)
+
     def firing(state: TrainState, x: Array) -> list[Array]:
         """Activations with the probabilities of classes and labels as the last ones."""
         *values, last = activations(state.params, state, x)
@@ -227,6 +282,8 @@ def sparse_network(
 
     def compress(state: TrainState) -> TrainState:
         """Layers of few connections by their coordinates."""
+        if is_held(state):
+            return state
         masks = {layer: mask["kernel"] for layer, mask in state.masks.items()}
         counts = recipe.counts([mask.shape for mask in masks.values()])
         positions = {
@@ -241,6 +298,8 @@ def sparse_network(
 
     def expand(state: TrainState) -> TrainState:
         """The inverse of :func:`compress`."""
+        if is_held(state):
+            return state.replace(masks=without_index(state.masks))
         if "positions" not in state.extra:
             return state
         # Methods that are made of this one have entries of their own there.
@@ -262,7 +321,8 @@ def sparse_network(
         return state.replace(opt_state=moments)
 
     def select(state: TrainState) -> Selection:
-        return Selection(jnp.sum(jnp.abs(expand(state).params["layer_0"]["kernel"]), axis=1))
+        state = expand(state)
+        return Selection(input_strength(state.params, state.masks))
 
     method = Method(
         About(tasks=only, sparse=True),

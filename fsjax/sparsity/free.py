@@ -1,0 +1,188 @@
+"""Where new connections go in a layer that is held by its connections: at random, or the best.
+
+Both give sorted keys of free positions, exactly as many as are wanted, without an array that has
+an entry for every pair of neurons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from fsjax.sparsity import places
+from fsjax.sparsity.coordinates import positions_of
+from fsjax.sparsity.kth import ordered_bits, random_subset
+from fsjax.sparsity.places import LAST, Keys
+
+#: Layers of at most so many pairs of neurons draw as masks do: the same key, the same connections.
+DRAWN_AS_MASKS = 2**18
+
+#: Pairs of neurons whose scores are held at once.
+BLOCK = 2**22
+
+#: Scores are counted by half of their 32 bits at a time.
+_BINS = 2**16
+
+
+class Taken(NamedTuple):
+    """Positions that are not free: ascending keys ``(n,)``, and which of them count."""
+
+    keys: Keys
+    among: Array
+
+
+class Found(NamedTuple):
+    """Free positions: ascending keys ``(m,)``, and which of them were chosen."""
+
+    keys: Keys
+    chosen: Array
+
+
+def random_free(
+    key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
+) -> Found:
+    """``wanted`` positions that are not taken, each subset equally likely.
+
+    Args:
+      key: PRNG key.
+      taken: what is not free.
+      wanted: int32 scalar, at most ``most``, and at most a quarter of all positions.
+      most: the largest number that may be wanted, static.
+      shape: ``(I, O)``.
+    """
+    if math.prod(shape) <= DRAWN_AS_MASKS:
+        return _as_masks(key, taken, wanted, most, shape)
+    return by_rejection(key, taken, wanted, most, shape)
+
+
+def _as_masks(
+    key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
+) -> Found:
+    free = jnp.ones(math.prod(shape), bool)
+    for own in taken:
+        free = free.at[jnp.where(own.among, own.keys[0], LAST)].set(False, mode="drop")
+    drawn = positions_of(random_subset(key, wanted, free.reshape(shape)), most)
+    chosen = jnp.arange(most) < wanted
+    return Found(places.where(chosen, (drawn,)), chosen)
+
+
+def by_rejection(
+    key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
+) -> Found:
+    """:func:`random_free` for layers of any size: the random numbers are as many as the draws.
+
+    Some more are drawn than wanted. Those that are taken or come twice are left out, and then as
+    many at random as are too many, which favours no position.
+    """
+    full = sum(own.among.size for own in taken) + most
+    spare = 2.0 * full / math.prod(shape)
+    length = most + math.ceil(spare * most) + 64
+
+    def draw(carry: tuple) -> tuple:
+        key, _ = carry
+        key, *keys = jax.random.split(key, 3)
+        both = (
+            jax.random.randint(own, (length,), 0, number)
+            for own, number in zip(keys, shape, strict=True)
+        )
+        number = wanted + jnp.ceil(spare * wanted).astype(jnp.int32) + 64
+        drawn = places.where(jnp.arange(length) < number, places.keys_of(*both, shape))
+        drawn = places.ordered(drawn)
+        before = tuple(jnp.concatenate([-jnp.ones(1, jnp.int32), part[:-1]]) for part in drawn)
+        free = (drawn[0] < LAST) & ~places.same(before, drawn)
+        for own in taken:
+            free &= ~places.marked(*own, places.find(own.keys, drawn), drawn)
+        return key, Found(drawn, free)
+
+    def too_few(carry: tuple) -> Array:
+        return jnp.sum(carry[1].chosen, dtype=jnp.int32) < wanted
+
+    key, key_less = jax.random.split(key)
+    nothing = jnp.full(length, LAST)
+    parts = len(places.keys_of(nothing, nothing, shape))
+    start = Found((nothing,) * parts, jnp.zeros(length, bool))
+    found = jax.lax.while_loop(too_few, draw, (key, start))[1]
+    surplus = jnp.sum(found.chosen, dtype=jnp.int32) - wanted
+    return found._replace(chosen=found.chosen & ~random_subset(key_less, surplus, found.chosen))
+
+
+def best_free(
+    scores: Callable[[Array], Array],
+    taken: Taken,
+    wanted: Array,
+    most: int,
+    shape: tuple[int, int],
+    block: int = BLOCK,
+) -> Found:
+    """The ``wanted`` positions of the largest scores that are not taken; ties as in ``largest``.
+
+    Scores are made three times, some rows at a time: to count by the upper and by the lower half of
+    their bits, which gives the threshold, and to collect.
+
+    Args:
+      scores: from int32 numbers of input neurons ``(b,)`` to their scores ``(b, O)``.
+      taken: what is not free.
+      wanted, most, shape: as in :func:`random_free`.
+      block: about how many scores are held at once.
+    """
+    inputs, outputs = shape
+    rows_at_once = max(1, min(inputs, block // outputs))
+    blocks = -(-inputs // rows_at_once)
+    taken_rows, taken_columns = places.rows_and_columns(taken.keys, shape)
+
+    def bits_of(number: Array) -> tuple[Array, Array]:
+        """Numbers that are lowest for the largest scores, and which may be chosen."""
+        rows = number * rows_at_once + jnp.arange(rows_at_once, dtype=jnp.int32)
+        bits = ~ordered_bits(scores(jnp.minimum(rows, inputs - 1)))
+        inside = jnp.where(taken.among, taken_rows - rows[0], -1)
+        inside = jnp.where(inside < 0, rows_at_once, inside)
+        free = jnp.broadcast_to((rows < inputs)[:, None], bits.shape)
+        free = free.at[inside, taken_columns].set(False, mode="drop")
+        flipped = jax.lax.bitcast_convert_type(bits, jnp.uint32) ^ jnp.uint32(2**31)
+        return flipped.reshape(-1), free.reshape(-1)
+
+    def count(half: Callable[[Array], tuple[Array, Array]], left: Array) -> tuple[Array, Array]:
+        """The first bin by which ``left`` are counted, and how many are left before it."""
+
+        def add(number: Array, counts: Array) -> Array:
+            bits, free = bits_of(number)
+            bins, counted = half(bits)
+            bins = jnp.where(free & counted, bins.astype(jnp.int32), _BINS)
+            return jnp.minimum(counts.at[bins].add(1, mode="drop"), most)
+
+        counts = jax.lax.fori_loop(0, blocks, add, jnp.zeros(_BINS, jnp.int32))
+        # No number above ``most`` matters, and all positions may be more than int32 holds.
+        upto = jax.lax.associative_scan(lambda a, b: jnp.minimum(a + b, most), counts)
+        found = jnp.argmax(upto >= left)
+        return found.astype(jnp.uint32), left - jnp.where(found > 0, upto[found - 1], 0)
+
+    upper, left = count(lambda bits: (bits >> 16, jnp.ones(bits.shape, bool)), wanted)
+    lower, left = count(lambda bits: (bits & (_BINS - 1), bits >> 16 == upper), left)
+    threshold = (upper << 16) | lower
+
+    def collect(number: Array, carry: tuple) -> tuple:
+        done, ties_left, found = carry
+        bits, free = bits_of(number)
+        ties = free & (bits == threshold)
+        ties &= jnp.cumsum(ties, dtype=jnp.int32) <= ties_left
+        chosen = (free & (bits < threshold)) | ties
+        slots = jnp.where(chosen, done + jnp.cumsum(chosen, dtype=jnp.int32) - 1, most)
+        inside = jnp.arange(bits.size, dtype=jnp.int32)
+        keys = places.keys_of(number * rows_at_once + inside // outputs, inside % outputs, shape)
+        found = tuple(
+            whole.at[slots].set(own, mode="drop") for whole, own in zip(found, keys, strict=True)
+        )
+        done += jnp.sum(chosen, dtype=jnp.int32)
+        return done, ties_left - jnp.sum(ties, dtype=jnp.int32), found
+
+    start = (jnp.full(most, LAST),) * len(taken.keys)
+    # Nothing wanted: no ties, and no bits below the first bin.
+    carry = (jnp.zeros((), jnp.int32), left, start)
+    found = jax.lax.fori_loop(0, blocks, collect, carry)[2]
+    chosen = jnp.arange(most) < wanted
+    return Found(places.where(chosen, found), chosen)

@@ -1,0 +1,200 @@
+"""One change of a layer that is held by its connections, by the rules that masks have.
+
+Drop rules are those of :mod:`fsjax.sparsity.drop` on the weights alone. Of each grow rule there is
+a form here that makes no array with an entry for every pair of neurons, by :data:`GROW`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from fsjax.sparsity import drop as drop_rules
+from fsjax.sparsity import grow as grow_rules
+from fsjax.sparsity import places
+from fsjax.sparsity.connections import Connections, connected, dense
+from fsjax.sparsity.free import DRAWN_AS_MASKS, Found, Taken, best_free, random_free
+from fsjax.sparsity.places import Keys
+from fsjax.sparsity.topology import DropRule, GrowRule, Layer, cond_with_key
+
+#: From numbers of input neurons ``(b,)`` to what a rule ranks by, ``(b, O)``.
+Scores = Callable[[Array], Array]
+
+
+class Change(NamedTuple):
+    """Outcome of :func:`rewire_connections`.
+
+    Attributes:
+      connections: as many as before, without an index.
+      source: ``(n,)`` int32, which of the old connections each one was, where ``kept``.
+      kept: bool ``(n,)``, false for new ones.
+    """
+
+    connections: Connections
+    source: Array
+    kept: Array
+
+
+class _Old(NamedTuple):
+    """What is rewired: its keys, what of it is dropped, and its shape."""
+
+    keys: Keys
+    dropped: Array
+    shape: tuple[int, int]
+
+    @property
+    def kept(self) -> Taken:
+        return Taken(self.keys, ~self.dropped)
+
+    @property
+    def wanted(self) -> Array:
+        return jnp.sum(self.dropped, dtype=jnp.int32)
+
+    @property
+    def most(self) -> int:
+        return self.dropped.size
+
+
+def draw_connections(key: Array, count: int, shape: tuple[int, int]) -> Connections:
+    """``count`` random connections; the mask's for the same key in small layers."""
+    found = random_free(key, (), jnp.int32(count), count, shape)
+    return connected(*places.rows_and_columns(_first(found, count), shape), shape)
+
+
+def rewire_connections(
+    connections: Connections,
+    layer: Layer,
+    drop: DropRule,
+    grow: GrowRule,
+    fraction: Array,
+    key: Array,
+    scores: Scores | None = None,
+) -> Change:
+    """Drops a fraction of the connections of a layer and grows as many.
+
+    Args:
+      connections: of the layer.
+      layer: what the rules see, ``(n,)`` for each connection; ``weight`` and ``mask``, all true.
+      drop: any drop rule.
+      grow: one of :data:`GROW`, or :func:`fsjax.sparsity.grow.switched` between two of them.
+      fraction: share of the connections to drop, in [0, 1]; may be traced.
+      key: PRNG key.
+      scores: what the grow rule ranks by, at any position: similarities, or gradients.
+    """
+    key_drop, key_grow = jax.random.split(key)
+    if drop is drop_rules.random and connections.size <= DRAWN_AS_MASKS:
+        mask = dense(layer.mask, connections)
+        dropped = drop(layer._replace(mask=mask), fraction, key_drop)
+        dropped = dropped[connections.rows, connections.columns]
+    else:
+        dropped = drop(layer, fraction, key_drop)
+    shape = connections.shape
+    old = _Old(places.keys_of(connections.rows, connections.columns, shape), dropped, shape)
+    return _merged(connections, old, _grown(grow, old, key_grow, layer, scores))
+
+
+def grows_connections(grow: GrowRule | None) -> bool:
+    """Whether there is a form of the rule for layers that are held by their connections."""
+    return all(rule in GROW for rule in getattr(grow, "between", (grow,)))
+
+
+def _grown(
+    grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Scores | None
+) -> Found:
+    if not hasattr(grow, "between"):
+        return GROW[grow](old, key, scores)
+    first, then = grow.between
+    return cond_with_key(
+        layer.search,
+        lambda key: GROW[then](old, key, scores),
+        lambda key: GROW[first](old, key, scores),
+        key,
+    )
+
+
+def _random(old: _Old, key: Array, scores: Scores | None) -> Found:
+    found = random_free(key, (old.kept,), old.wanted, old.most, old.shape)
+    return _filled(found, old.most)
+
+
+def _best(old: _Old, key: Array, scores: Scores) -> Found:
+    return best_free(scores, old.kept, old.wanted, old.most, old.shape)
+
+
+def _largest(old: _Old, key: Array, scores: Scores) -> Found:
+    return _best(old, key, lambda rows: jnp.abs(scores(rows)))
+
+
+def _best_or_random(old: _Old, key: Array, scores: Scores) -> Found:
+    picks = _best(old, key, scores)
+    back = places.marked(old.keys, old.dropped, places.find(old.keys, picks.keys), picks.keys)
+    picks = picks._replace(chosen=picks.chosen & ~back)
+    left = old.wanted - jnp.sum(picks.chosen, dtype=jnp.int32)
+    taken = (old.kept, Taken(*picks))
+    return _both(picks, random_free(key, taken, left, old.most, old.shape), old.most)
+
+
+def _worst_or_random(old: _Old, key: Array, scores: Scores) -> Found:
+    return _best_or_random(old, key, lambda rows: -scores(rows))
+
+
+#: The grow rules that there are, by the rule for masks.
+GROW: dict[GrowRule, Callable[[_Old, Array, Scores | None], Found]] = {
+    grow_rules.random: _random,
+    grow_rules.gradient: _largest,
+    grow_rules.similar: _best,
+    grow_rules.similar_or_random: _best_or_random,
+    grow_rules.dissimilar_or_random: _worst_or_random,
+}
+
+
+def _first(found: Found, count: int) -> Keys:
+    """The chosen keys ``(count,)`` in order, filled up by the last."""
+    slots = jnp.cumsum(found.chosen, dtype=jnp.int32) - 1
+    slots = jnp.where(found.chosen, slots, count)
+    empty = jnp.full(count, places.LAST)
+    return tuple(empty.at[slots].set(key, mode="drop") for key in found.keys)
+
+
+def _filled(found: Found, count: int) -> Found:
+    number = jnp.sum(found.chosen, dtype=jnp.int32)
+    return Found(_first(found, count), jnp.arange(count) < number)
+
+
+def _both(one: Found, other: Found, count: int) -> Found:
+    parts = (places.where(found.chosen, found.keys) for found in (one, other))
+    keys = places.ordered(tuple(jnp.concatenate(pair) for pair in zip(*parts, strict=True)))
+    number = jnp.sum(one.chosen, dtype=jnp.int32) + jnp.sum(other.chosen, dtype=jnp.int32)
+    return Found(tuple(key[:count] for key in keys), jnp.arange(count) < number)
+
+
+def _merged(connections: Connections, old: _Old, new: Found) -> Change:
+    """Kept and grown connections in one order, by the place of each, without a sort."""
+    number = old.most
+    found = places.find(old.keys, new.keys)
+    back = new.chosen & places.marked(old.keys, old.dropped, found, new.keys)
+    kept_before = jnp.concatenate(
+        [jnp.zeros(1, jnp.int32), jnp.cumsum(~old.dropped, dtype=jnp.int32)]
+    )
+    new_before = jnp.zeros(number + 1, jnp.int32).at[found].add(new.chosen.astype(jnp.int32))
+    new_before = jnp.cumsum(new_before)[:number]
+    slots = jnp.where(old.dropped, number, kept_before[:-1] + new_before)
+    new_slots = jnp.cumsum(new.chosen, dtype=jnp.int32) - 1 + kept_before[found]
+    new_slots = jnp.where(new.chosen, new_slots, number)
+    own = jnp.arange(number, dtype=jnp.int32)
+    source = jnp.full(number, -1, jnp.int32).at[slots].set(own, mode="drop")
+    source = source.at[new_slots].set(jnp.where(back, found, -1), mode="drop")
+    kept = source >= 0
+    source = jnp.maximum(source, 0)
+    keys = tuple(
+        before[source].at[new_slots].set(after, mode="drop")
+        for before, after in zip(old.keys, new.keys, strict=True)
+    )
+    rows, columns = places.rows_and_columns(keys, old.shape)
+    grown = connections.grown + jnp.sum(~kept, dtype=jnp.int32)
+    changed = Connections(rows, columns, grown, (), old.shape)
+    return Change(changed, source, kept)
