@@ -245,6 +245,6 @@ def _shape(state: TrainState, number: int) -> tuple[int, int]:
 
 
 def input_strength(params: Mapping, masks: Mapping) -> Array:
-    """``(D,)`` sums of the absolute weights of every input neuron."""
-    kernel, mask = jnp.abs(params["layer_0"]["kernel"]), masks["layer_0"]["kernel"]
+    """``(D,)`` sums of the absolute weights of every input neuron; a dense network has no masks."""
+    kernel, mask = jnp.abs(params["layer_0"]["kernel"]), masks and masks["layer_0"]["kernel"]
     return of_inputs(kernel, mask) if is_connections(mask) else jnp.sum(kernel, axis=1)
