@@ -116,10 +116,11 @@ def test_loss_that_is_not_finite_stops_the_run(data) -> None:
     method = fsjax.methods.cae(3, hidden=(8,), learning_rate=1e30, layer_norm=False)
     with pytest.raises(NonFiniteLossError, match=r"epoch \d+ with seed 7.*learning rate 1e\+30"):
         fsjax.fit(method, data, seeds=(7,), num_epochs=5, batch_size=16)
-    plain = fsjax.methods.cae(3, hidden=(8,), learning_rate=1e4, layer_norm=False)
-    huge = (data[0] * 1e17, None)
+    plain = fsjax.methods.neural_network(hidden=(), optimizer="sgd", learning_rate=1.0)
+    huge = (data[0] * 1e17, np.linspace(0, 1e10, len(data[0])))
+    options = {"task": "regression", "scaling": "none", "num_features": 2, "num_epochs": 5}
     with pytest.raises(NonFiniteLossError, match="scaled inputs reach"):
-        fsjax.fit(plain, huge, task="reconstruction", scaling="none", num_epochs=2, batch_size=16)
+        fsjax.fit(plain, huge, batch_size=16, **options)
 
 
 def test_progress_is_shown_with_metric_and_time_left(data, capsys) -> None:
