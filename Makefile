@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow test-oldest lint format docs benchmark clean
+.PHONY: demo test test-slow test-oldest chaos lint format docs benchmark clean
 
 $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -42,6 +42,10 @@ test-oldest:
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	XLA_FLAGS="$(FAST_COMPILE) $$XLA_FLAGS" \
 	  $(OLDEST)/bin/python -m pytest -W default -m "not slow" -n 2 --dist worksteal
+
+# Runs that are killed, damaged, started twice and put on failing disks: CHAOS="--only=..." and more.
+chaos: $(STAMP)
+	$(BIN)/python -m tests.chaos $(CHAOS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""``make chaos``: runs that are killed, damaged, started twice, and put on failing disks."""

@@ -1,0 +1,70 @@
+"""A disk on which something fails, and then the same command on a good one."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import shutil
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from .launcher import CONFIGS, Reference, arguments, outcome, run
+from .outcomes import CLEAR, EQUAL, LOST, TRACEBACK, Outcome, judged
+
+#: How it fails.
+CODES = (errno.ENOSPC, errno.EIO)
+
+
+def nth_operation(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
+    """The n-th operation of Python on the folder fails, n being the number of the try."""
+    name = CONFIGS[number % len(CONFIGS)]
+    fails = 1 + number // (len(CONFIGS) * len(CODES))
+    code = CODES[number // len(CONFIGS) % len(CODES)]
+    workdir = folder / "run"
+    prepare = partial(_fail_at, workdir, fails, code)
+    return _attempt(name, workdir, reference, folder, prepare, f"operation {fails}")
+
+
+def largest_file(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
+    """No file can grow beyond a size, also for what is no Python."""
+    name = CONFIGS[number % len(CONFIGS)]
+    size = 64 * 2 ** (number // len(CONFIGS) % 14) + 37 * number
+    workdir = folder / "run"
+    return _attempt(name, workdir, reference, folder, partial(_limit, size), f"{size} bytes")
+
+
+def _attempt(
+    name: str, workdir: Path, reference: Reference, folder: Path, prepare: partial, what: str
+) -> Outcome:
+    shutil.rmtree(workdir, ignore_errors=True)
+    done = run(arguments(name, workdir), folder / "log", prepare)
+    found, told = judged(done, outcome(workdir), reference.expected[name])
+    if found not in (EQUAL, CLEAR):
+        return found, f"{what}: {told}"
+    again = run(arguments(name, workdir), folder / "log")
+    after, later = judged(again, outcome(workdir), reference.expected[name])
+    if after == CLEAR:
+        return LOST, f"{what}: {later}"
+    if left := [path.name for path in workdir.rglob("*") if path.name.endswith(".tmp")]:
+        return TRACEBACK, f"{what}: leaves {left}"
+    return (found if after == EQUAL else after), f"{what}: {told if after == EQUAL else later}"
+
+
+def _fail_at(workdir: Path, fails: int, code: int) -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
+    from failing_disk import failing_disk
+
+    disk = failing_disk(workdir, fails, code)
+    disk.__enter__()
+    # Nobody else may end it.
+    _kept.append(disk)
+
+
+_kept: list[object] = []
+
+
+def _limit(size: int) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
