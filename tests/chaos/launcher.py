@@ -1,4 +1,4 @@
-"""Launchers in forked processes, which need not import everything again, and what became of them."""
+"""Launchers in forked processes, which need not import everything again, and how they ended."""
 
 from __future__ import annotations
 
