@@ -34,6 +34,7 @@ SINGLE = {
     "benchmark_concrete": "measures single processes",
     "benchmark_first_fit": "measures single processes",
     "benchmark_selectors": "measures single processes",
+    "benchmark_processes": "starts processes of its own",
     "benchmark_sparse": "measures single processes",
     "benchmark_sweep": "measures single processes",
     "benchmark_text": "measures single processes",

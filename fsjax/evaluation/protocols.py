@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from fsjax.arguments import NonNegative, check
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
-from fsjax.distributed.group import shared_out
+from fsjax.distributed.members import shared_out
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
