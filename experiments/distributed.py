@@ -40,6 +40,8 @@ SINGLE = {
     "benchmark_text": "measures single processes",
     "compare_selectors": "goes by the seconds of each selector",
     "discoveries": "trains no networks of several seeds",
+    "nonlinear": "is made of short fits",
+    "recovery": "is made of short fits",
 }
 
 #: Flags that name files and folders of the user, which process 0 alone reads and writes.
