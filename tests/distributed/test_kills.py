@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from processes import Ended, ended, free_port, start
 
-EPOCHS, EVERY = 400, 25
+EPOCHS, EVERY = 1000, 25
 
 ARGUMENTS = (
     "--config=configs/wast.py:digits",
@@ -70,14 +70,13 @@ def test_a_job_that_lost_ten_processes_ends_as_if_it_had_not(tmp_path) -> None:
     for number in range(10):
         count = 2 + number % 2
         victim, before = draw.randrange(count), newest(workdir)
-        # Now and then before the first checkpoint of a start.
-        epoch, after = before + EVERY * draw.randrange(2), draw.uniform(0.0, 0.5)
+        epoch, after = before + EVERY, draw.uniform(0.0, 1.5)
         told = f"kill {number}: {victim} of {count}, {after:.2f} s after epoch {epoch}"
         last = launched(count, workdir, (victim, epoch, after))
         assert not (workdir / "result.json").exists(), "the run is too short for ten kills"
         print(f"{told}: codes {[one.code for one in last]}, newest {newest(workdir)}", flush=True)
         for place, one in enumerate(last):
-            codes = (-9,) if place == victim else (75, 2)
+            codes = (-9,) if place == victim else (75,)
             assert one.code in codes and one.err.count("error: ") <= 1, f"{told}: {place} {one}"
     last = launched(3, workdir)
     assert [one.code for one in last] == [0, 0, 0], last

@@ -18,7 +18,11 @@ WAST = "--config=configs/wast.py:digits,quick"
     ("launcher", "arguments", "told"),
     [
         ("run", [WAST, "--num_processes=2"], "--num_processes is for --distributed"),
-        ("run", [WAST, "--distributed", "--num_processes=2"], "num_processes=2 without coordinator"),
+        (
+            "run",
+            [WAST, "--distributed", "--num_processes=2"],
+            "num_processes=2 without coordinator",
+        ),
         (
             "run",
             [WAST, "--distributed", "--coordinator=a:1", "--num_processes=2", "--process_id=2"],
