@@ -98,6 +98,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
                 "batch_size": batch_size,
                 "best_by": "auc",
                 "seed_axis": "auto",
+                "batch_devices": 1,
             },
         }
     )

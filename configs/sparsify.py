@@ -73,6 +73,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
                 "num_epochs": num_epochs + finetune_epochs,
                 "batch_size": 256 if large else 32,
                 "seed_axis": "auto",
+                "batch_devices": 1,
                 "checkpoint_every": 20 if cifar else 5,
             },
             "binmask": {

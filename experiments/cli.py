@@ -22,7 +22,7 @@ from ml_collections.config_flags import config_path
 
 import fsjax
 from experiments import distributed
-from fsjax.distributed.group import group
+from fsjax.distributed.members import group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.lock import exclusive

@@ -34,11 +34,14 @@ SINGLE = {
     "benchmark_concrete": "measures single processes",
     "benchmark_first_fit": "measures single processes",
     "benchmark_selectors": "measures single processes",
+    "benchmark_processes": "starts processes of its own",
     "benchmark_sparse": "measures single processes",
     "benchmark_sweep": "measures single processes",
     "benchmark_text": "measures single processes",
     "compare_selectors": "goes by the seconds of each selector",
     "discoveries": "trains no networks of several seeds",
+    "nonlinear": "is made of short fits",
+    "recovery": "is made of short fits",
 }
 
 #: Flags that name files and folders of the user, which process 0 alone reads and writes.

@@ -5,6 +5,7 @@ Nothing is unpickled: what a stranger sends to the port is refused or read as pl
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -35,7 +36,8 @@ class Line:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self._lock = connection, threading.Lock()
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if connection.family in (socket.AF_INET, socket.AF_INET6):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def silence(self, seconds: float) -> None:
         """How long :meth:`receive` and :meth:`send` wait for the next bytes to move."""
@@ -70,7 +72,9 @@ class Line:
             raise Stranger from None
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Ends the connection, also for a thread that waits for a message."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
     def _exactly(self, count: int) -> bytearray:

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fsjax.distributed.group import group
+from fsjax.distributed.members import group
 from fsjax.errors import ConfigError
 
 #: What to look at where something differs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import signal
@@ -16,12 +17,15 @@ from jax._src import xla_bridge
 from jax._src.clusters import ClusterEnv
 
 from fsjax.distributed.frames import Line, Stranger
-from fsjax.distributed.group import GRACE, INTERRUPTED, MISTAKE, Group, enter, group
+from fsjax.distributed.members import GRACE, INTERRUPTED, MISTAKE, Group, enter, group
 from fsjax.errors import ConfigError, FsjaxError, check_whole, is_number
 
 #: Seconds after which JAX's own service gives up a process, should the group not notice, and in
 #: which processes that have all come to their end let go of it.
 HEARTBEAT, SHUTDOWN = 90, 30
+
+#: Seconds in which who connects must say who it is, and in which process 0 answers.
+HELLO = 5.0
 
 
 class Place(NamedTuple):
@@ -200,14 +204,16 @@ def _reach(place: Place, deadline: float, timeout: float) -> tuple[Line, int]:
             ) from None
     try:
         line.send({"kind": "hello", "number": place.number, "count": place.count})
-        line.silence(max(deadline - time.monotonic(), 0.1) + 5.0)
+        line.silence(max(deadline - time.monotonic(), 0.1) + HELLO)
         fields, _ = line.receive()
     except (OSError, Stranger):
+        line.close()
         raise ConfigError(
             f"process {place.number}: what answers at {where} is no process 0 of fsjax, or it has "
             "ended; check the port and what process 0 says"
         ) from None
     if fields["kind"] == "refused":
+        line.close()
         raise ConfigError(fields["text"])
     return line, fields["port"]
 
@@ -228,11 +234,7 @@ def _await(place: Place, deadline: float, timeout: float) -> dict[int, Line]:
             server.settimeout(max(deadline - time.monotonic(), 0.01))
             try:
                 line = Line(server.accept()[0])
-                line.silence(5.0)
-                fields, _ = line.receive()
             except TimeoutError:
-                if deadline - time.monotonic() > 0:
-                    continue
                 names = ", ".join(map(str, missing))
                 _refuse(
                     lines,
@@ -240,7 +242,11 @@ def _await(place: Place, deadline: float, timeout: float) -> dict[int, Line]:
                     f"{place.host}:{place.port} in {timeout:g} s; check that all were started, "
                     "with the same coordinator and num_processes",
                 )
+            try:
+                line.silence(HELLO)
+                fields, _ = line.receive()
             except (OSError, Stranger):
+                line.close()
                 continue
             _admit(place, lines, line, fields)
     return lines
@@ -263,10 +269,9 @@ def _admit(place: Place, lines: dict[int, Line], line: Line, fields: dict[str, A
 
 def _refuse(lines: dict[int, Line], text: str) -> None:
     for line in lines.values():
-        try:
+        with contextlib.suppress(OSError):
             line.send({"kind": "refused", "text": text})
-        except OSError:
-            continue
+        line.close()
     raise ConfigError(text)
 
 

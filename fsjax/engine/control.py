@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsjax.distributed.group import group, is_lead
+from fsjax.distributed.members import group, is_lead
 from fsjax.errors import ConfigError, check_flag, is_number
 
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from fsjax.data.dataset import Dataset
-from fsjax.distributed.group import group
+from fsjax.distributed.members import group
 from fsjax.distributed.same import check_same, code
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.circumstances import circumstances

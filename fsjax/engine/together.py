@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.distributed.group import group, is_lead, share
+from fsjax.distributed.members import group, is_lead, share
 from fsjax.engine.checkpoint import Checkpoints, Restored
 from fsjax.engine.serial import by_path, from_paths
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.distributed.group import agreed, is_lead
+from fsjax.distributed.members import agreed, is_lead
 from fsjax.engine import mesh, seeds, together
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.control import Progress

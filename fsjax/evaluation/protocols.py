@@ -12,7 +12,7 @@ from fsjax.arguments import NonNegative, check
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.data.stored import StoredTable
-from fsjax.distributed.group import shared_out
+from fsjax.distributed.members import shared_out
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics

@@ -45,7 +45,6 @@ def test_two_processes_then_one_is_lost_then_three_go_on(folder: Path) -> None:
     assert (folder / "trained.txt").read_text() == "5"
     assert_same_bits(fsjax.load(folder / "resumed.npz"), alone)
 
-    # Three runs were whole; then the last process has other rows.
+    # All is refused once the last process has other rows, and process 0 says so.
     assert [one.code for one in second] == [2, 2, 2]
-    told = "the data of process 2 is not that of process 0"
-    assert [one.err.count(told) for one in second][1:] != [0, 0] or told in second[0].err
+    assert "the data of process 2 is not that of process 0" in second[0].err

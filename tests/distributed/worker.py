@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import jax
 
 import fsjax
 from fsjax.engine.train import _Training
@@ -51,8 +51,6 @@ def whole(folder: Path) -> None:
 
 def split(folder: Path) -> None:
     """The batches of one run over the devices of all processes."""
-    import jax
-
     save(one_batch(jax.device_count()), folder / "split.npz")
 
 
@@ -90,7 +88,6 @@ def main() -> None:
     fsjax.initialize_distributed(f"127.0.0.1:{port}", int(count), int(number))
     for step in steps:
         {f.__name__: f for f in (whole, split, killed, resumed, other_data)}[step](Path(folder))
-        np.random.default_rng()  # nothing random is shared
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+from marks import some_slow
 
 import fsjax
 from fsjax.engine import loop
@@ -17,11 +18,11 @@ METHODS = {
     # Noise in each row, weights that decay.
     "ip_cae": fsjax.methods.ip_cae(4, hidden=(8,), embedding_dim=6),
     # Batch statistics and dropout.
-    "stg": fsjax.methods.neural_network(hidden=(8,), batch_norm=True, dropout=0.2),
+    "neural_network": fsjax.methods.neural_network(hidden=(8,), batch_norm=True, dropout=0.2),
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", some_slow(METHODS, ["neural_network"]))
 def test_a_batch_on_two_devices_is_the_batch_on_one(name, data, monkeypatch) -> None:
     seen = []
     split = loop.split_rows
@@ -42,6 +43,7 @@ def _noted(split, batch, seen):
     return split(batch)
 
 
+@pytest.mark.slow
 def test_a_loss_that_couples_rows_sees_all_of_them() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 6)).astype(np.float32)

@@ -44,7 +44,8 @@ class Group:
         self.number, self.count, self._lines = number, count, dict(lines)
         self._inbox: dict[int, queue.Queue] = {other: queue.Queue() for other in lines}
         self._ended: set[int] = set()
-        self._all_ended, self._over, self._leaving = threading.Event(), threading.Lock(), False
+        self._all_ended, self._closed = threading.Event(), threading.Event()
+        self._over, self._leaving = threading.Lock(), False
         for other, line in self._lines.items():
             line.silence(SILENCE)
             threading.Thread(target=self._listen, args=(other, line), daemon=True).start()
@@ -76,6 +77,14 @@ class Group:
         self._leaving = True
         self._tell({"kind": "bye"})
         self._all_ended.wait()
+
+    def close(self) -> None:
+        """Lets go of the other processes, whatever becomes of them."""
+        self._leaving = True
+        self._ended |= set(self._lines)
+        self._closed.set()
+        for line in self._lines.values():
+            line.close()
 
     def fail(self, text: str, code: int = MISTAKE) -> NoReturn:
         """Ends all processes, with one message: that of the lead, or the first one's."""
@@ -156,8 +165,7 @@ class Group:
         os._exit(code)
 
     def _give_signs(self) -> None:
-        while True:
-            time.sleep(SIGN)
+        while not self._closed.wait(SIGN):
             self._tell({"kind": "sign"})
 
     def _tell(self, fields: dict[str, Any]) -> None:

@@ -1,0 +1,67 @@
+"""``--distributed`` of the launchers: what is refused, and what other processes get to see."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+from launcher import ROOT, launch_here
+
+from experiments import distributed
+
+WAST = "--config=configs/wast.py:digits,quick"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "arguments", "told"),
+    [
+        ("run", [WAST, "--num_processes=2"], "--num_processes is for --distributed"),
+        (
+            "run",
+            [WAST, "--distributed", "--num_processes=2"],
+            "num_processes=2 without coordinator",
+        ),
+        (
+            "run",
+            [WAST, "--distributed", "--coordinator=a:1", "--num_processes=2", "--process_id=2"],
+            "process_id=2 with num_processes=2; choose a number from 0 to 1",
+        ),
+        ("report", ["--distributed"], "experiments.report trains nothing; start it without"),
+        (
+            "reproduce",
+            ["--distributed", "--minutes=1"],
+            "--minutes stops each process at a moment of its own",
+        ),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(launcher, arguments, told, tmp_path) -> None:
+    # JAX has its devices already here, which is not looked at before.
+    done = launch_here(launcher, f"--workdir={tmp_path / 'run'}", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and f"error: {told}" in done.stderr.replace("'", "")
+    assert not (tmp_path / "run").exists()
+
+
+def test_launchers_that_are_refused_exist() -> None:
+    for name in distributed.SINGLE:
+        assert (ROOT / "experiments" / f"{name}.py").is_file()
+
+
+def test_others_get_what_decides_and_no_checkpoints(tmp_path: Path) -> None:
+    there = tmp_path / "run"
+    for name in ("config.json", "a/metrics.csv", "report.html", "checkpoints/epoch_000001.json"):
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        (there / name).write_text(name)
+    results = tmp_path / "results.csv"
+    results.write_text("cells")
+    data = distributed._packed({"workdir": str(there), "results": str(results), "page": "no/page"})
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        names = {name: packed.read(name) for name in packed.namelist() if name[-1] != "/"}
+    assert names == {
+        "workdir/run/config.json": b"config.json",
+        "workdir/run/a/metrics.csv": b"a/metrics.csv",
+        "workdir/run/report.html": b"",
+        "results/results.csv": b"cells",
+    }
