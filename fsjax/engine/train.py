@@ -119,7 +119,7 @@ class _Training:
         self.states = self.padded(states)
         args = (self.states, self.arrays, self.works)
         searches = bool(plan.sizes) and plan.method.search is not None
-        work = training_work(states.params, plan.spec, searches)
+        work = training_work(states.params, states.masks, plan.spec, searches)
         static = (plan.structure, plan.axis)
         self.program = program(seeds.train_seeds, static, args, donate=(0,), work=work)
         names = sorted(self.program.out_info[1])
