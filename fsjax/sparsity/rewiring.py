@@ -102,9 +102,7 @@ def grows_connections(grow: GrowRule | None) -> bool:
     return all(rule in GROW for rule in getattr(grow, "between", (grow,)))
 
 
-def _grown(
-    grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Scores | None
-) -> Found:
+def _grown(grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Scores | None) -> Found:
     if not hasattr(grow, "between"):
         return GROW[grow](old, key, scores)
     first, then = grow.between

@@ -13,8 +13,7 @@ import pytest
 import fsjax
 from fsjax.engine.loop import as_batch, init_state, train_epoch
 from fsjax.errors import ConfigError
-from fsjax.sparsity import connections
-from fsjax.sparsity.connections import Connections, dense, indexed, is_connections
+from fsjax.sparsity.connections import dense, is_connections
 
 METHODS = {
     "set": dict(epsilon=2.0),
@@ -41,7 +40,9 @@ def method(name: str, form: str) -> fsjax.Method:
 @pytest.mark.parametrize("name", ["set", *SLOW])
 def test_fits_are_those_of_masks(name: str, tmp_path) -> None:
     data = table()
-    masked, held = (fsjax.fit(method(name, form), data, **OPTIONS) for form in ("dense", "topology"))
+    masked, held = (
+        fsjax.fit(method(name, form), data, **OPTIONS) for form in ("dense", "topology")
+    )
     where = held.states.masks["layer_0"]["kernel"]
     assert is_connections(where)
     assert not is_connections(held.states.masks["layer_2"]["kernel"]) or name == "quick_selection"
@@ -123,9 +124,3 @@ def test_rules_that_look_at_all_pairs() -> None:
         fsjax.methods.set(grow="short_paths", form="topology")
     with pytest.raises(ConfigError, match="pruning before training needs one"):
         fsjax.methods.snip(form="topology")
-
-
-def test_an_index_where_batches_are_wide() -> None:
-    found = Connections(np.zeros(1, np.int32), np.zeros(1, np.int32), np.int32(0), (), (2, 3))
-    assert indexed(found).index != ()
-    assert connections.CSR_BATCH > 2
