@@ -22,6 +22,7 @@ from experiments import (
     benchmark_sparse,
     benchmark_sweep,
     benchmark_text,
+    benchmark_topology,
     cli,
 )
 from fsjax.errors import ConfigError, nearest
@@ -33,6 +34,7 @@ _PARTS = (
     benchmark_sweep,
     benchmark_first_fit,
     benchmark_text,
+    benchmark_topology,
 )
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from fsjax.method import PyTree, Spec
+from fsjax.sparsity.connections import is_connections
 
 #: Options of XLA by name.
 Options = Mapping[str, bool | int]
@@ -38,19 +39,24 @@ _LEVELS: tuple[tuple[float, Options], ...] = (
 #: Weights that could be visited in the time that a step takes beside its products.
 _STEP = 1e5
 
+#: Weights of a matrix that are visited in the time of a connection that is held by itself.
+_CONNECTION = 8
+
 #: Trainings that a search for a strength is taken to need.
 _TRAININGS = 8
 
 
-def training_work(params: PyTree, spec: Spec, searches: bool) -> float:
+def training_work(params: PyTree, masks: PyTree, spec: Spec, searches: bool) -> float:
     """The work of training one seed: about how many weights are visited.
 
     Args:
-      params: parameters of S seeds, ``(S, ...)``.
+      params, masks: of S seeds, ``(S, ...)``.
       spec: static facts of the whole run.
       searches: whether a strength is searched for, by several trainings.
     """
     weights = sum(math.prod(np.shape(leaf)[1:]) for leaf in jax.tree.leaves(params))
+    held = filter(is_connections, jax.tree.leaves(masks, is_leaf=is_connections))
+    weights += sum((_CONNECTION - 1) * own.rows.shape[-1] for own in held)
     epoch = weights * spec.num_rows * spec.repeats + _STEP * spec.steps_per_epoch
     return epoch * spec.num_epochs * (_TRAININGS if searches else 1)
 

@@ -133,7 +133,7 @@ class _Training:
         self.states = self.padded(states)
         args = (self.states, self.arrays, self._placed(self.works))
         searches = bool(plan.sizes) and plan.method.search is not None
-        work = training_work(states.params, plan.spec, searches)
+        work = training_work(states.params, states.masks, plan.spec, searches)
         static = (plan.structure, *self.layout)
         rows = plan.prepared.arrays.train.x
         self.streamed = None

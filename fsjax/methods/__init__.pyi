@@ -78,7 +78,7 @@ def ctre_sim(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates"] = "auto",
+    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
 ) -> Method: ...
 def ctre_seq(
     *,
@@ -95,7 +95,7 @@ def ctre_seq(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates"] = "auto",
+    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
 ) -> Method: ...
 def deep_lasso(
     *,
@@ -331,7 +331,7 @@ def set(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates"] = "auto",
+    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
 ) -> Method: ...
 def rigl(
     *,
@@ -344,7 +344,7 @@ def rigl(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates"] = "auto",
+    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
 ) -> Method: ...
 def snip(
     *,
@@ -355,7 +355,7 @@ def snip(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates"] = "auto",
+    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
 ) -> Method: ...
 def static_sparse(
     *,
@@ -366,7 +366,7 @@ def static_sparse(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates"] = "auto",
+    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
 ) -> Method: ...
 def dense(
     *,
@@ -390,7 +390,7 @@ def quick_selection(
     momentum: float = 0.9,
     l2: float = 0.0,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
-    form: Literal["auto", "dense", "coordinates"] = "auto",
+    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
 ) -> Method: ...
 def stg(
     num_features: int | None = None,

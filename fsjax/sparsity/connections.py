@@ -137,10 +137,12 @@ connected_dot.defvjp(_forward, _backward)
 
 def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
     """``(n,)`` entries at rows and columns of ``x @ y.T``, for ``(I, B)`` and ``(O, B)``."""
+    if x.shape[1] < CSR_BATCH:
+        return sum(x[:, i][rows] * y[:, i][columns] for i in range(x.shape[1]))
     # The sum over the batch as a product with ones: several times faster on CPUs.
     ones = jnp.ones(x.shape[1], x.dtype)
     pieces = -(-rows.size // _PIECE)
-    if x.shape[1] < CSR_BATCH or pieces < 2:
+    if pieces < 2:
         return (x[rows] * y[columns]) @ ones
     fill = (0, pieces * _PIECE - rows.size)
     places = [jnp.pad(where, fill).reshape(pieces, _PIECE) for where in (rows, columns)]

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from fsjax.sparsity.connections import products
+
 #: Entries of a mask that are counted together.
 _BLOCK = 32
 
@@ -64,8 +66,7 @@ def _forward(values: Array, rows: Array, columns: Array, x: Array, like: Array):
 def _backward(saved: tuple, grad: Array):
     values, rows, columns, x, like = saved
     pulled = grad[columns]
-    # The sum over the batch as a product with ones: several times faster on CPUs.
-    to_values = (x[rows] * pulled) @ jnp.ones(x.shape[1], x.dtype)
+    to_values = products(x, grad, rows, columns)
     to_x = jnp.zeros_like(x).at[rows].add(values[:, None] * pulled)
     return to_values, None, None, to_x, jnp.zeros_like(like)
 

@@ -84,4 +84,4 @@ def test_wast_on_madelon_is_compiled_for_speed() -> None:
     options = dict(split=split, scaling="none", batch_size=128, num_epochs=10)
     plan = fsjax.plan(fsjax.methods.wast(), data, num_features=20, **options)
     params = {"in": np.zeros((1, 500, 200)), "out": np.zeros((1, 200, 500))}
-    assert effort.options_for(effort.training_work(params, plan.spec, False)) is None
+    assert effort.options_for(effort.training_work(params, (), plan.spec, False)) is None

@@ -1,0 +1,68 @@
+"""Benchmarks of networks whose topology is the state, at the sizes of SET's and Nerva's authors."""
+
+from functools import partial
+
+import numpy as np
+
+import fsjax
+from experiments.timing import Case, training
+from fsjax.data import Split
+
+
+def set_epoch(width: int, num_epochs: int, rewires: bool = True) -> dict[str, float]:
+    """CPU seconds of an epoch of SET with three hidden layers, batch 2, 135 rows.
+
+    The sizes are those of Liu et al., "Sparse evolutionary deep learning with over one million
+    artificial neurons on commodity hardware", 2021. Without rewiring it is training alone.
+    """
+    options = {
+        "hidden": (width,) * 3,
+        "epsilon": 20.0,
+        "form": "topology",
+        "rank_by": "strength",
+        "learning_rate": 0.001,
+        "l2": 2e-4,
+    }
+    method = fsjax.methods.static_sparse(**options)
+    if rewires:
+        method = fsjax.methods.set(**options, drop="per_sign", drop_fraction=0.3)
+    return _epoch(method, 135, 3312, 5, 2, num_epochs)
+
+
+def nerva_epoch(form: str) -> dict[str, float]:
+    """CPU seconds of an epoch of 3072-1024-512-10 at density 1 %, batch 100, 50,000 rows."""
+    options = {"epsilon": 0, "density": 0.01, "form": form, "rank_by": "strength"}
+    method = fsjax.methods.static_sparse(hidden=(1024, 512), **options)
+    return _epoch(method, 50_000, 3072, 10, 100, 2)
+
+
+def _epoch(
+    method: fsjax.Method, rows: int, columns: int, classes: int, batch_size: int, num_epochs: int
+) -> dict[str, float]:
+    rng, none = np.random.default_rng(0), np.arange(0)
+    data = (rng.standard_normal((rows, columns), np.float32), rng.integers(0, classes, rows))
+    planned = fsjax.plan(
+        method,
+        data,
+        split=Split(np.arange(rows), none, none),
+        scaling="none",
+        batch_size=batch_size,
+        num_epochs=num_epochs,
+    )
+    found = training(planned, num_epochs)
+    for name in ("cpu", "wall"):
+        found[f"{name}_seconds_per_epoch"] = found.pop(f"{name}_ms") / 1e3
+    return found
+
+
+def cases() -> dict[str, Case]:
+    """The cases by name; those of SET are for one core (``taskset -c 0``)."""
+    found: dict[str, Case] = {}
+    for width, num_epochs in ((3000, 20), (30_000, 5), (300_000, 1)):
+        what = f"topology/SET, {3312 + 3 * width + 5:,} neurons"
+        # A change after the last epoch would never be trained: one epoch more.
+        found[what] = (partial(set_epoch, width, num_epochs + 1), 0)
+        found[f"{what}, training alone"] = (partial(set_epoch, width, num_epochs, False), 0)
+    for form in ("coordinates", "topology"):
+        found[f"topology/3072-1024-512-10, {form}"] = (partial(nerva_epoch, form), 0)
+    return found

@@ -1,0 +1,126 @@
+"""Sparse networks whose topology is the state, beside the same ones with masks."""
+
+from __future__ import annotations
+
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.engine.loop import as_batch, init_state, train_epoch
+from fsjax.errors import ConfigError
+from fsjax.sparsity.connections import dense, is_connections
+
+METHODS = {
+    "set": dict(epsilon=2.0),
+    "ctre_sim": dict(epsilon=2.0),
+    "ctre_seq": dict(epsilon=2.0, patience=1),
+    "rigl": dict(epsilon=2.0, grow_init="uniform"),
+    "static_sparse": dict(epsilon=2.0),
+    "quick_selection": dict(density=0.1, input_noise=0.0),
+}
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in METHODS if name != "set"]
+OPTIONS = dict(num_epochs=3, num_features=5, batch_size=20, seeds=(0, 1))
+
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(90, 40)).astype(np.float32), rng.integers(0, 3, 90)
+
+
+def method(name: str, form: str) -> fsjax.Method:
+    """Two layers held by their connections, and a last one with a mask."""
+    return getattr(fsjax.methods, name)(hidden=(32, 24), form=form, **METHODS[name])
+
+
+@pytest.mark.parametrize("name", ["set", *SLOW])
+def test_fits_are_those_of_masks(name: str, tmp_path) -> None:
+    data = table()
+    masked, held = (
+        fsjax.fit(method(name, form), data, **OPTIONS) for form in ("dense", "topology")
+    )
+    where = held.states.masks["layer_0"]["kernel"]
+    assert is_connections(where)
+    assert not is_connections(held.states.masks["layer_2"]["kernel"]) or name == "quick_selection"
+    assert held.states.params["layer_0"]["kernel"].shape == (2, where.rows.shape[1])
+    for layer in ("layer_0", "layer_1"):
+        matrix = masked.states.masks[layer]["kernel"]
+        own = held.states.masks[layer]["kernel"]
+        for seed in (0, 1):
+            one = jax.tree.map(lambda leaf, seed=seed: leaf[seed], own)
+            assert is_connections(one)
+            ones = np.ones(one.rows.shape, bool)
+            chex.assert_trees_all_equal(dense(ones, one), matrix[seed])
+            weights = dense(held.states.params[layer]["kernel"][seed], one)
+            chex.assert_trees_all_close(
+                weights, masked.states.params[layer]["kernel"][seed], atol=1e-5
+            )
+    chex.assert_trees_all_close(dict(held.history), dict(masked.history), rtol=1e-4, atol=1e-5)
+    for about in ("params", "train_flops"):
+        assert held.cost[about] == masked.cost[about]
+    np.testing.assert_array_equal(held.input_connections, masked.input_connections)
+    chex.assert_trees_all_close(held.scores, masked.scores, atol=1e-5)
+    fsjax.save(held, tmp_path / "held.npz")
+    again = fsjax.load(tmp_path / "held.npz")
+    np.testing.assert_array_equal(again.predict(data[0]), held.predict(data[0]))
+
+
+@pytest.mark.slow
+def test_export_and_continued_runs(tmp_path) -> None:
+    data, own = table(), method("set", "topology")
+    whole = fsjax.fit(own, data, **OPTIONS)
+    part = OPTIONS | {"checkpoint_dir": tmp_path, "checkpoint_every": 1}
+    fsjax.fit(own, data, **part, callback=lambda told: True)
+    again = fsjax.fit(own, data, **part)
+    chex.assert_trees_all_equal(again.states.params, whole.states.params)
+    program = jax.export.deserialize(bytearray(fsjax.export(whole)))
+    chex.assert_trees_all_close(
+        np.asarray(program.call(data[0])), whole.predict(data[0])[0], atol=1e-4
+    )
+    onward = fsjax.fit(own, data, **OPTIONS, start=whole)
+    assert onward.history["train/loss"][0, 0] < whole.history["train/loss"][0, 0]
+
+
+def largest_array(jaxpr: jax.extend.core.Jaxpr) -> int:
+    """Entries of the largest array anywhere in a program."""
+    found = 0
+    for equation in jaxpr.eqns:
+        found = max([found, *(math.prod(getattr(v.aval, "shape", ())) for v in equation.outvars)])
+        for inner in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda p: hasattr(p, "eqns")
+        ):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                found = max(found, largest_array(inner))
+    return found
+
+
+@pytest.mark.parametrize("name", ["set", "ctre_sim", "rigl"])
+def test_no_array_of_all_pairs_of_neurons(name: str) -> None:
+    width, rows = 8000, 6
+    own = getattr(fsjax.methods, name)(hidden=(width, width), epsilon=1.0, form="auto")
+    assert width * width > 2**25
+    data = (np.tile(np.arange(rows, dtype=np.float32)[:, None], 9000), np.arange(rows) % 3)
+    empty = np.arange(0)
+    split = fsjax.data.Split(np.arange(rows), empty, empty)
+    plan = fsjax.plan(own, data, split=split, scaling="none", num_epochs=2, batch_size=2)
+    arrays, spec = jax.tree.map(jnp.asarray, plan.prepared.arrays), plan.spec
+    batch = as_batch(spec.task, arrays.train)
+
+    def run(seed):
+        state = init_state(own, spec, seed, batch, jnp.ones(9000, bool))
+        return train_epoch(own, state, arrays)[0]
+
+    # A pass over blocks of scores holds some millions of them.
+    assert largest_array(jax.make_jaxpr(run)(np.uint32(0)).jaxpr) < width * width / 8
+
+
+def test_rules_that_look_at_all_pairs() -> None:
+    with pytest.raises(ConfigError, match="short_paths needs one; leave form out"):
+        fsjax.methods.set(grow="short_paths", form="topology")
+    with pytest.raises(ConfigError, match="pruning before training needs one"):
+        fsjax.methods.snip(form="topology")

@@ -1,0 +1,94 @@
+"""Where connections are grown without an array of all positions."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsjax.sparsity.free import Found, Taken, best_free, by_rejection
+from fsjax.sparsity.kth import largest
+from fsjax.sparsity.places import LAST, find, keys_of
+
+SHAPE = (6, 9)
+COUNT = 13
+
+
+@functools.partial(jax.jit, static_argnames="shape")
+def drawn(key, keys, among, wanted, shape=SHAPE) -> Found:
+    return by_rejection(key, (Taken(keys, among),), wanted, COUNT, shape)
+
+
+@functools.partial(jax.jit, static_argnames="block")
+def best(scores, keys, among, wanted, block=4 * 9) -> Found:
+    return best_free(lambda rows: scores[rows], Taken(keys, among), wanted, COUNT, SHAPE, block)
+
+
+def taken(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    keys = np.sort(rng.permutation(SHAPE[0] * SHAPE[1])[:COUNT]).astype(np.int32)
+    return keys, rng.random(COUNT) < 0.6
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), wanted=st.integers(0, COUNT))
+def test_random_ones_are_free_and_different(seed: int, wanted: int) -> None:
+    keys, among = taken(seed)
+    found = drawn(jax.random.key(seed), (keys,), among, wanted)
+    chosen = np.asarray(found.keys[0])[np.asarray(found.chosen)]
+    assert len(chosen) == wanted
+    assert (np.diff(chosen) > 0).all()
+    assert not set(chosen) & set(keys[among])
+    assert wanted == 0 or (chosen.min() >= 0 and chosen.max() < SHAPE[0] * SHAPE[1])
+
+
+def test_random_ones_are_uniform() -> None:
+    keys, among = taken(1)
+    number, wanted = 20_000, 9
+    own = Taken((jnp.asarray(keys),), jnp.asarray(among))
+    one = functools.partial(by_rejection, wanted=wanted, most=COUNT, shape=SHAPE)
+    found = jax.jit(jax.vmap(lambda key: one(key, (own,))))(
+        jax.random.split(jax.random.key(0), number)
+    )
+    positions = np.asarray(found.keys[0])[np.asarray(found.chosen)]
+    counts = np.bincount(positions, minlength=54)
+    free = np.ones(54, bool)
+    free[keys[among]] = False
+    share = wanted / free.sum()
+    # Five standard errors.
+    allowed = 5 * np.sqrt(number * share * (1 - share))
+    assert np.abs(counts[free] - number * share).max() < allowed
+    assert not counts[~free].any()
+
+
+def test_layers_of_more_positions_than_int32_holds() -> None:
+    shape = (2**17, 2**18)
+    rng = np.random.default_rng(0)
+    keys = keys_of(*(np.sort(rng.integers(0, n, COUNT)).astype(np.int32) for n in shape), shape)
+    assert len(keys) == 2
+    found = drawn(jax.random.key(0), keys, np.ones(COUNT, bool), 11, shape)
+    rows, columns = (np.asarray(part)[np.asarray(found.chosen)] for part in found.keys)
+    assert len(rows) == 11
+    assert (np.diff(rows) >= 0).all()
+    assert rows.max() > 2**15
+    assert columns.max() > 2**15
+    own = tuple(jnp.asarray(part) for part in keys)
+    np.testing.assert_array_equal(find(own, own), np.arange(COUNT))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), wanted=st.integers(0, COUNT), levels=st.integers(1, 40))
+def test_best_ones_are_those_of_a_mask(seed: int, wanted: int, levels: int) -> None:
+    """With few levels most scores tie."""
+    keys, among = taken(seed)
+    scores = np.random.default_rng(seed).integers(0, levels, SHAPE).astype(np.float32) - 3
+    free = np.ones(SHAPE, bool)
+    free.ravel()[keys[among]] = False
+    expected = np.flatnonzero(largest(jnp.asarray(scores), wanted, jnp.asarray(free)))
+    found = best(scores, (keys,), among, wanted)
+    np.testing.assert_array_equal(np.asarray(found.keys[0])[np.asarray(found.chosen)], expected)
+    assert (np.asarray(found.keys[0])[wanted:] == LAST).all()
