@@ -20,7 +20,7 @@ from jax import Array
 from fsjax.engine import loop
 from fsjax.engine.effort import ONCE
 from fsjax.engine.loop import EVALUATION_ROWS, MAX_EPOCHS_PER_CALL, Arrays, Rows
-from fsjax.engine.programs import run
+from fsjax.engine.programs import program, run
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.stored_rows import StoredRows
@@ -69,6 +69,7 @@ class StreamedEpochs:
     Attributes:
       names: of the recorded values.
       waited: seconds in which the device had nothing to do for want of rows.
+      compiled: seconds of compilation.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class StreamedEpochs:
         self.structure, self.spec, self.arrays, self.work = structure, spec, arrays, work
         self.num_real = int((arrays.train.weight > 0).sum())
         self.keys = np.asarray(states.key)
-        self.waited = 0.0
+        self.waited = self.compiled = 0.0
         self.names = sorted(_recorded(structure, arrays, states))
         self._ahead: _Ahead | None = None
         self._next: _Place | None = None
@@ -151,7 +152,10 @@ class StreamedEpochs:
         return self._run(_evaluate_outputs, state, outputs, rows)
 
     def _run(self, function: Callable[..., Any], *args: Any, donate: Sequence[int] = ()) -> Any:
-        return run(function, (self.structure,), args, donate=donate, work=self.work)
+        started = time.perf_counter()
+        made = program(function, (self.structure,), args, donate=donate, work=self.work)
+        self.compiled += time.perf_counter() - started
+        return made(*args)
 
     def _take(self, state: TrainState) -> Piece:
         """The next rows; counts the time in which neither they nor work are there."""

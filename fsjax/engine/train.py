@@ -105,6 +105,9 @@ def train(
     }
     if training.streamed is not None:
         cost["wait_seconds"] = training.streamed.waited
+        # Its programs are compiled when their first rows are there.
+        cost["compile_seconds"] += training.streamed.compiled
+        cost["train_seconds"] -= training.streamed.compiled
     return Trained(states, training.history, cost)
 
 

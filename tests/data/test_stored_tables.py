@@ -97,6 +97,19 @@ def test_a_scaling_is_the_same_bits_by_blocks(
         np.testing.assert_allclose(here.shift, X.mean(dtype=np.float64), rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["standard", "scalar"])
+def test_sums_do_not_depend_on_the_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    # Numbers of all sizes, so that another order of adding them is another sum.
+    X = np.exp(np.random.default_rng(0).normal(0, 4, (999, 5)))
+    here = fit_scaler(kind, X)
+    monkeypatch.setattr(stored, "BLOCK", 20)
+    there = fit_scaler(kind, open_table(saved(tmp_path, X)))
+    np.testing.assert_array_equal(here.shift, there.shift)
+    np.testing.assert_array_equal(here.scale, there.scale)
+
+
 def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 5)).astype(np.float32), np.array(["b", "a"] * 10)

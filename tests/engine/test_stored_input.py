@@ -70,6 +70,8 @@ def test_the_results_are_the_bits_of_the_table_in_memory(
     given = {"num_features": 4, "num_epochs": 3, "batch_size": 20, **options}
     wanted = fsjax.fit(method, here, seed_axis="map", **given)
     assert_same(fsjax.fit(method, there, **given), wanted)
+    if method is not STG:
+        return
     # Many pieces: one batch at a time, and rows that are evaluated in parts.
     monkeypatch.setattr(streamed, "ENTRIES", ENTRIES)
     found = fsjax.fit(method, there, **given)
