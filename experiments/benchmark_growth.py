@@ -43,6 +43,15 @@ SIZES: dict[str, tuple[int, ...]] = {
     "seeds": (1, 2, 4, 8, 16),
 }
 
+#: What grows, in words.
+NAMES = {
+    "D": "columns D",
+    "N": "rows N",
+    "K": "selected columns K",
+    "hidden": "width of the hidden layer",
+    "seeds": "seeds",
+}
+
 #: Methods with what is not their default. Without a search one training is what there is.
 METHODS: dict[str, dict[str, Any]] = {
     "wast": {},
@@ -138,8 +147,9 @@ def draw(table: pd.DataFrame) -> Figure:
         sizes, costs = ([float(one) for one in text.split(", ")] for text in row[1:3])
         axes = panels[list(SIZES).index(axis)]
         axes.loglog(sizes, costs, "o-", color=colors[method], markersize=3, label=method)
-    for axes, axis in zip(panels, SIZES, strict=False):
-        style.finish(axes, axis, xlabel=axis, ylabel="CPU ms of an epoch", which="both")
+    for number, (axes, axis) in enumerate(zip(panels, SIZES, strict=False)):
+        label = "CPU ms of an epoch" if number in (0, 3) else ""
+        style.finish(axes, xlabel=NAMES[axis], ylabel=label, which="both")
         axes.set_xticks(SIZES[axis], [str(size) for size in SIZES[axis]])
         axes.minorticks_off()
     panels[-1].axis("off")
