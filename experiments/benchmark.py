@@ -17,6 +17,7 @@ from absl import flags
 import fsjax
 from experiments import (
     benchmark_concrete,
+    benchmark_costs,
     benchmark_first_fit,
     benchmark_selectors,
     benchmark_sparse,
@@ -35,6 +36,7 @@ _PARTS = (
     benchmark_first_fit,
     benchmark_text,
     benchmark_topology,
+    benchmark_costs,
 )
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")

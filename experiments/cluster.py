@@ -15,6 +15,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from logging import CRITICAL, getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ from absl import flags
 
 from experiments.cluster_worker import Failed, ready, run_cell
 from fsjax.errors import ConfigError, FsjaxError
+from fsjax.report import style
 
 if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster
@@ -62,6 +64,18 @@ class Cell(NamedTuple):
     arguments: tuple[Any, ...]
 
 
+class Cluster(NamedTuple):
+    """Workers that are at hand.
+
+    Attributes:
+      client: of their scheduler.
+      left: cells that have not ended, by their keys.
+    """
+
+    client: Client
+    left: dict[str, Future]
+
+
 class CellsFailedError(FsjaxError):
     """Some cells failed; all others have their results."""
 
@@ -90,8 +104,8 @@ def check_address(address: str) -> int | None:
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Client]:
-    """A client of the workers that ``--cluster`` names; local ones end with the block.
+def connected(address: str) -> Iterator[Cluster]:
+    """The workers that ``--cluster`` names; local ones end with the block, and cells with it.
 
     Raises:
       ConfigError: as :func:`check_address`, if no scheduler answers, and where it or its workers
@@ -102,6 +116,8 @@ def connected(address: str) -> Iterator[Client]:
 
     from experiments.cluster_worker import Quiet
 
+    # That the scheduler is gone is told below, in one line.
+    getLogger("distributed.client").setLevel(CRITICAL)
     with ExitStack() as stack:
         target = address
         if workers is not None:
@@ -118,11 +134,12 @@ def connected(address: str) -> Iterator[Client]:
         else:
             _check_imports(client, address)
         print(_about(client, workers), flush=True)
+        cluster = Cluster(client, {})
         try:
-            yield client
+            yield cluster
         finally:
-            if workers is None:
-                _end(client)
+            if workers is None and cluster.left:
+                _end(cluster)
 
 
 def _local(workers: int) -> LocalCluster:
@@ -153,40 +170,39 @@ def _check_imports(client: Client, address: str) -> None:
 
 def _about(client: Client, local: int | None) -> str:
     there = len(client.nthreads())
-    count = f"{there} workers" if there else "no workers yet, waits for them"
+    told = style.count(there, "worker") if there else "no workers yet, waits for them"
     hint = ""
     if local is not None and importlib.util.find_spec("bokeh") is None:
         hint = " (needs pip install bokeh)"
-    return f"cluster: {count}; progress at {client.dashboard_link}{hint}"
+    return f"cluster: {told}; progress at {client.dashboard_link}{hint}"
 
 
 def gathered(
-    client: Client, cells: Sequence[Cell], seconds: float | None = None
+    cluster: Cluster, cells: Sequence[Cell], seconds: float | None = None
 ) -> Iterator[tuple[int, Any]]:
     """Runs cells and says so, one line for each; what they return, with their places.
 
     Args:
-      client: of :func:`connected`, whose end is that of the cells that are not done.
+      cluster: of :func:`connected`, whose end is that of the cells that are not done.
       cells: in the order in which they should start.
       seconds: after which :class:`TimeoutError` is raised; ``None`` waits for all.
 
     Raises:
       CellsFailedError: at the end, if cells failed.
+      ConfigError: if the scheduler is gone.
     """
     from distributed import as_completed
 
-    futures = [_submit(client, cell, -place) for place, cell in enumerate(cells)]
+    futures = [_submit(cluster.client, cell, -place) for place, cell in enumerate(cells)]
     places = {future.key: place for place, future in enumerate(futures)}
-    # Dask keeps the results that somebody refers to.
+    cluster.left.update((future.key, future) for future in futures)
     waiting = as_completed(futures, timeout=seconds)
+    # Dask keeps, and computes anew, the results that somebody refers to.
     del futures
     failed = []
     for number, future in enumerate(waiting, start=1):
-        place = places[future.key]
-        error = future.exception()
-        if error is not None:
-            traceback.print_exception(type(error), error, future.traceback())
-        outcome = future.result() if error is None else Failed(_told(error))
+        place, outcome = places[future.key], _outcome(future)
+        del cluster.left[future.key]
         told = "done"
         if isinstance(outcome, Failed):
             told = f"failed: {outcome.reason}"
@@ -199,6 +215,18 @@ def gathered(
             f"{len(failed)} of {len(cells)} cells failed; the same command tries them again:"
             f"{''.join(failed)}"
         )
+
+
+def _outcome(future: Future) -> Any:
+    """What a cell returned, or :class:`Failed`; errors that nobody expected are printed."""
+    if future.cancelled():
+        raise ConfigError("the scheduler is gone; start it, and the same command goes on")
+    error = future.exception()
+    if error is None:
+        return future.result()
+    traceback.print_exception(type(error), error, future.traceback())
+    line = next(iter(str(error).strip().splitlines()), "")
+    return Failed(f"{type(error).__name__}: {line}")
 
 
 def _submit(client: Client, cell: Cell, priority: int) -> Future:
@@ -214,19 +242,15 @@ def _submit(client: Client, cell: Cell, priority: int) -> Future:
     )
 
 
-def _told(error: BaseException) -> str:
-    line = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {line}"
-
-
-def _end(client: Client) -> None:
-    """Ends the cells of a client; a thread cannot be interrupted, so their processes start anew."""
-    from distributed import Future
-
-    pending = [key for key, state in client.futures.items() if state.status == "pending"]
-    running = client.processing()
-    busy = [worker for worker, keys in running.items() if not {*pending}.isdisjoint(keys)]
+def _end(cluster: Cluster) -> None:
+    """Ends cells that run: a thread cannot be interrupted, so their processes start anew."""
+    client, left = cluster
+    if client.status != "running":
+        return
+    busy = [
+        worker for worker, keys in client.processing().items() if not left.keys().isdisjoint(keys)
+    ]
     # First, as the new processes would take them up again.
-    client.cancel([Future(key, client) for key in pending], force=True)
+    client.cancel(list(left.values()), force=True)
     if busy:
         client.restart_workers(busy, timeout=30, raise_for_error=False)

@@ -70,8 +70,8 @@ def on_cluster(
     function = functools.partial(run_experiment, progress=False)
     labels, folder = list(configs), workdir.absolute()
     cells = [Cell(label, function, (config, folder / label)) for label, config in configs.items()]
-    with connected(address) as client:
-        results = {labels[place]: result for place, result in gathered(client, cells)}
+    with connected(address) as cluster:
+        results = {labels[place]: result for place, result in gathered(cluster, cells)}
     return {label: results[label] for label in labels}
 
 

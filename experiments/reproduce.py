@@ -210,9 +210,9 @@ def _train_on_cluster(
     folder = workdir.absolute()
     jobs = [Job(run.label, runs.train, (run, seeds, folder)) for run, seeds, _, _ in left]
     seconds = None if _MINUTES.value is None else 60.0 * _MINUTES.value
-    with connected(address) as client:
+    with connected(address) as cluster:
         try:
-            for place, result in gathered(client, jobs, seconds):
+            for place, result in gathered(cluster, jobs, seconds):
                 finished[left[place][0]] = result
                 yield finished
         except TimeoutError:

@@ -140,9 +140,9 @@ def _on_cluster(
         there = tuple(settings[place] for place in places)
         return fsjax.Sweep(tuple(settings[0]), there, tuple(results[place] for place in places))
 
-    with connected(address) as client:
+    with connected(address) as cluster:
         begin(config, workdir)
-        for place, path in gathered(client, cells_of(config, grid, settings, workdir)):
+        for place, path in gathered(cluster, cells_of(config, grid, settings, workdir)):
             results[place] = fsjax.load(path)
             _write_table(found(), workdir)
     return found()

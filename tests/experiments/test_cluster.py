@@ -21,9 +21,10 @@ from launcher import ROOT, launch_here
 
 import fsjax
 from experiments import cluster
-from experiments.cluster import Cell, CellsFailedError, check_address, connected, gathered
+from experiments.cluster import Cell, CellsFailedError, Cluster, check_address, connected, gathered
 from experiments.sweep_cells import cells_of, fitted, plan_of
-from fsjax.errors import ConfigError
+from fsjax.data import load
+from fsjax.errors import ConfigError, DataError
 
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="pip install fsjax[cluster]"
@@ -70,7 +71,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def workers() -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
         with connected("local:1") as found:
@@ -79,14 +80,14 @@ def client() -> Iterator[Any]:
 
 @needs_dask
 def test_a_cell_goes_on_from_its_checkpoint_when_its_worker_is_killed(
-    client: Any, tmp_path: Path
+    workers: Cluster, tmp_path: Path
 ) -> None:
     config = config_of(num_epochs=60)
     grid = {"method.drop_fraction": (0.2,)}
     (cell,) = cells_of(config, grid, [{"drop_fraction": 0.2}], tmp_path)
     killed = cell._replace(function=killed_once)
-    (before,) = client.run(os.getpid).values()
-    ((place, (process, path)),) = gathered(client, [killed])
+    (before,) = workers.client.run(os.getpid).values()
+    ((place, (process, path)),) = gathered(workers, [killed])
     assert place == 0 and process != before
     found = fsjax.load(path)
     # Twenty epochs were those of the process that died.
@@ -100,7 +101,7 @@ def test_a_cell_goes_on_from_its_checkpoint_when_its_worker_is_killed(
 
 @needs_dask
 def test_cells_that_fail_do_not_end_the_others(
-    client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    workers: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cells = [
         Cell("refused-1", refused, ()),
@@ -110,7 +111,7 @@ def test_cells_that_fail_do_not_end_the_others(
     ]
     found = {}
     with pytest.raises(CellsFailedError, match="2 of 4 cells failed") as error:
-        for place, outcome in gathered(client, cells):
+        for place, outcome in gathered(workers, cells):
             found[place] = outcome
     assert found == {1: 2, 3: ("value", 1, str(Path.cwd()))}
     assert "\n  refused-1: seven is too many" in str(error.value)
@@ -120,12 +121,13 @@ def test_cells_that_fail_do_not_end_the_others(
 
 
 @needs_dask
+@pytest.mark.slow
 def test_a_sweep_is_the_one_without_a_cluster(
-    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
     def there(address: str) -> Iterator[Any]:
-        yield client
+        yield workers
 
     monkeypatch.setattr(cluster, "connected", there)
     arguments = [*SHORT, "--config.train.num_epochs=2", "--config.seeds=3,4"]
@@ -165,6 +167,10 @@ def test_a_sweep_of_24_runs_whose_workers_are_killed(tmp_path: Path, interrupted
 @needs_dask
 @pytest.mark.slow
 def test_runs_of_the_papers_and_comparisons(tmp_path: Path) -> None:
+    try:
+        load("madelon", download=False)
+    except DataError as error:
+        pytest.skip(str(error))
     arguments = ["--paper=wast", "--tables=2", "--datasets=madelon", "--methods=fisher_score,wast"]
     arguments += ["--seeds=1", f"--workdir={tmp_path / 'runs'}", "--cluster=local:2"]
     arguments += [f"--results={tmp_path / 'results.csv'}", f"--page={tmp_path / 'page.md'}"]
@@ -200,6 +206,8 @@ def follow(
 ) -> list[str]:
     """What a launcher says; a worker is killed, or Ctrl-C is given, after so many cells."""
     options: dict[str, Any] = {"cwd": ROOT, "stdout": subprocess.PIPE, "text": True}
+    # A shell that runs the tests in the background has SIGINT ignored, which is inherited.
+    options["preexec_fn"] = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, start_new_session=True, **options) as process:
         said = []
         for line in process.stdout:

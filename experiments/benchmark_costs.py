@@ -1,0 +1,57 @@
+"""What a compiled step costs by XLA's own count: operations and bytes, for every method."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+
+import fsjax
+from experiments.timing import Case
+from fsjax.engine.loop import as_batch, init_state, train_step
+from fsjax.metrics.cost import count_connections
+
+#: Columns, classes, rows of a step, and columns that are selected.
+COLUMNS, CLASSES, BATCH, K = 784, 10, 64, 50
+
+
+def step(name: str) -> dict[str, Any]:
+    """A step of a method with its default arguments, for one seed.
+
+    ``mflop`` counts additions, products and comparisons, ``mib`` all bytes that are read and
+    written, also those that stay in caches; the body of a loop, such as a bisection, counts once.
+    ``weights`` are the entries of matrices, masked or not, and ``per_weight`` the operations for
+    each and row of the batch; the papers count six for each connection.
+    """
+    build = fsjax.methods.METHODS[name]
+    method = build(**({"num_features": K} if build.registration.takes_number else {}))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4 * BATCH, COLUMNS), np.float32)
+    data = (X, rng.integers(0, CLASSES, len(X)))
+    planned = fsjax.plan(
+        method, data, num_features=K, batch_size=BATCH, valid_fraction=0.25, scaling="none"
+    )
+    spec, rows = planned.spec, as_batch(planned.spec.task, planned.prepared.arrays.train)
+    init = functools.partial(init_state, method, spec)
+    state = jax.eval_shape(init, np.uint32(0), rows, np.ones(COLUMNS, bool))
+    batch = jax.eval_shape(lambda rows: rows.take(np.arange(BATCH)), rows)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    compiled = jax.jit(functools.partial(train_step, method)).lower(state, batch, key).compile()
+    cost = compiled.cost_analysis()
+    weights = count_connections(state.params)
+    found = {"weights": weights, "mflop": cost["flops"] / 1e6}
+    if weights:
+        found["per_weight"] = cost["flops"] / (weights * BATCH)
+    return found | {"mib": cost["bytes accessed"] / 2**20}
+
+
+def cases() -> dict[str, Case]:
+    """The measurements by name: all methods that train a network of their own."""
+    trained = [
+        name
+        for name, build in fsjax.methods.METHODS.items()
+        if build(**({"num_features": K} if build.registration.takes_number else {})).loss
+    ]
+    return {f"costs/{name}": (functools.partial(step, name), 0) for name in trained}

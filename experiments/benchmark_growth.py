@@ -1,0 +1,174 @@
+"""How the cost of training grows: ``python -m experiments.benchmark_growth``.
+
+One of D (columns), N (rows), K (selected columns), the width of the hidden layer and the number of
+seeds grows at a time, the others stay. What is measured is CPU time of an epoch of all seeds on one
+core, the least of three. Rows that ``--table`` has are kept, the picture is drawn from all; the
+exponents are those of ``BENCHMARKS.md``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+from absl import flags
+from matplotlib.figure import Figure
+
+import fsjax
+from experiments import cli
+from experiments.markdown import continue_table
+from fsjax.data import Split
+from fsjax.engine import seeds
+from fsjax.engine.programs import program, run
+from fsjax.report import save_figure, style
+
+_TABLE = flags.DEFINE_string("table", "docs/tables/growth.md", "Where the rows are kept.")
+_PICTURE = flags.DEFINE_string("picture", "docs/pictures/growth.png", "Where they are drawn.")
+
+#: What stays, and the five sizes of each that grows.
+BASE = {"D": 512, "N": 512, "K": 16, "hidden": 128, "seeds": 1}
+SIZES: dict[str, tuple[int, ...]] = {
+    "D": (256, 512, 1024, 2048, 4096),
+    "N": (256, 512, 1024, 2048, 4096),
+    "K": (8, 16, 32, 64, 128),
+    "hidden": (64, 128, 256, 512, 1024),
+    "seeds": (1, 2, 4, 8, 16),
+}
+
+#: What grows, in words.
+NAMES = {
+    "D": "columns D",
+    "N": "rows N",
+    "K": "selected columns K",
+    "hidden": "width of the hidden layer",
+    "seeds": "seeds",
+}
+
+#: Methods with what is not their default. Without a search one training is what there is.
+METHODS: dict[str, dict[str, Any]] = {
+    "wast": {},
+    "ip_cae": {},
+    "stg": {"search": False},
+    "set": {},
+    "binmask": {"search": False},
+}
+
+#: Rows of a step, and classes.
+BATCH, CLASSES = 64, 4
+
+#: Work of :mod:`fsjax.engine.effort` that all sizes are compiled for, and the least seconds that
+#: are measured at once.
+WORK, LEAST = 1e9, 0.1
+
+#: The exponent is that of the largest sizes, where little else than the growth counts.
+LARGEST = 3
+
+
+def plan_of(method: str, size: Mapping[str, int]) -> fsjax.Plan:
+    """A training of random rows without validation."""
+    options = {**METHODS[method], "hidden": (size["hidden"],)}
+    build = fsjax.methods.METHODS[method]
+    if build.registration.takes_number:
+        options["num_features"] = size["K"]
+    rng, rows, none = np.random.default_rng(0), size["N"], np.arange(0)
+    X = rng.standard_normal((rows, size["D"]), np.float32)
+    return fsjax.plan(
+        build(**options),
+        (X, rng.integers(0, CLASSES, rows)),
+        seeds=range(size["seeds"]),
+        num_features=size["K"],
+        split=Split(np.arange(rows), none, none),
+        scaling="none",
+        batch_size=BATCH,
+        num_epochs=100,
+        seed_axis="map",
+    )
+
+
+def epoch_ms(method: str, size: Mapping[str, int]) -> float:
+    """CPU milliseconds of an epoch of all seeds after compilation, the least of three."""
+    planned = plan_of(method, size)
+    hyper = {name: np.full(size["seeds"], v, np.float32) for name, v in planned.hyper.items()}
+    arrays = jax.device_put(planned.prepared.arrays)
+    given = (np.arange(size["seeds"], dtype=np.uint32), hyper, planned.usable, arrays)
+    states = run(seeds.init_seeds, (planned.structure, planned.spec), given, work=0.0)
+    states, one = seeds.place_seeds("map", states), np.ones(size["seeds"], np.int32)
+    static, args = (planned.structure, "map"), (states, arrays, one)
+    epochs = program(seeds.train_seeds, static, args, donate=(0,), work=WORK)
+
+    def seconds(states: Any, count: int) -> tuple[float, Any]:
+        started = time.process_time()
+        states, _ = jax.block_until_ready(epochs(states, arrays, count * one))
+        return time.process_time() - started, states
+
+    _, states = seconds(states, 1)
+    first, states = seconds(states, 1)
+    count = max(1, min(64, math.ceil(LEAST / max(first, 1e-4))))
+    least = math.inf
+    for _ in range(3):
+        taken, states = seconds(states, count)
+        least = min(least, taken / count)
+    return 1e3 * least
+
+
+def grown(method: str, axis: str) -> dict[str, str]:
+    """A row of the table: the costs of all sizes and the exponent."""
+    found = [epoch_ms(method, {**BASE, axis: size}) for size in SIZES[axis]]
+    return {
+        "method and what grows": f"{method}, {axis}",
+        "sizes": ", ".join(map(str, SIZES[axis])),
+        "CPU ms of an epoch": ", ".join(f"{one:.4g}" for one in found),
+        "exponent": f"{exponent(SIZES[axis], found):.2f}",
+    }
+
+
+def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float:
+    """The slope of the largest sizes on log-log axes, by least squares."""
+    logs = np.log(sizes[-LARGEST:]), np.log(costs[-LARGEST:])
+    return float(np.polyfit(*logs, 1)[0])
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """A panel for each thing that grows, with a line for each method."""
+    figure = style.new_figure(5.6)
+    panels = figure.subplots(2, 3, sharey=True).ravel()
+    five = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.GREY)
+    colors = dict(zip(METHODS, five, strict=True))
+    for row in table.itertuples(index=False):
+        method, axis = row[0].split(", ")
+        sizes, costs = ([float(one) for one in text.split(", ")] for text in row[1:3])
+        axes = panels[list(SIZES).index(axis)]
+        axes.loglog(sizes, costs, "o-", color=colors[method], markersize=3, label=method)
+    for number, (axes, axis) in enumerate(zip(panels, SIZES, strict=False)):
+        label = "CPU ms of an epoch" if number in (0, 3) else ""
+        style.finish(axes, xlabel=NAMES[axis], ylabel=label, which="both")
+        axes.set_xticks(SIZES[axis], [str(size) for size in SIZES[axis]])
+        axes.minorticks_off()
+    panels[-1].axis("off")
+    panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False)
+    return figure
+
+
+def main() -> None:
+    """Entry point."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    rows = {
+        f"{method}, {axis}": functools.partial(grown, method, axis)
+        for method in METHODS
+        for axis in SIZES
+    }
+    table = continue_table(Path(_TABLE.value), rows)
+    save_figure(draw(table), _PICTURE.value)
+    print(table.to_string(index=False))
+
+
+if __name__ == "__main__":
+    cli.run(main)
