@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow test-oldest lint format docs benchmark clean
+.PHONY: demo test test-slow test-oldest fuzz lint format docs benchmark clean
 
 $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -42,6 +42,11 @@ test-oldest:
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	XLA_FLAGS="$(FAST_COMPILE) $$XLA_FLAGS" \
 	  $(OLDEST)/bin/python -m pytest -W default -m "not slow" -n 2 --dist worksteal
+
+# Thousands of damaged files, lying files, bad calls and mistakes in configs (docs/robustness.md);
+# as FUZZ="--minutes=2 --seed=1" more or fewer of them.
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
