@@ -48,7 +48,7 @@ def main() -> int:
 
 def _counted(kind: str, numbers: itertools.takewhile, seed: int, show: bool) -> Counter[str]:
     found: Counter[str] = Counter()
-    for number, (outcome, told) in outcomes(kind, numbers, seed):
+    for number, (outcome, told) in outcomes(KINDS[kind][0], numbers, seed):
         found[outcome] += 1
         found["tries"] += 1
         if show or outcome in FORBIDDEN:

@@ -99,7 +99,11 @@ def _read(form: Form, data: bytes) -> Dataset:
         Path(folder, "t10k-images-idx3-ubyte").write_bytes(_idx(np.zeros((2, 4, 4), np.uint8)))
         Path(folder, "t10k-labels-idx1-ubyte").write_bytes(_idx(y[:2]))
         entry = dataclasses.replace(
-            ENTRIES["mnist"], shape=(ROWS + 2, COLUMNS), num_classes=CLASSES, first_labels=None
+            ENTRIES["mnist"],
+            shape=(ROWS + 2, COLUMNS),
+            num_classes=CLASSES,
+            first_labels=None,
+            image_shape=(4, 4),
         )
         before, ENTRIES["mnist"] = ENTRIES["mnist"], entry
         try:

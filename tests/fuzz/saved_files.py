@@ -41,7 +41,7 @@ def _saved() -> list[Saved]:
     wast = fsjax.fit(fsjax.methods.wast(hidden=(4,)), (X, y), num_features=2, num_epochs=2)
     made = {"n_features_to_select": 2, "hidden": (3,), "num_epochs": 2}
     classes = estimators.STG(**made).fit(X, np.array(["a", "b", "c"])[y])
-    numbers = estimators.NeuralNetwork(task="regression", **made).fit(X, X[:, 0])
+    numbers = estimators.STG(task="regression", **made).fit(X, X[:, 0])
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a")

@@ -32,13 +32,13 @@ KINDS: Final[dict[str, tuple[Attempt, int]]] = {
 }
 
 
-def outcomes(kind: str, numbers: Iterator[int], seed: int) -> Iterator[tuple[int, Outcome]]:
+def outcomes(attempt: Attempt, numbers: Iterator[int], seed: int) -> Iterator[tuple[int, Outcome]]:
     """The outcome of each try; a process that ends is followed by another one."""
     process = connection = None
     try:
         for number in numbers:
             if process is None:
-                process, connection = _started(kind, seed)
+                process, connection = _started(attempt, seed)
             try:
                 connection.send(number)
                 # The first one takes imports and files to be made.
@@ -57,19 +57,18 @@ def outcomes(kind: str, numbers: Iterator[int], seed: int) -> Iterator[tuple[int
             process.kill()
 
 
-def _started(kind: str, seed: int) -> tuple[multiprocessing.Process, Connection]:
+def _started(attempt: Attempt, seed: int) -> tuple[multiprocessing.Process, Connection]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, kind, seed), daemon=True)
+    process = context.Process(target=_work, args=(theirs, attempt, seed), daemon=True)
     process.start()
     theirs.close()
     return process, ours
 
 
-def _work(connection: Connection, kind: str, seed: int) -> None:
+def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     os.environ["FSJAX_CACHE"] = "off"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    attempt = KINDS[kind][0]
     # What is made once, and compiled, is no part of a try.
     attempt(0, seed)
     in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
