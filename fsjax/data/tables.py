@@ -274,9 +274,13 @@ def _parquet_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame:
 
 
 def _texts(told: Any) -> list[str]:
-    """The columns of a Parquet file whose values have lengths of their own."""
-    columns = (told.schema.column(number) for number in range(told.num_columns))
-    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    """The columns of a Parquet file, but for nested ones, whose values have their own lengths."""
+    columns = [told.schema.column(number) for number in range(told.num_columns)]
+    return [
+        column.path
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.path == column.name
+    ]
 
 
 def _size_of_texts(table: Any) -> int:
