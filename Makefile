@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow test-oldest chaos lint format docs benchmark clean
+.PHONY: demo test test-slow test-oldest chaos fuzz lint format docs benchmark clean
 
 $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -43,9 +43,15 @@ test-oldest:
 	XLA_FLAGS="$(FAST_COMPILE) $$XLA_FLAGS" \
 	  $(OLDEST)/bin/python -m pytest -W default -m "not slow" -n 2 --dist worksteal
 
-# Runs that are killed, damaged, started twice and put on failing disks: CHAOS="--only=..." and more.
+# Runs that are killed, damaged, started twice and put on failing disks (docs/robustness.md); with
+# CHAOS="--only=kills and signals" and the like less.
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(CHAOS)
+
+# Thousands of damaged files, lying files, bad calls and mistakes in configs (docs/robustness.md);
+# as FUZZ="--minutes=2 --seed=1" more or fewer of them.
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

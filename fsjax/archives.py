@@ -13,6 +13,10 @@ from fsjax.errors import DataError
 from fsjax.limits import check_bytes, limit_of
 
 _SUFFIX = ".npy"
+
+#: What the last part of a zip file begins with, and the number of entries that is told elsewhere.
+_END, _MANY = b"PK\x05\x06", 0xFFFF
+
 _ADVICE = "it may be damaged or hostile; give a larger max_bytes if you trust it"
 
 
@@ -42,6 +46,11 @@ class Arrays(Mapping[str, np.ndarray]):
         self._entries = {one.filename.removesuffix(_SUFFIX): one for one in entries}
         if len(self._entries) < len(entries):
             raise DataError("it has several entries of one name; save it again")
+        # The reader takes a table of contents that is cut short for a whole one.
+        end = data.rfind(_END)
+        told = int.from_bytes(data[end + 10 : end + 12], "little")
+        if told not in (len(entries), _MANY):
+            raise DataError(f"it has {len(entries)} of {told} entries; copy or download it again")
         self._limit, self._given, self._taken = limit_of(max_bytes), max_bytes, 0
         self._read: dict[str, np.ndarray] = {}
 

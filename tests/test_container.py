@@ -97,7 +97,12 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
         refused("incomplete", whole[:length])
     middle = len(whole) // 4
     refused("checksum of .array", whole[:middle] + bytes(50) + whole[middle + 50 :])
-    table = whole.index(b"PK\x01\x02")
+    end, table = whole.rindex(b"PK\x05\x06"), whole.index(b"PK\x01\x02")
+    # A table of contents that begins with its last entry.
+    last = whole.rindex(b"PK\x01\x02")
+    where = (end - last).to_bytes(4, "little") + last.to_bytes(4, "little")
+    shorter = whole[: end + 12] + where + whole[end + 20 :]
+    refused("it has 1 of 11 entries", shorter)
     refused("is broken", whole[:table] + bytes(8) + whole[table + 8 :])
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("header.npy", "no array")

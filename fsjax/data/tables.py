@@ -262,7 +262,36 @@ def _parquet_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame:
     unpacked = sum(told.row_group(number).total_byte_size for number in range(told.num_row_groups))
     needed = max(8 * told.num_rows * told.num_columns, unpacked)
     check_bytes(needed, max_bytes, size, "keep fewer columns, or give a larger max_bytes")
-    return pd.read_parquet(io.BytesIO(data)).rename(columns=str)
+    texts = _texts(told)
+    if texts:
+        needed += _size_of_texts(
+            pq.read_table(io.BytesIO(data), columns=texts, read_dictionary=texts)
+        )
+        check_bytes(needed, max_bytes, f"{size} with its texts", "keep fewer columns of text")
+    # Of pages that have checksums, they are looked at.
+    frame = pd.read_parquet(io.BytesIO(data), page_checksum_verification=True)
+    return frame.rename(columns=str)
+
+
+def _texts(told: Any) -> list[str]:
+    """The columns of a Parquet file, but for nested ones, whose values have their own lengths."""
+    columns = [told.schema.column(number) for number in range(told.num_columns)]
+    return [
+        column.path
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.path == column.name
+    ]
+
+
+def _size_of_texts(table: Any) -> int:
+    """Bytes of all texts, each of which the file may hold once for many rows."""
+    total = 0
+    for chunk in (chunk for column in table.columns for chunk in column.chunks):
+        texts = getattr(chunk, "dictionary", chunk)
+        lengths = np.array([len(text or "") for text in texts.to_pylist()] or [0], np.int64)
+        rows = getattr(chunk, "indices", None)
+        total += int((lengths if rows is None else lengths[rows.drop_null().to_numpy()]).sum())
+    return total
 
 
 def _read_parquet(data: bytes, target: Target, max_bytes: int | None) -> Table:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse
@@ -237,6 +239,17 @@ def test_every_byte_of_a_member_counts(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(DataError, match="does not fit"):
             load(str(path))
+
+
+def test_a_long_text_that_a_file_holds_once(tmp_path: Path) -> None:
+    long = pa.DictionaryArray.from_arrays(np.arange(2000) % 2, pa.array(["x" * 10**5, "y"]))
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": np.arange(2000.0), "label": long}), path, store_schema=False)
+    assert path.stat().st_size < 2**20
+    with pytest.raises(DataError, match="with its texts would take 95.* 50.0 MiB, max_bytes"):
+        load_frame(str(path), target="label", max_bytes=50 * 2**20)
+    frame, target = load_frame(str(path), target="label")
+    assert len(frame) == 2000 and set(map(len, target)) == {1, 10**5}
 
 
 @pytest.mark.parametrize("kind", ["zip", "zip in a zip", "tar.gz"])

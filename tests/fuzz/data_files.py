@@ -1,0 +1,142 @@
+"""Damaged data files of every form that is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import io
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.io
+import scipy.sparse
+from sklearn.datasets import dump_svmlight_file
+
+from fsjax.data import Dataset, load
+from fsjax.data.catalog import ENTRIES
+
+from .damage import damaged
+from .outcomes import POSSIBLE, RIGHT, WRONG, Outcome, outcome_of
+
+#: Memory that a file may take.
+MAX_BYTES = 2**28
+
+ROWS, COLUMNS, CLASSES = 24, 16, 3
+
+
+class Form(NamedTuple):
+    """A form of file: whether a checksum covers all its values, its target, and its content."""
+
+    name: str
+    suffix: str
+    checked: bool
+    target: str | None
+    data: bytes
+
+
+def _table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 250, (ROWS, COLUMNS)).astype(np.uint8)
+    return X * (rng.random(X.shape) < 0.6), np.arange(ROWS) % CLASSES
+
+
+def _written(write: Any) -> bytes:
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def _idx(values: np.ndarray) -> bytes:
+    return struct.pack(f">HBB{values.ndim}I", 0, 8, values.ndim, *values.shape) + values.tobytes()
+
+
+def _forms() -> list[Form]:
+    X, y = _table()
+    sparse = scipy.sparse.csc_matrix(X.astype(float))
+    frame = pd.DataFrame(X / 7, columns=[f"c{i}" for i in range(COLUMNS)]).assign(label=y)
+    mat = {"X": X.astype(float), "Y": y}
+    with_sparse = {"X": sparse, "Y": y}
+    return [
+        Form("csv", ".csv", False, "label", frame.to_csv(index=False).encode()),
+        Form("tsv", ".tsv", False, "label", frame.to_csv(index=False, sep="\t").encode()),
+        Form("npz", ".npz", True, None, _written(lambda f: np.savez(f, X=X / 7, y=y))),
+        Form("npz, packed", ".npz", True, None,
+             _written(lambda f: np.savez_compressed(f, X=X, y=y))),
+        Form("npz, sparse", ".npz", True, None,
+             _written(lambda f: scipy.sparse.save_npz(f, sparse))),
+        Form("mat", ".mat", False, None, _written(lambda f: scipy.io.savemat(f, mat))),
+        Form("mat, packed", ".mat", True, None,
+             _written(lambda f: scipy.io.savemat(f, mat, do_compression=True))),
+        Form("mat, sparse", ".mat", False, None,
+             _written(lambda f: scipy.io.savemat(f, with_sparse))),
+        Form("mat, sparse, packed", ".mat", True, None,
+             _written(lambda f: scipy.io.savemat(f, with_sparse, do_compression=True))),
+        Form("libsvm", ".libsvm", False, None,
+             _written(lambda f: dump_svmlight_file(X / 7, y, f, zero_based=False))),
+        Form("parquet", ".parquet", False, "label", _written(lambda f: frame.to_parquet(f))),
+        Form("idx", "train-images-idx3-ubyte", False, None, _idx(X.reshape(ROWS, 4, 4))),
+        Form("idx, gzip", "train-images-idx3-ubyte.gz", True, None,
+             gzip.compress(_idx(X.reshape(ROWS, 4, 4)))),
+    ]  # fmt: skip
+
+
+FORMS = _forms()
+
+
+def _read(form: Form, data: bytes) -> Dataset:
+    with tempfile.TemporaryDirectory() as folder:
+        if not form.name.startswith("idx"):
+            path = Path(folder, f"a{form.suffix}")
+            path.write_bytes(data)
+            return load(str(path), target=form.target, max_bytes=MAX_BYTES)
+        y = _table()[1].astype(np.uint8)
+        Path(folder, form.suffix).write_bytes(data)
+        Path(folder, "train-labels-idx1-ubyte").write_bytes(_idx(y))
+        Path(folder, "t10k-images-idx3-ubyte").write_bytes(_idx(np.zeros((2, 4, 4), np.uint8)))
+        Path(folder, "t10k-labels-idx1-ubyte").write_bytes(_idx(y[:2]))
+        entry = dataclasses.replace(
+            ENTRIES["mnist"],
+            shape=(ROWS + 2, COLUMNS),
+            num_classes=CLASSES,
+            first_labels=None,
+            image_shape=(4, 4),
+        )
+        before, ENTRIES["mnist"] = ENTRIES["mnist"], entry
+        try:
+            return load("mnist", folder, download=False)
+        finally:
+            ENTRIES["mnist"] = before
+
+
+def _values(found: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
+    X = found.X.toarray() if scipy.sparse.issparse(found.X) else found.X
+    return np.asarray(X, np.float64), found.y
+
+
+def _judge(form: Form, found: Dataset) -> Outcome:
+    """Formats without checksums of all their values may give any table that could have been."""
+    if scipy.sparse.issparse(found.X) and found.X.shape[0] * found.X.shape[1] > 10**6:
+        return (WRONG if form.checked else POSSIBLE), f"{form.name}: a table of {found.X.shape}"
+    (X, y), (X_right, y_right) = _values(found), _values(_read(form, form.data))
+    same_X = X.shape == X_right.shape and np.array_equal(X, X_right)
+    same_y = (y is None) == (y_right is None) and (y is None or np.array_equal(y, y_right))
+    if same_X and same_y and found.feature_names == _read(form, form.data).feature_names:
+        return RIGHT, form.name
+    could_be = np.isfinite(X).all() and (y is None or len(y) == len(X) and np.isfinite(y).all())
+    # A whole array that is missing at the end of a .mat file is not told by anything in it.
+    if form.checked and not (same_X and y is None and form.suffix == ".mat"):
+        return WRONG, form.name
+    return (POSSIBLE if could_be else WRONG), form.name
+
+
+def attempt(number: int, seed: int) -> Outcome:
+    """The outcome of one damaged file."""
+    rng = np.random.default_rng([seed, 1, number])
+    form = FORMS[number % len(FORMS)]
+    data = damaged(form.data, rng)
+    kind, told = outcome_of(lambda: _read(form, data), lambda found: _judge(form, found))
+    return kind, f"{form.name}: {told}"

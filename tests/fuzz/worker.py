@@ -1,0 +1,86 @@
+"""A process that makes tries: with a limit of CPU time and memory for each, and made anew."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Final
+
+from . import calls, data_files, mistakes, saved_files
+from .outcomes import CRASH, MEMORY, SLOW, Outcome
+
+#: Seconds of CPU time of a try; ten times as much by the clock, as the machine may be shared.
+SECONDS: Final = 10
+
+#: Memory that a try may take beside what the process has.
+MEMORY_LIMIT: Final = 3 * 2**30
+GROWTH_LIMIT: Final = 2**30
+
+Attempt = Callable[[int, int], Outcome]
+
+#: All kinds of tries, and how many are made of each.
+KINDS: Final[dict[str, tuple[Attempt, int]]] = {
+    "damaged data files": (data_files.attempt, 2000),
+    "saved files with other bytes": (saved_files.damaged_attempt, 12_900),
+    "saved files that lie": (saved_files.lying_attempt, 1500),
+    "bad calls": (calls.attempt, 400),
+    "mistakes in configs": (mistakes.attempt, 120),
+}
+
+
+def outcomes(attempt: Attempt, numbers: Iterator[int], seed: int) -> Iterator[tuple[int, Outcome]]:
+    """The outcome of each try; a process that ends is followed by another one."""
+    process = connection = None
+    try:
+        for number in numbers:
+            if process is None:
+                process, connection = _started(attempt, seed)
+            try:
+                connection.send(number)
+                # The first one takes imports and files to be made.
+                if not connection.poll(10 * SECONDS):
+                    process.kill()
+                    raise TimeoutError
+                found = connection.recv()
+            except (EOFError, OSError) as error:
+                process.join()
+                late = isinstance(error, TimeoutError) or process.exitcode == -signal.SIGPROF
+                found = (SLOW if late else CRASH, f"the process ended with {process.exitcode}")
+                process = None
+            yield number, found
+    finally:
+        if process is not None:
+            process.kill()
+
+
+def _started(attempt: Attempt, seed: int) -> tuple[multiprocessing.Process, Connection]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, attempt, seed), daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
+    os.environ["FSJAX_CACHE"] = "off"
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # What is made once, and compiled, is no part of a try.
+    attempt(0, seed)
+    in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    limit = in_use + MEMORY_LIMIT
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    while True:
+        number = connection.recv()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        found = attempt(number, seed)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+        if grown > GROWTH_LIMIT:
+            found = MEMORY, f"{grown / 2**30:.1f} GiB: {found[1]}"
+        connection.send(found)
