@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.errors import ConfigError, check_whole
+from fsjax.products import few_rows_times
 
 Params = dict[str, Array]
 
@@ -116,7 +117,7 @@ def _full(embedding_dim: int | None, bias: bool) -> Parametrisation:
         return params
 
     def apply(params: Params) -> Array:
-        return params["psi"] @ params["kernel"] + params.get("bias", 0.0)
+        return few_rows_times(params["psi"], params["kernel"]) + params.get("bias", 0.0)
 
     return Parametrisation(init, apply)
 

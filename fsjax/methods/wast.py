@@ -14,6 +14,7 @@ from fsjax.arguments import STATIC, Fraction, Layers, NonNegative, Positive, Rat
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import Feedforward
+from fsjax.noise import normal
 from fsjax.registry import register
 from fsjax.sparsity import Layer, Recipe, apply_masks, init_masks, needs
 from fsjax.sparsity import drop as drop_rules
@@ -115,7 +116,7 @@ def wast(
 
     def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         # Inactive weights are 0, so the gradient is that of the dense network, as momentum needs.
-        noise = input_noise * jax.random.normal(key, batch.x.shape)
+        noise = input_noise * normal(key, batch.x.shape)
         outputs = network(state.spec).apply({"params": params}, batch.x + noise)
         share = batch.weight / jnp.sum(batch.weight)
         residual = share @ jnp.abs(outputs - batch.y)

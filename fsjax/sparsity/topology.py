@@ -17,6 +17,7 @@ import optax
 from jax import Array
 
 from fsjax.method import PyTree
+from fsjax.sparsity.kth import count_true
 from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
 
 
@@ -185,7 +186,7 @@ def cond_with_key(
 
 def number_to_drop(mask: Array, fraction: Array) -> Array:
     """The whole part of ``fraction`` of the active connections, int32."""
-    active = jnp.sum(mask, dtype=jnp.int32)
+    active = count_true(mask)
     # A small lift, as 0.3 x 10 is a little below 3 in float32.
     return jnp.floor(fraction * active.astype(jnp.float32) + 1e-3).astype(jnp.int32)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from engine_helpers import STATIC, killed_after_a_checkpoint
@@ -23,9 +24,15 @@ def test_more_work_is_compiled_harder() -> None:
     assert [level(work) for work in (0.0, 1e8, 1e9, 1e10, effort.ANY)] == [0, 0, 1, None, None]
 
 
+def test_long_runs_fill_the_registers() -> None:
+    compiled = jax.jit(jnp.sin).lower(1.0).compile(dict(effort.options_for(effort.ANY)))
+    assert compiled(1.0) == jnp.sin(1.0)
+    assert effort.options_for(effort.ANY) == {"xla_cpu_prefer_vector_width": 512}
+
+
 def test_accelerators_keep_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert effort.options_for(effort.ONCE) is None
+    assert effort.options_for(effort.ONCE) is effort.options_for(effort.ANY) is None
 
 
 @pytest.fixture
@@ -84,4 +91,4 @@ def test_wast_on_madelon_is_compiled_for_speed() -> None:
     options = dict(split=split, scaling="none", batch_size=128, num_epochs=10)
     plan = fsjax.plan(fsjax.methods.wast(), data, num_features=20, **options)
     params = {"in": np.zeros((1, 500, 200)), "out": np.zeros((1, 200, 500))}
-    assert effort.options_for(effort.training_work(params, (), plan.spec, False)) is None
+    assert level(effort.training_work(params, (), plan.spec, False)) is None

@@ -129,3 +129,12 @@ def test_random_subsets_differ_between_keys_and_repeat_for_one(key: jax.Array) -
     other = random_subset(jax.random.key(8), 100, among)
     chex.assert_trees_all_equal(first, again)
     assert 20 < int((first & ~other).sum()) < 80
+
+
+@few
+@given(AMONG)
+def test_count_of_any_shape(mask: np.ndarray) -> None:
+    for shape in (mask.shape, (-1,), (1, -1)):
+        assert kth.count_true(jnp.asarray(mask.reshape(shape))) == mask.sum()
+    many = np.resize(mask, (70, 30))
+    assert kth.count_true(jnp.asarray(many)) == many.sum()

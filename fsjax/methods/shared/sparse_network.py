@@ -36,6 +36,7 @@ from fsjax.methods.shared.connected_network import (
 from fsjax.nets import Feedforward
 from fsjax.nets.connected import connected_activations
 from fsjax.nets.feedforward import sparse_activations
+from fsjax.noise import normal
 from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
 from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
@@ -217,7 +218,7 @@ def sparse_network(
                 state.masks,
             )
         if takes_part(input_noise):
-            noise = input_noise * jax.random.normal(key, batch.x.shape)
+            noise = input_noise * normal(key, batch.x.shape)
             batch = batch._replace(x=batch.x + noise)
         value = task_loss(params, state, batch)
         if takes_part(o.l2):
