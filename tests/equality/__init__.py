@@ -1,0 +1,1 @@
+"""What is equal of two runs that should be, measured for every method."""
