@@ -161,7 +161,7 @@ def test_a_wrong_max_bytes() -> None:
 
 def mat_of_kinds(path: Path, packed: bool) -> Path:
     """All that may stand in a file of version 5."""
-    X = scipy.sparse.random(12, 6, 0.4, format="csc", rng=0)
+    X = scipy.sparse.random(12, 6, 0.4, format="csc", random_state=0)
     classes = np.array([["one"], ["two"]] * 6, dtype=object)
     others = {"note": "text", "more": {"a": 1}, "z": np.eye(2) + 1j}
     content = {"X": X, "Y": classes, **others}

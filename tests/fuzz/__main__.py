@@ -39,6 +39,8 @@ def main() -> int:
             end = started + 60 * given.minutes
             some = itertools.takewhile(lambda _, end=end: time.monotonic() < end, numbers)
             rows[kind] = _counted(kind, some, given.seed, given.show)
+            seconds = time.monotonic() - started
+            print(f"{kind}: {rows[kind]['tries']} tries, {seconds:.0f} s so far", flush=True)
     table = pd.DataFrame(rows).T.reindex(columns=["tries", *ALL]).fillna(0).astype(int)
     print(f"\n{table.to_string()}\n{time.monotonic() - started:.0f} s, seed {given.seed}")
     if short := [kind for kind in rows if rows[kind]["tries"] < (given.tries or KINDS[kind][1])]:

@@ -25,10 +25,11 @@ Attempt = Callable[[int, int], Outcome]
 #: All kinds of tries, and how many are made of each.
 KINDS: Final[dict[str, tuple[Attempt, int]]] = {
     "damaged data files": (data_files.attempt, 2000),
-    "saved files with other bytes": (saved_files.damaged_attempt, 12_900),
     "saved files that lie": (saved_files.lying_attempt, 1500),
     "bad calls": (calls.attempt, 400),
     "mistakes in configs": (mistakes.attempt, 120),
+    # The most of them last, so that the others are not left without time.
+    "saved files with other bytes": (saved_files.damaged_attempt, 12_900),
 }
 
 
@@ -54,6 +55,8 @@ def outcomes(attempt: Attempt, numbers: Iterator[int], seed: int) -> Iterator[tu
             yield number, found
     finally:
         if process is not None:
+            connection.close()
+            process.join(SECONDS)
             process.kill()
 
 
@@ -66,6 +69,15 @@ def _started(attempt: Attempt, seed: int) -> tuple[multiprocessing.Process, Conn
     return process, ours
 
 
+def _received(connection: Connection) -> Iterator[int]:
+    """Numbers of tries, until no more are wanted."""
+    try:
+        while True:
+            yield connection.recv()
+    except EOFError:
+        return
+
+
 def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     os.environ["FSJAX_CACHE"] = "off"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -74,8 +86,7 @@ def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     limit = in_use + MEMORY_LIMIT
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    while True:
-        number = connection.recv()
+    for number in _received(connection):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         found = attempt(number, seed)
