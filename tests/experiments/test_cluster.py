@@ -206,9 +206,10 @@ def follow(
 ) -> list[str]:
     """What a launcher says; a worker is killed, or Ctrl-C is given, after so many cells."""
     options: dict[str, Any] = {"cwd": ROOT, "stdout": subprocess.PIPE, "text": True}
-    # A shell that runs the tests in the background has SIGINT ignored, which is inherited.
-    options["preexec_fn"] = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    # Where a shell runs the tests in the background SIGINT is ignored, and that is inherited.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, start_new_session=True, **options) as process:
+        signal.signal(signal.SIGINT, before)
         said = []
         for line in process.stdout:
             said.append(line)
