@@ -79,14 +79,14 @@ def initialize_distributed(
     """
     if group() is not None:
         raise ConfigError("initialize_distributed() was called before; call it once")
+    if not is_number(coordinator_timeout) or coordinator_timeout <= 0:
+        raise ConfigError(f"coordinator_timeout={coordinator_timeout!r}; choose seconds above 0")
+    place = find_place(coordinator, num_processes, process_id, coordinator_timeout)
     if xla_bridge.backends_are_initialized():
         raise ConfigError(
             "initialize_distributed() comes too late, JAX has its devices already; call it before "
             "anything that makes a JAX array"
         )
-    if not is_number(coordinator_timeout) or coordinator_timeout <= 0:
-        raise ConfigError(f"coordinator_timeout={coordinator_timeout!r}; choose seconds above 0")
-    place = find_place(coordinator, num_processes, process_id, coordinator_timeout)
     if place.count == 1:
         return 0
     joined, address = join(place, coordinator_timeout)

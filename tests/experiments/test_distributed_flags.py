@@ -37,7 +37,7 @@ WAST = "--config=configs/wast.py:digits,quick"
     ],
 )
 def test_flags_that_do_not_fit_are_refused(launcher, arguments, told, tmp_path) -> None:
-    # JAX has its devices already here, which is not looked at before.
+    # JAX has its devices already here, which is looked at last.
     done = launch_here(launcher, f"--workdir={tmp_path / 'run'}", *arguments)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and f"error: {told}" in done.stderr.replace("'", "")
