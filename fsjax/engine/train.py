@@ -24,6 +24,7 @@ from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import PyTree, TrainState
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.precision import single
+from fsjax.sparsity.connections import indexed_like, without_index
 from fsjax.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
@@ -289,15 +290,18 @@ class _Training:
 
 def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> TrainState:
     """First states with the parameters, masks and extras of others, row by row."""
-    told = {name: getattr(start, name) for name in ("params", "masks", "extra")}
-    shapes = {name: jax.tree.map(lambda x: x.shape[1:], getattr(states, name)) for name in told}
+    told, own = (
+        {"params": of.params, "masks": without_index(of.masks), "extra": of.extra}
+        for of in (start, states)
+    )
+    shapes = {name: jax.tree.map(lambda x: x.shape[1:], own[name]) for name in told}
     if any(jax.tree.map(lambda x: np.shape(x)[1:], told[name]) != shapes[name] for name in told):
         raise ConfigError(
             "the result to start from has parameters of other shapes; start from one with the "
             "same columns, outputs and architecture"
         )
     given = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), told)
-    return states.replace(**given)
+    return states.replace(**given | {"masks": indexed_like(given["masks"], states.masks)})
 
 
 def _cost(plan: Plan, states: TrainState, epochs: int) -> dict[str, float]:

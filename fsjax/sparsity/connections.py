@@ -101,6 +101,21 @@ def by_connections(function: Callable, *trees: object) -> object:
     return jax.tree.map(function, *trees, is_leaf=is_connections)
 
 
+def without_index(masks: object) -> object:
+    """Masks as they are kept, exported and compared: the connections alone."""
+    return by_connections(lambda own: indexed(own, False) if is_connections(own) else own, masks)
+
+
+def indexed_like(masks: object, like: object) -> object:
+    """Masks of S seeds, ``(S, n)``, with an index where others of their structure have one."""
+
+    def one(own: object, other: object) -> object:
+        wanted = is_connections(own) and other.index != ()
+        return jax.vmap(indexed)(own) if wanted else own
+
+    return by_connections(one, masks, like)
+
+
 def is_connections(node: object) -> bool:
     """Whether a node of a tree of masks is :class:`Connections`."""
     return isinstance(node, Connections)

@@ -71,7 +71,8 @@ def test_fits_are_those_of_masks(name: str, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_export_and_continued_runs(tmp_path) -> None:
-    data, own = table(), method("set", "topology")
+    data = table()
+    own = fsjax.methods.set(hidden=(32, 24), form="topology", epsilon=2.0, rank_by="strength")
     whole = fsjax.fit(own, data, **OPTIONS)
     part = OPTIONS | {"checkpoint_dir": tmp_path, "checkpoint_every": 1}
     fsjax.fit(own, data, **part, callback=lambda told: True)

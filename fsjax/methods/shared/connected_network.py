@@ -21,7 +21,6 @@ from fsjax.sparsity import GrowRule, Recipe, random_mask
 from fsjax.sparsity.connections import (
     CSR_BATCH,
     Connections,
-    by_connections,
     indexed,
     is_connections,
     of_inputs,
@@ -131,11 +130,6 @@ def with_index(connections: Connections, spec: Spec) -> Connections:
     """Connections as the steps of a run need them."""
     wide = spec.batch_size >= CSR_BATCH and jax.default_backend() == "cpu"
     return indexed(connections, wide)
-
-
-def without_index(masks: PyTree) -> PyTree:
-    """Masks as they are kept, exported and compared: the connections alone."""
-    return by_connections(lambda own: indexed(own, False) if is_connections(own) else own, masks)
 
 
 def similar_pairs(values: Sequence[Array], counts: Array, name: str) -> list[Pairs]:

@@ -31,7 +31,6 @@ from fsjax.methods.shared.connected_network import (
     layer_shapes,
     only_active,
     similar_pairs,
-    without_index,
 )
 from fsjax.nets import Feedforward
 from fsjax.nets.connected import connected_activations
@@ -39,6 +38,7 @@ from fsjax.nets.feedforward import sparse_activations
 from fsjax.noise import normal
 from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
+from fsjax.sparsity.connections import without_index
 from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
 from fsjax.sparsity.rewiring import grows_connections
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
