@@ -1,4 +1,4 @@
-"""One method under several circumstances, and how far its states and scores are from one another."""
+"""One method under several circumstances, and how far its states and scores are apart."""
 
 from __future__ import annotations
 

@@ -1,0 +1,35 @@
+"""What docs/equality.md promises, for every method."""
+
+from __future__ import annotations
+
+import pytest
+from marks import some_slow
+
+from fsjax.methods import METHODS
+from tests.equality import measure
+
+#: Tried in the ordinary tests.
+QUICK = ("wast", "ip_cae")
+
+NAMES = some_slow(METHODS, tuple(name for name in METHODS if name not in QUICK))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_to_the_bit(name: str) -> None:
+    assert measure.alone(name) == 0.0
+    assert measure.resumed(name) == 0.0
+    assert measure.watched(name) == 0.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_but_for_rounding(name: str) -> None:
+    assert measure.devices(name) < 1e-4
+    assert measure.batched(name) < 1e-4
+    # NaN where there is no sparse form.
+    assert not measure.sparse(name) > 1e-5
+
+
+def test_a_difference_is_seen() -> None:
+    one, two = measure.fit("wast"), measure.fit("wast", seeds=(3, 6))
+    assert measure.distance(measure._row(one, 0), measure._row(two, 0)) == 0.0
+    assert measure.distance(measure._row(one, 1), measure._row(two, 1)) > 1e-3
