@@ -80,8 +80,10 @@ class CellsFailedError(FsjaxError):
     """Some cells failed; all others have their results."""
 
 
-def define_flag() -> flags.FlagHolder[str | None]:
-    """``--cluster`` of a launcher."""
+def define_flag() -> flags.FlagHolder[str | None] | flags.Flag:
+    """``--cluster`` of a launcher; launchers can be imported beside one another."""
+    if "cluster" in flags.FLAGS:
+        return flags.FLAGS["cluster"]
     return flags.DEFINE_string(
         "cluster", None, "Trains on a Dask cluster: local:2, or a scheduler's tcp://host:8786."
     )

@@ -326,6 +326,7 @@ def test_the_launcher_finds_it(arguments: tuple[str, ...], folder: Path, tmp_pat
     assert (result["method"], result["dataset"], result["seeds"]) == ("own_lasso", "digits", [4])
 
 
+@pytest.mark.slow
 def test_comparisons_find_it(folder: Path, tmp_path: Path) -> None:
     config = ROOT / "configs" / "any.py"
     done = python(

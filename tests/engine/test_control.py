@@ -115,6 +115,7 @@ INTERRUPTED = """
 import os, signal, sys, warnings
 import numpy as np
 import fsjax
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background ignore
 def callback(progress):
     if progress.epoch == 4:
         os.kill(os.getpid(), signal.SIGINT)

@@ -19,7 +19,7 @@ from lowered import Op, operations
 from marks import some_slow
 
 import fsjax
-from fsjax.engine import seeds
+from fsjax.engine import mesh, seeds
 from fsjax.method import Method
 from fsjax.methods import METHODS
 
@@ -73,9 +73,9 @@ def programs(planned: fsjax.Plan) -> dict[str, tuple[Callable[..., Any], tuple[A
     states = jax.eval_shape(init, *given)
     found = {"init": (init, given)}
     if planned.method.loss is not None:
-        axis = seeds.choose_seed_axis("auto", len(SEEDS))
+        axis = mesh.choose_seed_axis("auto", len(SEEDS))
         found["train"] = (
-            lambda *args: seeds.train_seeds(structure, axis, *args),
+            lambda *args: seeds.train_seeds(structure, axis, 1, *args),
             (states, arrays, np.ones(len(SEEDS), np.int32)),
         )
     x_test = planned.prepared.x_test[0] if planned.method.predict is not None else None

@@ -77,7 +77,7 @@ SHARED: dict[tuple[str, bool], Callable[[int | None], fsjax.Method]] = {
 OWN = ("fisher_score", "laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "icap")
 
 #: Tried by ``make test-slow``: others are like them in what is checked here.
-SLOW = (*OWN[1:], "aefs", "binmask", "dufs", "quick_selection")
+SLOW = (*OWN[1:], "aefs", "binmask", "cae", "dufs", "quick_selection")
 
 
 def kind(name: str) -> tuple[str, bool]:

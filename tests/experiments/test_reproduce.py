@@ -38,6 +38,7 @@ def arguments(folder: Path, methods: str = METHODS) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_killed_reproduction_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-u", "-m", "experiments.reproduce", *arguments(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
@@ -73,6 +74,7 @@ def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> No
     config = json.loads(path.read_text())
     config["data"]["scaling"] = "minmax"
     path.write_text(json.dumps(config))
+    path.with_name("manifest.json").unlink()
     again = launch_here("reproduce", *arguments(tmp_path, "fisher_score"))
     assert again.returncode == 2
     assert "data.scaling is 'minmax' there and 'none' here" in again.stderr

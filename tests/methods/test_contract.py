@@ -55,6 +55,13 @@ SLOW = (
     "ip_cae-diagonal-gjsd",
     "wast-epoch",
     "neural_network-attribution",
+    "set",
+    "dense",
+    "random_selection",
+    "neurofs",
+    "sequential_attention-pairs",
+    "binmask-weights",
+    "fisher_score-network",
 )
 
 
