@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from engine_helpers import linear_method, prepared_by
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import some_slow
 
 import fsjax
 from fsjax import evaluation
