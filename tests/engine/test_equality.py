@@ -9,7 +9,7 @@ from fsjax.methods import METHODS
 from tests.equality import measure
 
 #: Tried in the ordinary tests.
-QUICK = ("wast", "ip_cae")
+QUICK = ("wast",)
 
 NAMES = some_slow(METHODS, tuple(name for name in METHODS if name not in QUICK))
 

@@ -22,7 +22,7 @@ from experiments.launch import run_experiment
 from fsjax.atomic import write_text
 
 #: Of an operation to the next one that is tried, in the ordinary tests.
-STRIDE = 17
+STRIDE = 31
 
 
 def config() -> Any:

@@ -43,7 +43,7 @@ VARIANTS: dict[str, Callable[[], Method]] = {
 }
 
 
-#: Tried by ``make test-slow``: each has another beside it that differs in little.
+#: Tried by ``make test-slow``: most have another beside them that differs in little.
 SLOW = (
     "ctre_sim",
     "rigl",
@@ -62,6 +62,15 @@ SLOW = (
     "sequential_attention-pairs",
     "binmask-weights",
     "fisher_score-network",
+    "ip_cae-row",
+    "lassonet-until",
+    "quick_selection",
+    "cae",
+    "neural_network",
+    "entryprune",
+    "binmask",
+    "deep_lasso",
+    "dufs",
 )
 
 
