@@ -47,9 +47,6 @@ SINGLE = {
 #: Flags that name files and folders of the user, which process 0 alone reads and writes.
 FILES = ("workdir", "results", "reasons", "page", "out")
 
-#: Contents that decide on nothing: that they are there is enough.
-HEAVY = (".png", ".svg", ".html")
-
 
 def define_flags() -> None:
     """Defines the flags, once."""
@@ -137,8 +134,7 @@ def _packed(paths: dict[str, str]) -> bytes:
                 inner = path.relative_to(root.parent)
                 if not path.is_file() or "checkpoints" in inner.parts:
                     continue
-                data = b"" if path.suffix in HEAVY else path.read_bytes()
-                packed.writestr(f"{name}/{inner.as_posix()}", data)
+                packed.writestr(f"{name}/{inner.as_posix()}", path.read_bytes())
     return buffer.getvalue()
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -166,13 +167,24 @@ class Checkpoints:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the log of Orbax: each of its threads reports the error that is raised anyway."""
-    before = logging.get_verbosity()
+    """Without what Orbax's threads report beside the error that is raised anyway.
+
+    After an error, writes of TensorStore that are still under way find the loop of their save
+    closed, and go on to say so.
+    """
+    level, hook = logging.get_verbosity(), sys.unraisablehook
+
+    def told(of: Any) -> None:
+        if str(of.exc_value) != "Event loop is closed":
+            hook(of)
+
     logging.set_verbosity(logging.FATAL)
+    sys.unraisablehook = told
     try:
         yield
+        sys.unraisablehook = hook
     finally:
-        logging.set_verbosity(before)
+        logging.set_verbosity(level)
 
 
 @contextmanager

@@ -62,6 +62,6 @@ def test_others_get_what_decides_and_no_checkpoints(tmp_path: Path) -> None:
     assert names == {
         "workdir/run/config.json": b"config.json",
         "workdir/run/a/metrics.csv": b"a/metrics.csv",
-        "workdir/run/report.html": b"",
+        "workdir/run/report.html": b"report.html",
         "results/results.csv": b"cells",
     }
