@@ -18,6 +18,7 @@ from jax._src.clusters import ClusterEnv
 
 from fsjax.distributed.frames import Line, Stranger
 from fsjax.distributed.members import GRACE, INTERRUPTED, MISTAKE, Group, enter, group
+from fsjax.distributed.own_programs import keep_own_programs
 from fsjax.errors import ConfigError, FsjaxError, check_whole, is_number
 
 #: Seconds after which JAX's own service gives up a process, should the group not notice, and in
@@ -103,6 +104,8 @@ def initialize_distributed(
         )
     except Exception as error:
         joined.fail(f"JAX could not start its service at {address}: {error}")
+    if place.number:
+        keep_own_programs()
     enter(joined)
     _end_together(joined)
     _delay_aborts()
