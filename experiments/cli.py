@@ -11,7 +11,6 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import ml_collections
@@ -22,6 +21,7 @@ from ml_collections.config_flags import config_path
 
 import fsjax
 from experiments import distributed
+from experiments.signals import interruptible
 from fsjax.distributed.members import group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
@@ -158,17 +158,6 @@ def _parse(argv: Sequence[str]) -> list[str]:
         fail(f"unknown config field {error}")
 
 
-class Interrupted(KeyboardInterrupt):
-    """By a signal, whose number is the only argument."""
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """The first signal ends the run in order, a second one at once."""
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, lambda again, _: os._exit(128 + again))
-    raise Interrupted(number)
-
-
 def run(main: Callable[[], None]) -> None:
     """Runs a launcher: errors meant for the user end it with one line and status 2.
 
@@ -180,33 +169,30 @@ def run(main: Callable[[], None]) -> None:
             fail(f"unexpected argument {argv[1]!r}; options are written --name=value")
         # Orbax and JAX report every save; the progress bar says enough.
         logging.set_verbosity(logging.WARNING)
-        before = {one: signal.signal(one, _interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            distributed.begin(Path(sys.argv[0]).stem)
-            main()
-        except FsjaxError as error:
-            fail(error)
-        except (AttributeError, KeyError) as error:
-            if not _missing_field(error):
-                raise
-            field = str(error).strip("'\"").partition("'")[0].partition('"')[0]
-            fail(f"the config lacks the field {field!r}; the files in configs have all fields")
-        except OSError as error:
-            if error.errno is None:
-                raise
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            advice = "; make room, and the same command continues" if full else ""
-            _fail_at_once(f"{error.filename or 'a file'}: {error.strerror}{advice}")
-        except KeyboardInterrupt as error:
-            told = "interrupted; the same command continues from the last checkpoint"
-            code = 128 + int(error.args[0] if error.args else signal.SIGINT)
-            if (others := group()) is not None:
-                others.fail(told, code)
-            print(f"\r{told}")
-            sys.exit(code)
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+        with interruptible():
+            try:
+                distributed.begin(Path(sys.argv[0]).stem)
+                main()
+            except FsjaxError as error:
+                fail(error)
+            except (AttributeError, KeyError) as error:
+                if not _missing_field(error):
+                    raise
+                field = str(error).strip("'\"").partition("'")[0].partition('"')[0]
+                fail(f"the config lacks the field {field!r}; the files in configs have all fields")
+            except OSError as error:
+                if error.errno is None:
+                    raise
+                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                advice = "; make room, and the same command continues" if full else ""
+                _fail_at_once(f"{error.filename or 'a file'}: {error.strerror}{advice}")
+            except KeyboardInterrupt as error:
+                told = "interrupted; the same command continues from the last checkpoint"
+                code = 128 + int(error.args[0] if error.args else signal.SIGINT)
+                if (others := group()) is not None:
+                    others.fail(told, code)
+                print(f"\r{told}")
+                sys.exit(code)
 
     distributed.define_flags()
     app.run(guarded, flags_parser=_parse)

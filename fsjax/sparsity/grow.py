@@ -121,9 +121,10 @@ def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Arra
     ordered = room[order]
     before = jnp.cumsum(ordered) - ordered
     quota = jnp.zeros_like(room).at[order].set(jnp.clip(wanted - before, 0, ordered))
-    # One neuron at most is filled in part; without one, this changes nothing.
+    # One neuron at most is filled in part, up to some position; without one, this changes nothing.
     partial = jnp.argmax((quota > 0) & (quota < room))
     line = jax.lax.dynamic_index_in_dim(free, partial, axis, keepdims=False)
-    line = line & (jnp.cumsum(line) <= quota[partial])
-    grown = free & jnp.expand_dims(quota == room, 1 - axis)
-    return jax.lax.dynamic_update_index_in_dim(grown, line, partial, axis)
+    length = _count(jnp.cumsum(line) <= quota[partial])
+    in_part = (jnp.arange(room.size) == partial)[:, None] & (jnp.arange(line.size) < length)
+    full = jnp.expand_dims(quota == room, 1 - axis)
+    return free & (full | (in_part if axis == 0 else in_part.T))

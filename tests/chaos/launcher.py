@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import experiments
+
 #: What must be equal of two runs, byte for byte; of ``result.json`` all but its costs.
 FILES: Final = ("metrics.csv", "scores.npz")
 
@@ -78,6 +80,8 @@ class Process:
 
 
 def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None) -> None:
+    # As a process of its own does while it imports.
+    experiments.end_at_once()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -1,0 +1,64 @@
+"""Signals that come where Python would drop what they raise."""
+
+import gc
+import os
+import signal
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from experiments.signals import Interrupted, interruptible
+
+
+def in_the_collector(number: int) -> None:
+    def callback(phase: str, _: dict) -> None:
+        if phase == "start":
+            gc.callbacks.remove(callback)
+            signal.raise_signal(number)
+
+    gc.callbacks.append(callback)
+    gc.collect()
+
+
+class Finalised:
+    """Something that a signal meets while it is taken away."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("meet", [in_the_collector, Finalised, signal.raise_signal])
+def test_the_first_signal_ends_a_run_wherever_it_comes(meet, number, capfd) -> None:
+    before = signal.getsignal(number), sys.unraisablehook
+    with pytest.raises(Interrupted) as told, interruptible():
+        meet(number)
+        time.sleep(5)
+    assert told.value.args == (number,)
+    assert (signal.getsignal(number), sys.unraisablehook) == before
+    assert not capfd.readouterr().err
+
+
+def test_the_second_signal_ends_at_once(monkeypatch) -> None:
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with pytest.raises(Interrupted), interruptible():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except Interrupted:
+            signal.raise_signal(signal.SIGINT)
+            raise
+    assert ended == [128 + signal.SIGINT]
+
+
+def test_other_errors_that_python_drops_are_told(monkeypatch) -> None:
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with interruptible():
+        sys.unraisablehook(SimpleNamespace(exc_value=ValueError("another")))
+    assert [str(of.exc_value) for of in told] == ["another"]
