@@ -5,9 +5,11 @@ from __future__ import annotations
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from scipy.special import erfinv
 
-from fsjax.noise import normal
+from fsjax.noise import _erf_inv, normal
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 5), (2, 7), (1,), (300, 70)])
@@ -30,3 +32,9 @@ def test_accelerators_draw_as_jax_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     found = normal(jax.random.key(0), (3, 4))
     chex.assert_trees_all_equal(found, jax.random.normal(jax.random.key(0), (3, 4)))
+
+
+def test_the_inverse_error_function_is_exact_to_rounding() -> None:
+    inside = 1.0 - np.logspace(-7, 0, 4000, dtype=np.float32)
+    x = np.concatenate([inside, -inside, np.float32([1e-30, -1e-6])])
+    np.testing.assert_allclose(_erf_inv(jnp.asarray(x)), erfinv(x.astype(float)), rtol=6e-7)

@@ -10,9 +10,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.sparsity.kth import largest, random_subset
+from fsjax.sparsity.kth import largest, ordered_bits, random_subset
 from fsjax.sparsity.paths import path_scores
 from fsjax.sparsity.topology import GrowRule, Layer, cond_with_key, needs, needs_of
+
+#: Neurons up to which each is compared with each, which is cheaper than a sort of so many.
+COMPARED = 2000
 
 
 def _free(layer: Layer, dropped: Array) -> Array:
@@ -117,10 +120,7 @@ def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Arra
     ones = jnp.ones(free.shape[1 - axis], jnp.float32)
     numbers = free.astype(jnp.float32)
     room = (numbers @ ones if axis == 0 else ones @ numbers).astype(jnp.int32)
-    order = jnp.argsort(-importance, stable=True)
-    ordered = room[order]
-    before = jnp.cumsum(ordered) - ordered
-    quota = jnp.zeros_like(room).at[order].set(jnp.clip(wanted - before, 0, ordered))
+    quota = jnp.clip(wanted - _room_before(importance, room), 0, room)
     # One neuron at most is filled in part, up to some position; without one, this changes nothing.
     partial = jnp.argmax((quota > 0) & (quota < room))
     line = jax.lax.dynamic_index_in_dim(free, partial, axis, keepdims=False)
@@ -128,3 +128,15 @@ def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Arra
     in_part = (jnp.arange(room.size) == partial)[:, None] & (jnp.arange(line.size) < length)
     full = jnp.expand_dims(quota == room, 1 - axis)
     return free & (full | (in_part if axis == 0 else in_part.T))
+
+
+def _room_before(importance: Array, room: Array) -> Array:
+    """Free connections ``(N,)`` of all neurons that are more important, or as much and earlier."""
+    rank, number = ordered_bits(importance), jnp.arange(room.size)
+    if room.size > COMPARED:
+        order = jnp.argsort(~rank, stable=True)
+        ordered = room[order]
+        return jnp.zeros_like(room).at[order].set(jnp.cumsum(ordered) - ordered)
+    earlier = rank[:, None] > rank
+    earlier |= (rank[:, None] == rank) & (number[:, None] < number)
+    return jnp.sum(jnp.where(earlier, room[:, None], 0), axis=0)

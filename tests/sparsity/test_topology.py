@@ -189,6 +189,21 @@ def test_grown_are_those_the_rule_says(name: str, drop_name: str) -> None:
         np.testing.assert_array_equal(found[i], expected, err_msg=f"case {i}")
 
 
+@pytest.mark.parametrize("name", ["important_inputs", "important_outputs"])
+def test_many_neurons_are_sorted_to_the_same_order(name: str, monkeypatch) -> None:
+    dropped = dropped_by("magnitude")
+    for number in np.argsort(dropped.sum((1, 2)))[-12:]:
+        layer = case(number)
+        if name == "important_outputs":
+            layer = layer._replace(importance=layer.importance[:OUT].T)
+        found = []
+        for most in (OUT - 1, IN):
+            monkeypatch.setattr(grow, "COMPARED", most)
+            found.append(getattr(grow, name)(layer, dropped[number], jax.random.key(0)))
+        chex.assert_trees_all_equal(*found)
+        assert found[0].sum() == dropped[number].sum() > 4
+
+
 @pytest.mark.parametrize(("name", "sign"), [("similar_or_random", 1), ("dissimilar_or_random", -1)])
 def test_rejected_similar_connections_are_replaced_at_random(name: str, sign: int) -> None:
     dropped = dropped_by("lowest_similarity")
