@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -80,7 +81,8 @@ class Process:
 
 
 def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None) -> None:
-    # As a process of its own does while it imports.
+    # As a process of its own begins.
+    sys.modules["__main__"].__spec__ = ModuleSpec("experiments.run", None)
     experiments.end_at_once()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
