@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
+from fsjax.data.aligned import aligned
 from fsjax.data.checks import limits
 from fsjax.data.scaling import Scaler, apply
 from fsjax.data.stored import StoredTable, row_blocks
@@ -76,7 +77,8 @@ class StoredRows:
         real = np.asarray(rows) < len(self.table)
         if real.all():
             return apply(self.scaler, self.table.read(rows), own=True)
-        found = np.zeros((len(rows), self.shape[1]), np.float32)
+        found = aligned((len(rows), self.shape[1]), np.float32)
+        found[~real] = 0.0
         found[real] = apply(self.scaler, self.table.read(rows[real]), own=True)
         return found
 

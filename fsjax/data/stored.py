@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fsjax.data.aligned import aligned
 from fsjax.data.dense import check_size
 from fsjax.errors import DataError
 
@@ -91,7 +92,7 @@ class StoredTable:
           DataError: if the file has become shorter, or cannot be read.
         """
         rows = self.rows[rows]
-        found = np.empty((len(rows), self.columns), self.dtype)
+        found = aligned((len(rows), self.columns), self.dtype)
         starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
         width = self.columns * self.dtype.itemsize
         try:

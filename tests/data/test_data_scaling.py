@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fsjax import data
+from fsjax.data.scaling import Scaler, apply, fit_scaler
 from fsjax.errors import ConfigError, DataError
 
 tables = hnp.arrays(
@@ -78,6 +79,18 @@ def test_a_column_constant_in_training_is_zero_in_test_rows() -> None:
 def test_spreads_too_small_for_float32_count_as_constant(kind: str) -> None:
     X = np.array([[0.0], [1e-44]], np.float32)
     assert np.isfinite(data.apply(data.fit_scaler(kind, X), X)).all()
+
+
+@pytest.mark.parametrize("entries", [1, 4, 7, 30])
+@pytest.mark.parametrize("own", [False, True])
+def test_blocks_change_nothing(entries: int, own: bool, monkeypatch) -> None:
+    X = np.random.default_rng(0).normal(2.0, 3.0, (9, 6)).astype(np.float32)
+    scaler = fit_scaler("standard", X)
+    expected = (X - np.float32(scaler.shift)) * np.float32(scaler.scale)
+    monkeypatch.setattr("fsjax.data.scaling._ENTRIES", entries)
+    np.testing.assert_array_equal(apply(scaler, X.copy(), own=own), expected)
+    column = Scaler(scaler.shift[2], scaler.scale[2])
+    np.testing.assert_array_equal(apply(column, X[:, 2].copy(), own=own), expected[:, 2])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64])

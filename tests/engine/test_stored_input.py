@@ -13,9 +13,11 @@ import pytest
 import fsjax
 from fsjax import evaluation
 from fsjax.data import Dataset, load
+from fsjax.data.scaling import fit_scaler
 from fsjax.engine import streamed
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
+from fsjax.stored_rows import StoredRows
 
 STG = fsjax.methods.stg(hidden=(6,), search=False)
 
@@ -109,6 +111,14 @@ def test_a_run_goes_on_from_its_checkpoint_and_knows_its_rows(
     other = load(tmp_path / "table.npy", target=str(tables[0].X.path.with_suffix(".y.npy")))
     with pytest.raises(ConfigError, match="data_crc32"):
         fsjax.fit(STG, other, **saved)
+
+
+def test_the_device_takes_rows_without_a_copy(tables: tuple[Dataset, Dataset]) -> None:
+    table = tables[0].X
+    rows = StoredRows((len(table) + 1, table.shape[1]), table, fit_scaler("standard", table))
+    for some in (np.arange(8), np.array([1, len(table), 5])):
+        host = rows.read(some)
+        assert jax.device_put(host).unsafe_buffer_pointer() == host.ctypes.data
 
 
 def test_rows_that_are_lost_while_training_are_told_and_the_reader_ends(
