@@ -16,6 +16,7 @@ from absl import flags
 
 import fsjax
 from experiments import (
+    benchmark_checkpoints,
     benchmark_concrete,
     benchmark_costs,
     benchmark_first_fit,
@@ -37,6 +38,7 @@ _PARTS = (
     benchmark_text,
     benchmark_topology,
     benchmark_costs,
+    benchmark_checkpoints,
 )
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")
