@@ -21,7 +21,7 @@ from ml_collections.config_flags import config_path
 
 import fsjax
 from experiments import distributed
-from experiments.signals import interruptible
+from experiments.signals import finish_at_once, interruptible
 from fsjax.distributed.members import group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
@@ -173,6 +173,8 @@ def run(main: Callable[[], None]) -> None:
             try:
                 distributed.begin(Path(sys.argv[0]).stem)
                 main()
+                if is_launcher():
+                    finish_at_once()
             except FsjaxError as error:
                 fail(error)
             except (AttributeError, KeyError) as error:

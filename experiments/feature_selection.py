@@ -19,7 +19,7 @@ import pandas as pd
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli, launch
+from experiments import cli, launch, ledger
 from experiments.figures.accuracy import plot_accuracy
 from fsjax import methods, report
 from fsjax.data import Dataset, Split, make_split
@@ -136,7 +136,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
     if not config.sizes and not sizes_path.exists():
         write_json(paper_sizes(config, dataset, splits), sizes_path)
     sizes = config.sizes or json.loads(sizes_path.read_text())
-    table = launch.read_table(path)
+    table = ledger.read_table(path)
 
     def retrained(columns: np.ndarray | None) -> np.ndarray:
         options = {**config.network, **config.train, "best_by": "last"}
@@ -153,7 +153,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
             results = select(name, config, dataset, splits, sizes)
             accuracy = {size: retrained(results[size].selected) for size in sizes}
         new = rows_of(name, config, accuracy, results)
-        table = launch.add_rows(table, new, path)
+        table = ledger.add_rows(table, new, path)
         if progress:
             means = new.groupby("num_features")["accuracy"].mean().round(2).to_dict()
             print(f"{name}: retrained accuracy in percent by number of columns {means}")

@@ -19,7 +19,7 @@ import fsjax
 from experiments import manifest
 from experiments.cli import is_launcher
 from fsjax import report
-from fsjax.atomic import remove_leftovers, write_text
+from fsjax.atomic import remove_leftovers
 from fsjax.data import Dataset, load
 from fsjax.distributed import is_lead
 from fsjax.errors import ConfigError
@@ -251,21 +251,6 @@ def save_pictures(pictures: Mapping[str, Figure], workdir: Path) -> None:
     for name, figure in pictures.items():
         for suffix in FORMATS:
             report.save_figure(figure, workdir / f"{name}.{suffix}")
-
-
-def read_table(path: Path) -> pd.DataFrame:
-    """The rows of a file that :func:`add_rows` wrote; none where it is gone or damaged."""
-    whole = path.exists() and path.name not in manifest.damaged(path.parent)
-    return pd.read_csv(path) if whole else pd.DataFrame()
-
-
-def add_rows(table: pd.DataFrame, rows: Any, path: Path) -> pd.DataFrame:
-    """The table with further rows, which is written as well."""
-    new = pd.DataFrame(rows)
-    # Tables without rows have no types either.
-    table = pd.concat([part for part in (table, new) if len(part)] or [new], ignore_index=True)
-    write_text(path, table.to_csv(index=False))
-    return table
 
 
 def of_setting(table: pd.DataFrame, method: str, strength: float) -> pd.DataFrame:

@@ -19,7 +19,7 @@ import pandas as pd
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli, launch
+from experiments import cli, launch, ledger
 from experiments.figures import regularization as figures
 from fsjax.atomic import write_text
 from fsjax.data import make_split
@@ -172,7 +172,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
         make_split(dataset, config.data.split, seed=int(seed), fractions=config.data.fractions)
         for seed in config.seeds
     ]
-    table = launch.read_table(path)
+    table = ledger.read_table(path)
     for setting in wanted:
         if len(launch.of_setting(table, setting.label, setting.strength)):
             continue
@@ -181,7 +181,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
         planned = launch.make_plan(config, setting.method, dataset, **options)
         launch.begin(config, workdir)
         rows = pd.DataFrame(rows_of(setting, planned), columns=COLUMNS)
-        table = launch.add_rows(table, rows, path)
+        table = ledger.add_rows(table, rows, path)
         if progress:
             means = rows[["valid_auc", "test_auc", "l0"]].mean()
             print(

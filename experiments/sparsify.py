@@ -21,7 +21,7 @@ import pandas as pd
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli, launch
+from experiments import cli, launch, ledger
 from experiments.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from experiments.statistics.trials import interval_text, mean_interval
 from fsjax import methods, sparsity
@@ -137,11 +137,16 @@ def network_of(config: ConfigDict) -> str:
 
 def read_tables(workdir: Path) -> dict[str, pd.DataFrame]:
     """The rows of the finished settings of a folder, as :func:`rows_of` has them."""
-    layers, points = (launch.read_table(workdir / f"{name}.csv") for name in ("layers", "sparsity"))
-    # The layers are written first: those of a setting that is not in the other file are dropped.
-    if len(points):
-        layers = layers.merge(points[["method", "strength"]].drop_duplicates())
-    return {"layers": layers if len(points) else layers[:0], "sparsity": points}
+    layers, points = (ledger.read_table(workdir / f"{name}.csv") for name in ("layers", "sparsity"))
+    # A run may be killed between the two, and one be damaged: rows of settings that are in both.
+    # The dense network has no masks, and no layers.
+    dense = points[points["method"] == DENSE] if len(points) else points
+    if not len(points) or not len(layers):
+        return {"layers": layers[:0], "sparsity": dense}
+    both, other = (table[["method", "strength"]].drop_duplicates() for table in (points, layers))
+    both = both.merge(other)
+    points = pd.concat([dense, points[points["method"] != DENSE].merge(both)], ignore_index=True)
+    return {"layers": layers.merge(both), "sparsity": points}
 
 
 def settings_of(config: ConfigDict, tables: Mapping[str, pd.DataFrame]) -> Iterator[Setting]:
@@ -180,7 +185,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> dict[str, A
         hyper = {name: [value] * len(config.seeds) for name, value in setting.hyper.items()}
         trained = plans[setting.method].train(hyper=hyper, folder=setting.name)
         for name, rows in rows_of(config, setting, trained).items():
-            tables[name] = launch.add_rows(tables[name], rows, workdir / f"{name}.csv")
+            tables[name] = ledger.add_rows(tables[name], rows, workdir / f"{name}.csv")
         shutil.rmtree(workdir / "checkpoints" / setting.name, ignore_errors=True)
     result = summarize(config, tables["sparsity"])
     draw(tables, result["settings"], workdir)

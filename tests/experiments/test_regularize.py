@@ -13,7 +13,7 @@ import pytest
 import fsjax
 from configs import regularize as configs
 from experiments import regularize
-from experiments.launch import read_table
+from experiments.ledger import read_table
 from fsjax.data import load, make_split
 from fsjax.errors import ConfigError, DataError
 
@@ -130,6 +130,7 @@ def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) ->
     picture.unlink()
     # Of a finished folder a changed table counts as damaged.
     (finished / "manifest.json").unlink()
+    (finished / "regularization.csv.seal").unlink()
     regularize.run(tiny(), finished, progress=False)
     assert trained == ["BinMask", "LR"]
     assert picture.exists()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments.signals import Interrupted, interruptible
+from experiments.signals import SIGNALS, Interrupted, finish_at_once, interruptible
 
 
 def in_the_collector(number: int) -> None:
@@ -54,6 +54,17 @@ def test_the_second_signal_ends_at_once(monkeypatch) -> None:
             signal.raise_signal(signal.SIGINT)
             raise
     assert ended == [128 + signal.SIGINT]
+
+
+def test_after_the_work_is_done_a_signal_changes_nothing(monkeypatch) -> None:
+    ended, before = [], {one: signal.getsignal(one) for one in SIGNALS}
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with interruptible():
+        finish_at_once()
+    for one, handler in before.items():
+        signal.raise_signal(one)
+        signal.signal(one, handler)
+    assert ended == [0, 0]
 
 
 def test_other_errors_that_python_drops_are_told(monkeypatch) -> None:

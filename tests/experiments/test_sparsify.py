@@ -120,6 +120,7 @@ def test_what_is_missing_is_trained_and_nothing_else(
     before[0][:-2].to_csv(workdir / "sparsity.csv", index=False)
     (workdir / "result.json").unlink()
     (workdir / "manifest.json").unlink()
+    (workdir / "sparsity.csv.seal").unlink()
     trained = []
 
     def count(plan, train=fsjax.Plan.train, **options):
