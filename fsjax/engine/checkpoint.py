@@ -84,7 +84,10 @@ class Checkpoints:
         self._record(epoch).unlink(missing_ok=True)
         self._check_room(sum(values.nbytes for values in filled.values()))
         try:
-            with _quiet(), _alone():
+            # Made in the background, a folder that fails leaves threads waiting for it for minutes,
+            # which hold up the end of the process.
+            at_once = ocp.options.AsyncOptions(create_directories_asynchronously=False)
+            with _quiet(), _alone(), ocp.Context(async_options=at_once):
                 ocp.save(self._path(epoch), filled, overwrite=True)
         # Of a full disk, TensorStore raises a ValueError with all that it tried.
         except (OSError, ValueError, RuntimeError) as error:
