@@ -6,10 +6,10 @@ import errno
 import resource
 import shutil
 import signal
-import sys
 from functools import partial
 from pathlib import Path
 
+from .failing_disk import failing_disk
 from .launcher import CONFIGS, Reference, arguments, outcome, run
 from .outcomes import CLEAR, EQUAL, LOST, TRACEBACK, Outcome, judged
 
@@ -53,9 +53,6 @@ def _attempt(
 
 
 def _fail_at(workdir: Path, fails: int, code: int) -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
-    from failing_disk import failing_disk
-
     disk = failing_disk(workdir, fails, code)
     disk.__enter__()
     # Nobody else may end it.

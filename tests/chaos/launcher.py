@@ -91,15 +91,15 @@ def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None) -> 
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.argv = ["run.py", *given]
-    # Pictures take most of the time of such a run.
+    # Its imports are part of the launch.
     from tests.chaos.pictures import plain_pictures
 
-    plain_pictures()
-    if prepare is not None:
-        prepare()
-    from experiments import cli, run
+    with plain_pictures():
+        if prepare is not None:
+            prepare()
+        from experiments import cli, run
 
-    cli.run_config(run.main, "runs/x", "configs/wast.py")
+        cli.run_config(run.main, "runs/x", "configs/wast.py")
 
 
 def run(given: Sequence[str], log: Path, prepare: Callable[[], None] | None = None) -> Done:

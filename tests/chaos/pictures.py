@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pytest
 from matplotlib.figure import Figure
 
 from experiments import launch
 from fsjax.atomic import write_text
 
 
-def plain_pictures() -> None:
-    """Replaces drawing, for the rest of the process."""
+@contextmanager
+def plain_pictures() -> Iterator[None]:
+    """Replaces drawing, which takes most of the time of a quick run."""
 
     def save_figure(figure: Figure, path: Path) -> None:
         plt.close(figure)
         write_text(path, path.name)
 
-    launch.report.save_figure = save_figure
-    launch.report.write_report = lambda folder: write_text(folder / "report.html", "-")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch.report, "save_figure", save_figure)
+        patch.setattr(launch.report, "write_report", lambda f: write_text(f / "report.html", "-"))
+        yield

@@ -31,5 +31,5 @@ def test_equal_but_for_rounding(name: str) -> None:
 
 def test_a_difference_is_seen() -> None:
     one, two = measure.fit("wast"), measure.fit("wast", seeds=(3, 6))
-    assert measure.distance(measure._row(one, 0), measure._row(two, 0)) == 0.0
-    assert measure.distance(measure._row(one, 1), measure._row(two, 1)) > 1e-3
+    assert measure.distance(measure.row_of(one, 0), measure.row_of(two, 0)) == 0.0
+    assert measure.distance(measure.row_of(one, 1), measure.row_of(two, 1)) > 1e-3

@@ -50,7 +50,7 @@ def alone(name: str) -> float:
     """A seed by itself, and beside another."""
     both = fit(name, seed_axis="map")
     one = fit(name, seeds=OPTIONS["seeds"][1:], seed_axis="map")
-    return distance(_row(both, 1), _row(one, 0))
+    return distance(row_of(both, 1), row_of(one, 0))
 
 
 def resumed(name: str) -> float:
@@ -62,14 +62,14 @@ def resumed(name: str) -> float:
         again = fit(name, **given)
     if ended.history and not ended.method.search:
         assert (ended.cost["trained_epochs"], again.cost["trained_epochs"]) == (2, 2)
-    return max(distance(_row(whole, row), _row(again, row)) for row in range(2))
+    return max(distance(row_of(whole, row), row_of(again, row)) for row in range(2))
 
 
 def watched(name: str) -> float:
     """Many epochs in a call of the program, and one, as with a callback."""
     whole = fit(name, seed_axis="map")
     each = fit(name, seed_axis="map", callback=lambda progress: False)
-    return max(distance(_row(whole, row), _row(each, row)) for row in range(2))
+    return max(distance(row_of(whole, row), row_of(each, row)) for row in range(2))
 
 
 def devices(name: str) -> float:
@@ -84,7 +84,7 @@ def batched(name: str) -> float:
 
 def _axes(name: str, other: str) -> float:
     one, two = fit(name, seed_axis="map"), fit(name, seed_axis=other)
-    return max(distance(_row(one, row), _row(two, row)) for row in range(2))
+    return max(distance(row_of(one, row), row_of(two, row)) for row in range(2))
 
 
 def sparse(name: str) -> float:
@@ -93,7 +93,7 @@ def sparse(name: str) -> float:
     if not METHODS[name](**registration(name).small).about.sparse:
         return float("nan")
     one, two = fit(name, (x, y), seed_axis="map"), fit(name, (sp.csr_array(x), y), seed_axis="map")
-    return max(distance(_row(one, row), _row(two, row)) for row in range(2))
+    return max(distance(row_of(one, row), row_of(two, row)) for row in range(2))
 
 
 #: What is compared, by the name of its column.
@@ -107,7 +107,8 @@ COMPARISONS: Final[dict[str, Callable[[str], float]]] = {
 }
 
 
-def _row(result: fsjax.FitResult, row: int) -> tuple[Any, np.ndarray, np.ndarray]:
+def row_of(result: fsjax.FitResult, row: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """States, scores and columns of one seed, for :func:`distance`."""
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[row], result.states)
     return states, result.scores[row], result.selected[row]
 

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import pytest
-from failing_disk import failing_disk
-from matplotlib.figure import Figure
 from quick_configs import quick
 
 from configs import wast
-from experiments import launch, manifest
+from experiments import manifest
 from experiments.launch import run_experiment
-from fsjax.atomic import write_text
+from tests.chaos.failing_disk import failing_disk
+from tests.chaos.pictures import plain_pictures
 
 #: Of an operation to the next one that is tried, in the ordinary tests.
 STRIDE = 31
@@ -42,16 +40,8 @@ def outcome(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def plain_pictures() -> Iterator[None]:
-    """Pictures and pages take most of the time of a run; here they are written, not drawn."""
-
-    def save_figure(figure: Figure, path: Path) -> None:
-        plt.close(figure)
-        write_text(path, path.name)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch.report, "save_figure", save_figure)
-        patch.setattr(launch.report, "write_report", lambda f: write_text(f / "report.html", "-"))
+def written_not_drawn() -> Iterator[None]:
+    with plain_pictures():
         yield
 
 
