@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import shutil
+import sys
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 from engine_helpers import killed_after_a_checkpoint, linear_method
 
 import fsjax
+from fsjax.engine import checkpoint
 from fsjax.engine.checkpoint import Checkpoints
 from fsjax.errors import ConfigError
 
@@ -164,3 +166,16 @@ def test_a_full_disk_is_told_with_the_name_of_the_checkpoint(tmp_path, monkeypat
         with pytest.raises(OSError, match="No space left"):
             checkpoints.save(4, STATE, {})
     assert checkpoints.restore(STATE, ["loss"])[0] == 2
+
+
+def test_what_threads_say_after_a_failed_save_is_left_out(monkeypatch) -> None:
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with checkpoint._quiet():
+        pass
+    assert sys.unraisablehook == told.append
+    with pytest.raises(OSError), checkpoint._quiet():
+        raise OSError(28, "full")
+    for error in (RuntimeError("Event loop is closed"), RuntimeError("another")):
+        sys.unraisablehook(SimpleNamespace(exc_value=error))
+    assert [str(of.exc_value) for of in told] == ["another"]
