@@ -60,11 +60,14 @@ class Process:
         self, given: Sequence[str], log: Path, prepare: Callable[[], None] | None = None
     ) -> None:
         self.log = log
+        log.unlink(missing_ok=True)
         self._process = _context.Process(target=_launch, args=(list(given), log, prepare))
         self._process.start()
 
     def signal(self, number: int) -> bool:
-        """Sends a signal; whether the process was still there."""
+        """Sends a signal, once Python has begun; whether the process was still there."""
+        while self._process.is_alive() and not self.log.exists():
+            time.sleep(1e-3)
         if not self._process.is_alive():
             return False
         os.kill(self._process.pid, number)
