@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import fsjax
-from experiments.timing import Case, measured
+from experiments.timing import Case, measured, rounded
 from fsjax.data import Dataset, Split, load, make_split
 from fsjax.evaluation import svm_accuracy
 
@@ -175,6 +175,7 @@ def cases() -> dict[str, Case]:
         "lassonet/fsjax": (partial(coil20, lassonet), 0),
         "lassonet/package": (partial(coil20, lassonet_package), 0),
         "stg/fsjax, 1 seed": (partial(coil20, partial(stg, 1), 1), 0),
+        "stg/fsjax, 1 seed, bfloat16": (partial(rounded, coil20, partial(stg, 1), 1), 0),
         "stg/fsjax, 4 seeds": (partial(coil20, partial(stg, 4), 4), 2),
         "stg/package": (partial(coil20, stg_package, 1), 0),
         "estimators/ip_cae": (first_and_second_fit, 0),

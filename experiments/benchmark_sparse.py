@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 import fsjax
-from experiments.timing import Case, descent, looped, training
+from experiments.timing import Case, descent, looped, rounded, training
 from fsjax.data import Split
 from fsjax.nets import Feedforward
 from fsjax.sparsity import Layer, drop, grow, random_mask, rewire, smallest
@@ -142,6 +142,7 @@ def cases() -> dict[str, Case]:
     madelon = "wast/madelon, 2000 x 500, 10 epochs"
     found: dict[str, Case] = {
         f"{madelon}, 1 seed": (partial(wast, 2000, 500, 1), 0),
+        f"{madelon}, 1 seed, bfloat16": (partial(rounded, wast, 2000, 500, 1), 0),
         f"{madelon}, 4 seeds": (partial(wast, 2000, 500, 4), 2),
         "wast/150 x 50000, 10 epochs, 1 seed": (partial(wast, 150, 50_000, 1), 0),
     }

@@ -50,6 +50,12 @@ def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
     return found | {"compile_seconds": compile_seconds, "peak_gib": peak / 2**20}
 
 
+def rounded(run: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
+    """A case whose matrix products are of factors that are rounded to bfloat16."""
+    with jax.default_matmul_precision("bfloat16"):
+        return run(*args)
+
+
 def descent(loss: Callable[[Any, jax.Array], jax.Array], rate: float) -> Callable:
     """A step of gradient descent, for :func:`looped`, on all of the carry of a loss."""
 

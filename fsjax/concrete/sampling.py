@@ -16,6 +16,7 @@ from jax import Array
 
 from fsjax.concrete.random import gumbel_row, key_words
 from fsjax.errors import ConfigError
+from fsjax.products import product
 
 #: Elements of B x K x D up to which the gradient keeps the samples; above, it draws them again.
 KEEP_LIMIT = 2**26
@@ -56,7 +57,7 @@ def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) 
         ``batch`` one M for all rows (the original CAE; cheaper); others are a ConfigError.
     """
     if noise == "batch":
-        return x @ gumbel_softmax(key, logits, temperature).T
+        return product(x, gumbel_softmax(key, logits, temperature).T)
     if noise == "row":
         return select_per_row(key_words(key), logits, x, temperature)
     raise ConfigError(f"noise={noise!r}; choose one of row, batch")

@@ -48,8 +48,11 @@ def program(
     """
     leaves, structure = jax.tree.flatten(args)
     options = options_for(work)
-    chosen = None if options is None else tuple(options.items())
-    key = (function, *static, structure, tuple(map(_like, leaves)), tuple(donate), chosen)
+    settings = (
+        None if options is None else tuple(options.items()),
+        jax.config.jax_default_matmul_precision,
+    )
+    key = (function, *static, structure, tuple(map(_like, leaves)), tuple(donate), settings)
     with _lock:
         if key in _kept:
             _kept.move_to_end(key)

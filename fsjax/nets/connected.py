@@ -12,6 +12,7 @@ from jax import Array
 
 from fsjax.method import PyTree
 from fsjax.nets.mlp import ACTIVATIONS, fan_in_uniform
+from fsjax.products import product
 from fsjax.sparsity.connections import Connections, connected_dot, is_connections
 from fsjax.sparsity.free import DRAWN_AS_MASKS
 
@@ -93,7 +94,7 @@ def connected_activations(
         if is_connections(where):
             y = connected_dot(own["kernel"], where, values[-1])
         else:
-            y = own["kernel"].T @ values[-1]
+            y = product(own["kernel"].T, values[-1])
         y = y + own["bias"][:, None]
         if probes is not None:
             y = y + probes[number]

@@ -8,6 +8,7 @@ from flax import linen as nn
 from jax import Array
 
 from fsjax.nets.mlp import ACTIVATIONS, fan_in_uniform
+from fsjax.products import dense_product, product
 from fsjax.sparsity.coordinates import sparse_dot
 
 #: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.
@@ -40,7 +41,11 @@ class Feedforward(nn.Module):
             if self.initialisation == "fan_in":
                 kernel_init = bias_init = fan_in_uniform(values[-1].shape[-1])
             layer = nn.Dense(
-                width, kernel_init=kernel_init, bias_init=bias_init, name=f"layer_{number}"
+                width,
+                kernel_init=kernel_init,
+                bias_init=bias_init,
+                dot_general=dense_product,
+                name=f"layer_{number}",
             )
             y = layer(values[-1])
             values.append(y if number == len(self.hidden) else ACTIVATIONS[self.activation](y))
@@ -78,7 +83,7 @@ def sparse_activations(
             rows, columns = where // bias.size, where % bias.size
             y = sparse_dot(kernel, rows, columns, values[-1], bias)
         else:
-            y = kernel.T @ values[-1]
+            y = product(kernel.T, values[-1])
         y = y + bias[:, None]
         values.append(y if number == len(params) - 1 else ACTIVATIONS[activation](y))
     return [value.T for value in values]

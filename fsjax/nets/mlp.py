@@ -13,6 +13,7 @@ from flax import linen as nn
 from jax import Array
 
 from fsjax.arguments import check
+from fsjax.products import dense_product
 
 #: Of hidden layers, by name.
 ACTIVATIONS = {"relu": nn.relu, "sigmoid": nn.sigmoid, "tanh": nn.tanh}
@@ -44,7 +45,8 @@ class FanInDense(nn.Module):
     def __call__(self, x: Array) -> Array:
         """``(B, I) -> (B, features)``."""
         init = fan_in_uniform(x.shape[-1])
-        return nn.Dense(self.features, kernel_init=init, bias_init=init)(x)
+        layer = nn.Dense(self.features, kernel_init=init, bias_init=init, dot_general=dense_product)
+        return layer(x)
 
 
 def batch_norm(x: Array, *, train: bool, weight: Array | None = None) -> Array:

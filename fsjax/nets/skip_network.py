@@ -10,6 +10,7 @@ from flax import linen as nn
 from jax import Array
 
 from fsjax.nets.mlp import MLP, fan_in_uniform
+from fsjax.products import product, rounds
 
 
 @jax.custom_vjp
@@ -52,7 +53,8 @@ class SkipNetwork(nn.Module):
         kernel = self.param("kernel", init, (columns, width), jnp.float32)
         bias = self.param("bias", init, (width,), jnp.float32)
         # One product for both: a narrow one costs half as much as a wide one.
-        both = _input_product(x, jnp.concatenate([kernel, skip], axis=1))
+        joined = jnp.concatenate([kernel, skip], axis=1)
+        both = product(x, joined) if rounds() else _input_product(x, joined)
         first = nn.relu(both[:, :width] + bias)
         rest = MLP(self.num_outputs, tuple(self.hidden[1:]), layer_norm=False, activation="relu")
         return both[:, width:] + rest(first)

@@ -1,0 +1,79 @@
+"""Products of factors that are rounded to bfloat16, in the one form that CPUs have units for.
+
+XLA hands such a product to a library that uses them (AMX) only where both factors and the result
+lie in memory row by row; elsewhere it falls back to float32, or fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.custom_batching import custom_vmap
+from jax.experimental.layout import Layout, with_layout_constraint
+
+
+def rounded_product(left: Array, right: Array) -> Array:
+    """``left @ right`` of the nearest bfloat16 numbers, added up in float32.
+
+    From ``(B, I)`` and ``(I, O)``, float32, to ``(B, O)``, float32. The slope that gradients start
+    from is rounded too. Can be differentiated and batched again and again; batched, it is computed
+    in float32.
+    """
+    return _rounded(left, right, 0)
+
+
+def _summing(axis: int) -> Callable[[Array, Array], Array]:
+    """The product over the last axis of the left and ``axis`` of the right factor, in float32."""
+    dimensions = (((1,), (axis,)), ((), ()))
+
+    @custom_vmap
+    def summed(left: Array, right: Array) -> Array:
+        # The library that XLA calls takes nothing that lies in memory column by column.
+        rows = partial(with_layout_constraint, layouts=Layout((0, 1)))
+        default, single = lax.Precision.DEFAULT, jnp.float32
+        return rows(lax.dot_general(rows(left), rows(right), dimensions, default, single))
+
+    @summed.def_vmap
+    def _(size: int, batched: list[bool], *factors: Array) -> tuple[Array, bool]:
+        # XLA fails on some of many products at once: the same numbers in float32.
+        exact = (lax.reduce_precision(x.astype(jnp.float32), 8, 7) for x in factors)
+        axes = [0 if has else None for has in batched]
+        return jax.vmap(lambda *pair: lax.dot_general(*pair, dimensions), axes)(*exact), True
+
+    return summed
+
+
+#: By the axis of the right factor.
+_SUMMING = {0: _summing(0), 1: _summing(1)}
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _rounded(left: Array, right: Array, axis: int) -> Array:
+    return _SUMMING[axis](left.astype(jnp.bfloat16), right.astype(jnp.bfloat16))
+
+
+def _rounded_forward(
+    left: Array, right: Array, axis: int
+) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+    factors = left.astype(jnp.bfloat16), right.astype(jnp.bfloat16)
+    # Types of the gradients.
+    types = jnp.zeros((), left.dtype), jnp.zeros((), right.dtype)
+    return _rounded(*factors, axis), (*factors, *types)
+
+
+def _rounded_backward(
+    axis: int, kept: tuple[Array, Array, Array, Array], grad: Array
+) -> tuple[Array, Array]:
+    left, right, of_left, of_right = kept
+    if axis == 0:
+        grads = _rounded(grad, right, 1), _rounded(left.T, grad, 0)
+    else:
+        grads = _rounded(grad, right, 0), _rounded(grad.T, left, 0)
+    return grads[0].astype(of_left.dtype), grads[1].astype(of_right.dtype)
+
+
+_rounded.defvjp(_rounded_forward, _rounded_backward)
