@@ -133,7 +133,11 @@ class Checkpoints:
                 return self._read(epoch, states, history_names)
             except DamagedError as error:
                 rest = "an older one" if number + 1 < len(epochs) else "the beginning"
-                told = f"the checkpoint {self._path(epoch)} is damaged ({error})"
+                told = f"the checkpoint {self._path(epoch)} "
+                if self._record(epoch).exists():
+                    told += f"is damaged ({error})"
+                else:
+                    told += f"has no {self._record(epoch).name}: cut short, or an older version's"
                 warnings.warn(f"{told}; going on from {rest}", stacklevel=2)
         return None
 
@@ -147,8 +151,10 @@ class Checkpoints:
         # Before Orbax reads it: that complains of damage in threads of its own.
         if _digest(self._path(epoch)) != record["sha256"]:
             raise DamagedError("its files are not those that were written")
-        # Records of older versions do not say.
-        if differing := _differing(record.get("where", self.where), self.where):
+        differing = _differing(record.get("where", {}), self.where)
+        if "where" not in record:
+            differing = f"an older version wrote {self._record(epoch).name}, which tells none"
+        if differing:
             warnings.warn(
                 f"{self._path(epoch)} is continued under other circumstances ({differing}), so "
                 "that the end may differ from that of a run in one piece",

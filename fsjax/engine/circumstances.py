@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jaxlib
 
+from fsjax.distributed.same import code
 from fsjax.version import __version__
 
 
@@ -26,5 +27,6 @@ def circumstances(seed_axis: str) -> dict[str, Any]:
         "matmul_precision": jax.config.jax_default_matmul_precision,
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
-        "fsjax": __version__,
+        # The code of one version may differ, where it is worked on.
+        "fsjax": f"{__version__} ({code()['fsjax'][:12]})",
     }
