@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.campaign import Tries, asked, campaign
 
-from . import company, damage, disks, kills
+from . import company, damage, disks, kills, tables
 from .launcher import Reference
 from .outcomes import ALL, FORBIDDEN, Outcome
 
@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[Attempt, int]] = {
     "kills and signals": (kills.attempt, 200),
     "damage, half-finished": (damage.of_half_finished, 560),
     "damage, finished": (damage.of_finished, 140),
+    "tables half-way": (tables.attempt, 60),
     "two at once": (company.attempt, 50),
     "n-th operation fails": (disks.nth_operation, 480),
     "files cannot grow": (disks.largest_file, 42),
@@ -37,7 +38,11 @@ def main() -> int:
     given = asked("tests.chaos", __doc__, KINDS, minutes=120.0)
     with tempfile.TemporaryDirectory(prefix="fsjax-chaos-") as scratch:
         folder = Path(scratch)
-        reference = Reference(folder)
+        try:
+            reference = Reference(folder)
+        except KeyboardInterrupt:
+            print("stopped before the first try")
+            return 130
 
         def tries(attempt: Attempt) -> Tries:
             return lambda numbers, seed: (

@@ -61,13 +61,14 @@ def _attempt(
     # Each in turn, with another kind in each round.
     round_, place = divmod(number // len(CONFIGS), len(files))
     kind, path = KINDS[round_ % len(KINDS)], files[place]
-    _damage(path, kind, files[int(rng.integers(len(files)))], rng)
+    spoil(path, kind, files[int(rng.integers(len(files)))], rng)
     done = run(arguments(name, workdir), folder / "log")
     found, told = judged(done, outcome(workdir), reference.expected[name])
     return found, f"{path.relative_to(workdir)} {kind}: {told}"
 
 
-def _damage(path: Path, kind: str, other: Path, rng: np.random.Generator) -> None:
+def spoil(path: Path, kind: str, other: Path, rng: np.random.Generator) -> None:
+    """Damages a file in one of the :data:`KINDS`."""
     data = bytearray(path.read_bytes())
     if kind == "removed":
         path.unlink()

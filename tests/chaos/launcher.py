@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -54,14 +55,20 @@ class Process:
     Args:
       given: its arguments.
       prepare: called in the process before it begins.
+      launcher: its module in ``experiments``.
     """
 
     def __init__(
-        self, given: Sequence[str], log: Path, prepare: Callable[[], None] | None = None
+        self,
+        given: Sequence[str],
+        log: Path,
+        prepare: Callable[[], None] | None = None,
+        launcher: str = "run",
     ) -> None:
         self.log = log
         log.unlink(missing_ok=True)
-        self._process = _context.Process(target=_launch, args=(list(given), log, prepare))
+        args = (list(given), log, prepare, launcher)
+        self._process = _context.Process(target=_launch, args=args)
         self._process.start()
 
     def signal(self, number: int) -> bool:
@@ -83,9 +90,9 @@ class Process:
         return Done(status, self.log.read_text() if self.log.exists() else "")
 
 
-def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None) -> None:
+def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None, launcher: str) -> None:
     # As a process of its own begins.
-    sys.modules["__main__"].__spec__ = ModuleSpec("experiments.run", None)
+    sys.modules["__main__"].__spec__ = ModuleSpec(f"experiments.{launcher}", None)
     experiments.end_at_once()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
@@ -93,21 +100,27 @@ def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None) -> 
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.argv = ["run.py", *given]
+    sys.argv = [f"{launcher}.py", *given]
     # Its imports are part of the launch.
     from tests.chaos.pictures import plain_pictures
 
     with plain_pictures():
         if prepare is not None:
             prepare()
-        from experiments import cli, run
+        from experiments import cli
 
-        cli.run_config(run.main, "runs/x", "configs/wast.py")
+        module = importlib.import_module(f"experiments.{launcher}")
+        cli.run_config(module.main, "runs/x", "configs/wast.py")
 
 
-def run(given: Sequence[str], log: Path, prepare: Callable[[], None] | None = None) -> Done:
+def run(
+    given: Sequence[str],
+    log: Path,
+    prepare: Callable[[], None] | None = None,
+    launcher: str = "run",
+) -> Done:
     """One launcher from its start to its end."""
-    return Process(given, log, prepare).wait()
+    return Process(given, log, prepare, launcher).wait()
 
 
 def outcome(workdir: Path) -> dict[str, Any]:
