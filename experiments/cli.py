@@ -48,9 +48,16 @@ def _fail_at_once(message: object) -> NoReturn:
     try:
         fail(message)
     finally:
-        if is_launcher():
-            sys.stdout.flush()
-            os._exit(2)
+        _leave(2)
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends a launcher without Python's own end, at which threads that still save would complain."""
+    if is_launcher():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def is_launcher() -> bool:
@@ -194,7 +201,7 @@ def run(main: Callable[[], None]) -> None:
                 if (others := group()) is not None:
                     others.fail(told, code)
                 print(f"\r{told}")
-                sys.exit(code)
+                _leave(code)
 
     distributed.define_flags()
     app.run(guarded, flags_parser=_parse)

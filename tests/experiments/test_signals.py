@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import subprocess
 import sys
 import time
 from types import SimpleNamespace
@@ -65,6 +66,40 @@ def test_after_the_work_is_done_a_signal_changes_nothing(monkeypatch) -> None:
         signal.raise_signal(one)
         signal.signal(one, handler)
     assert ended == [0, 0]
+
+
+#: A launcher one of whose threads still saves when the signal comes.
+SAVING = """
+import asyncio, os, signal, sys, threading, time, traceback
+from importlib.machinery import ModuleSpec
+from experiments import cli
+
+async def write(seconds):
+    try:
+        while True:
+            await asyncio.to_thread(time.sleep, seconds)
+    except RuntimeError:
+        traceback.print_exc()
+
+async def save():
+    await asyncio.gather(write(0.01), write(1))
+
+def main():
+    threading.Thread(target=asyncio.run, args=(save(),), daemon=True).start()
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+sys.modules["__main__"].__spec__ = ModuleSpec("experiments.saving", None)
+cli.run(main)
+"""
+
+
+def test_no_thread_has_a_last_word() -> None:
+    command = [sys.executable, "-c", SAVING]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (143, "")
+    assert done.stdout.strip() == "interrupted; the same command continues from the last checkpoint"
 
 
 def test_other_errors_that_python_drops_are_told(monkeypatch) -> None:
