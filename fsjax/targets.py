@@ -237,7 +237,9 @@ def _array(y: Any) -> np.ndarray:
     if y.ndim == 0:
         raise DataError(f"y is {str(y)[:50]!r}; give one target for each row, in an array")
     if y.dtype.kind in "cV":
-        raise DataError(f"y has the type {y.dtype}; give real numbers, or labels")
+        # In scikit-learn's words, which its checks look for.
+        words = "Complex data not supported: " if y.dtype.kind == "c" else ""
+        raise DataError(f"{words}y has the type {y.dtype}; give real numbers, or labels")
     return y
 
 

@@ -169,6 +169,14 @@ def test_what_estimators_refuse(x: Any, y: Any, message: str) -> None:
         estimators.FisherScore().fit(x, y)
 
 
+def test_complex_targets_are_refused_in_the_words_of_scikit_learn() -> None:
+    method = fsjax.methods.stg(2, search=False)
+    with pytest.raises(ValueError, match="Complex data not supported: y has the type complex128"):
+        estimators.STG(task="regression", n_features_to_select=2).fit(X, Y + 1j)
+    with pytest.raises(ValueError, match="complex128; give real numbers"):
+        fsjax.fit(method, (X, Y + 1j), task="regression")
+
+
 @pytest.mark.parametrize("mark", [257, -1, 0.5, 2])
 def test_a_mark_of_a_split_does_not_wrap_around(mark: float, tmp_path: Any) -> None:
     path = tmp_path / "a.npz"

@@ -35,13 +35,13 @@ def first_rows(data: Dataset, train: int, test: int) -> Split:
     return Split(rows[0][:train], rows[0][:0], rows[1][:test])
 
 
-def fit(data: Dataset, network: str, split: Split, **options) -> fsjax.FitResult:
+def fit(data: Dataset, network: str, split: Split, num_epochs: int, **options) -> fsjax.FitResult:
     method = binmask(masked="weights", network=network, **options)
     return fsjax.fit(
         method,
         data,
         num_features=1,
-        num_epochs=3,
+        num_epochs=num_epochs,
         batch_size=32,
         split=split,
         scaling="minmax",
@@ -59,13 +59,13 @@ def check(result: fsjax.FitResult) -> None:
 
 
 def test_resnet32_learns_photos(cifar10: Dataset) -> None:
-    """48 steps, 80 CPU seconds."""
+    """80 steps, 120 CPU seconds: losses of 1.7 to 1.9 from three seeds, accuracies of 22 to 26."""
     split = first_rows(cifar10, 512, 256)
     # Masks that start near 0, as so few steps close no others.
     options = {"strength": 1e-7, "initial": 0.01, "learning_rate": 0.05}
-    result = fit(cifar10, "resnet32", split, **options)
+    result = fit(cifar10, "resnet32", split, 5, **options)
     check(result)
-    assert result.history["train/loss"][0, -1] < np.log(10)
+    assert result.history["train/loss"][0, -1] < np.log(10) - 0.2
     assert result.history["test/accuracy"][0, -1] > 15.0
 
 
@@ -74,7 +74,7 @@ def test_vgg19_learns_photos(cifar10: Dataset) -> None:
     split = first_rows(cifar10, 256, 128)
     # Without a price of its 20 million masks, the loss is the classification's alone.
     options = {"strength": 0.0, "initial": 0.011, "learning_rate": 0.01}
-    result = fit(cifar10, "vgg19", split, **options)
+    result = fit(cifar10, "vgg19", split, 3, **options)
     check(result)
     # The test rows tell nothing yet.
     assert result.history["train/loss"][0, -1] < np.log(10)
