@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import resource
 import signal
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Final
 
 from . import calls, data_files, mistakes, saved_files
@@ -87,11 +89,17 @@ def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     limit = in_use + MEMORY_LIMIT
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     for number in _received(connection):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = _peak()
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         found = attempt(number, seed)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+        grown = _peak() - before
         if grown > GROWTH_LIMIT:
             found = MEMORY, f"{grown / 2**30:.1f} GiB: {found[1]}"
         connection.send(found)
+
+
+def _peak() -> int:
+    """The most bytes in memory so far; what ``getrusage`` tells begins at that of the parent."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", status)[1])
