@@ -19,7 +19,7 @@ import fsjax
     ("attempt", "numbers"),
     [
         (data_files.attempt, range(130)),
-        (saved_files.damaged_attempt, range(60)),
+        (saved_files.damaged_attempt, range(0, 60, 2)),
         (saved_files.lying_attempt, range(80)),
         (calls.attempt, range(60)),
         (mistakes.attempt, range(0, 66, 3)),

@@ -134,7 +134,12 @@ def index_reference(y: np.ndarray, risk: np.ndarray, weight: np.ndarray) -> floa
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 25), st.integers(1, 12), st.integers(1, 12))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 2, 9, 25]),
+    st.integers(1, 12),
+    st.integers(1, 12),
+)
 def test_concordance_against_all_pairs(seed: int, rows: int, times: int, risks: int) -> None:
     rng = np.random.default_rng(seed)
     y = survival(rng, rows, times)

@@ -121,7 +121,6 @@ def test_rounded_products_have_second_derivatives() -> None:
 @pytest.mark.parametrize(
     "method",
     [
-        fsjax.methods.wast(hidden=(6,)),
         fsjax.methods.stg(hidden=(6,), search=False),
         fsjax.methods.ip_cae(2, hidden=(6,)),
         fsjax.methods.lassonet(2, hidden=(6,), dense_epochs=3),
