@@ -18,8 +18,8 @@ def product(left: Array, right: Array) -> Array:
 
     With ``jax.default_matmul_precision("bfloat16")`` factors are rounded to bfloat16, those of the
     gradients too, and products are added up in float32. TPUs do so by themselves; on CPUs, where
-    JAX knows nothing of this setting, this function sees to it. It is two to five times as fast
-    where the CPU has AMX (``BENCHMARKS.md``), and no faster elsewhere.
+    JAX knows nothing of this setting, this function sees to it: two to five times as fast on a CPU
+    with AMX (``BENCHMARKS.md``), the only kind that it was measured on.
     """
     if rounds():
         return rounded_product(left, right)
