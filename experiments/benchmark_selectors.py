@@ -173,6 +173,7 @@ def cases() -> dict[str, Case]:
     """The cases by name."""
     found: dict[str, Case] = {
         "lassonet/fsjax": (partial(coil20, lassonet), 0),
+        "lassonet/fsjax, bfloat16": (partial(rounded, coil20, lassonet), 0),
         "lassonet/package": (partial(coil20, lassonet_package), 0),
         "stg/fsjax, 1 seed": (partial(coil20, partial(stg, 1), 1), 0),
         "stg/fsjax, 1 seed, bfloat16": (partial(rounded, coil20, partial(stg, 1), 1), 0),
