@@ -1,90 +1,253 @@
-"""Is it better than chance? The same protocol on labels in an order that means nothing."""
+"""Is anything better than chance? Cross-validated predictions of the target, real and permuted.
+
+The statistic needs no model to be fitted again for each permutation, so that hundreds of them take
+seconds. Kernel ridge regressions on all columns (linear and RBF; their solution is linear in the
+target) and the first columns by correlation (chosen within the training rows, each weighted by its
+correlation) predict the rows of each fold. Each of these *predictors* is scored by the correlation
+with the target there; the statistic is the largest score, in units of its own mean and deviation
+over the permutations (Westfall and Young 1993, max-T), so that trying several is paid for.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.sparse import issparse
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
+from threadpoolctl import threadpool_limits
 
-#: Draws of permuted labels, at most, and of those as good as the real ones until it is settled.
-DRAWS, SETTLED = 99, 3
+from fsjax.auto.budget import Clock, timed
+from fsjax.auto.folds import permutations
+from fsjax.auto.ledger import Ledger
+from fsjax.auto.preparation import Fold, all_rows
+from fsjax.auto.problem import Problem
+from fsjax.auto.rankers import targets
+from fsjax.auto.sparse import Columns
 
-#: Share of draws that may be as good as the real labels where a table counts as better than chance.
-LEVEL = 0.02
+#: Permutations that are drawn where there is time, and without which nothing is said.
+DRAWS, LEAST = 999, 49
 
-#: With fewer draws, by how many of their standard deviations the real labels have to be better.
-_FAR, FEW = 4.0, 10
+#: At most this p-value is better than chance; above the second one nothing was found.
+LEVEL, UNDECIDED = 0.01, 0.05
+
+#: Rows, at most.
+_ROWS: Final = 1000
+
+#: Permutations of a chunk, those of the first one, and numbers of them in one product at most.
+_CHUNK, _FIRST, _NUMBERS = 100, 49, 4_000_000
+
+#: Numbers of columns that are chosen by correlation.
+_SIZES: Final = (1, 5, 20, 80)
+
+#: Folds of the test.
+_FOLDS: Final = 5
+
+#: Ridges of the kernel regressions, for kernels whose diagonal is 1 on average.
+_RIDGES: Final = (0.1, 1.0)
 
 
 class Chance(NamedTuple):
-    """What permuted labels gave.
+    """What permuted targets gave.
 
     Attributes:
-      real: the statistic of the labels as they are.
-      draws: that of each order of the labels that was tried.
+      as_good: permutations that are predicted at least as well as the target.
+      draws: permutations.
+      rows: rows that took part.
     """
 
-    real: float
-    draws: tuple[float, ...]
-
-    @property
-    def as_good(self) -> int:
-        """Draws that are at least as good as the real labels."""
-        return sum(one >= self.real for one in self.draws)
+    as_good: int
+    draws: int
+    rows: int
 
     @property
     def p_value(self) -> float:
-        """Share of the draws, the real labels among them, at least as good as these."""
-        return (self.as_good + 1) / (len(self.draws) + 1)
-
-    @property
-    def far(self) -> bool:
-        """Whether the real labels are out of reach of a normal distribution of the draws."""
-        if len(self.draws) < FEW or self.as_good:
-            return False
-        spread = float(np.std(self.draws, ddof=1))
-        return self.real > float(np.mean(self.draws)) + _FAR * spread
+        """Share of the permutations, the target among them, predicted at least as well as it is."""
+        return (self.as_good + 1) / (self.draws + 1)
 
     @property
     def better(self) -> bool:
-        """Whether the labels can be predicted at all, at :data:`LEVEL`."""
-        return self.p_value <= LEVEL or self.far
+        """Whether the target is predicted better than chance, at :data:`LEVEL`."""
+        return self.draws >= LEAST and self.p_value <= LEVEL
 
     @property
-    def unclear(self) -> bool:
-        """Whether there are too few draws to tell."""
-        return not self.as_good and not self.better
-
-    @property
-    def told(self) -> str:
-        """What the draws say, in words."""
-        return (
-            f"{self.as_good} of {len(self.draws)} permutations of the target are predicted as well "
-            f"as the target itself "
-            + ("(too few draws to tell)" if self.unclear else f"(p = {self.p_value:.2g})")
-        )
-
-    @property
-    def settled(self) -> bool:
-        """Whether more draws would hardly change the verdict."""
-        return self.as_good >= SETTLED or len(self.draws) >= DRAWS or self.far
+    def undecided(self) -> bool:
+        """Whether these draws tell neither that something was found nor that nothing was."""
+        return self.draws < LEAST or LEVEL < self.p_value <= UNDECIDED
 
 
-def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
-    """One-sided p-value of a cross-validated score being above what chance gives.
+class _Machine(NamedTuple):
+    """What a fold needs for any order of the target.
 
-    The t test of Nadeau and Bengio (2003), whose variance allows for folds that share their rows.
+    Attributes:
+      fold: the rows.
+      train, test: their columns.
+      hats: ``(tests, trains)`` matrices from training targets to predictions.
+    """
+
+    fold: Fold
+    train: Columns
+    test: Columns
+    hats: tuple[np.ndarray, ...]
+
+
+def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) -> Chance:
+    """Predicts the target and its permutations, in chunks, until a share of the time is spent.
 
     Args:
-      scores: ``(F,)`` of folds; NaN where one did not run.
-      chance: ``(F,)`` what is reached there without any column.
-      share: test rows for each training row.
+      problem: what is asked.
+      ledger: of what is done.
+      clock: the time.
+      share: of the budget. The first chunk is drawn whatever the time.
     """
-    gain = (scores - chance)[~np.isnan(scores)]
-    if len(gain) < 2:
-        return 1.0
-    error = np.sqrt((1.0 / len(gain) + share) * gain.var(ddof=1))
-    if error == 0:
-        return 0.0 if gain.mean() > 0 else 1.0
-    return float(stats.t.sf(gain.mean() / error, len(gain) - 1))
+    rows = _some_rows(problem)
+    y, folds = problem.y[rows], _folds(problem, rows)
+    groups = None if problem.row_groups is None else problem.row_groups[rows]
+    orders = permutations(y, DRAWS, problem.seed, groups, problem.ordered)
+    real = np.arange(len(rows))
+    part = all_rows(problem.design, problem.y, rows)
+    columns = [np.asarray(t, np.float64) for t in targets(part.y, problem.task, split=True)]
+    target = np.stack([(t - t.mean()) / (t.std() or 1.0) for t in columns], axis=1)
+    machines: list[_Machine] = []
+    statistics: list[list[float]] = []
+    width = target.shape[1] * max(part.X.shape[1], len(rows))
+    chunk = int(np.clip(_NUMBERS // width, 1, _CHUNK))
+    first, seconds = True, 0.0
+    while (drawn := max(len(statistics) - 1, 0)) < len(orders):
+        size = min(_FIRST if first else chunk, len(orders) - drawn)
+        key = f"chance/{drawn}"
+        if key not in ledger:
+            if not first and (seconds > clock.left(share) or clock.left() <= 0):
+                break
+            if drawn == 0 and clock.left() <= 0:
+                break
+            machines = machines or [_machine(part.X, fold) for fold in folds]
+        clock.tell(f"permuted targets, {drawn} of {len(orders)}")
+        batch = orders[drawn : drawn + size]
+        batch = np.concatenate([real[None], batch]) if drawn == 0 else batch
+        piece = ledger.get(
+            key, lambda batch=batch: timed(lambda: {"scores": _scores(machines, target, batch)})
+        )
+        seconds, first = piece["seconds"], False
+        statistics += piece["scores"]
+    if len(statistics) < 2:
+        return Chance(0, 0, len(rows))
+    scores = np.array(statistics)
+    deviation = scores.std(axis=0)
+    largest = ((scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)).max(1)
+    return Chance(int((largest[1:] >= largest[0]).sum()), len(largest) - 1, len(rows))
+
+
+def _scores(
+    machines: Sequence[_Machine], target: np.ndarray, orders: np.ndarray
+) -> list[list[float]]:
+    """For each order of the target, the mean score of every predictor over the folds.
+
+    Args:
+      machines: of the folds.
+      target: ``(N, C)``.
+      orders: ``(P, N)``.
+
+    Returns:
+      ``P`` lists of M scores.
+    """
+    with threadpool_limits(1):
+        total = sum(_scores_of_fold(machine, target[orders]) for machine in machines)
+    return (total / len(machines)).tolist()
+
+
+def _scores_of_fold(machine: _Machine, permuted: np.ndarray) -> np.ndarray:
+    """``(P, M)``, from targets ``(P, N, C)``."""
+    draws, _, outputs = permuted.shape
+
+    def flat(rows: np.ndarray) -> np.ndarray:
+        return permuted[:, rows].transpose(1, 0, 2).reshape(len(rows), -1)
+
+    train, test = flat(machine.fold.train), flat(machine.fold.test)
+    train = train - train.mean(axis=0)
+    predictions = [hat @ train for hat in machine.hats]
+    slopes = np.asarray(machine.train.T @ train)
+    predictions += [machine.test @ _largest(slopes, k) for k in _sizes(len(slopes))]
+    scores = [_correlation(prediction, test) for prediction in predictions]
+    return np.stack([score.reshape(draws, outputs).mean(axis=1) for score in scores], axis=1)
+
+
+def _largest(slopes: np.ndarray, count: int) -> np.ndarray:
+    """``(D, P)`` with the largest ones of each column, the others 0."""
+    if count >= len(slopes):
+        return slopes
+    size = np.abs(slopes)
+    least = np.partition(size, len(slopes) - count, axis=0)[len(slopes) - count]
+    return np.where(size >= least, slopes, 0.0)
+
+
+def _sizes(columns: int) -> tuple[int, ...]:
+    return tuple(k for k in _SIZES if k == 1 or k <= columns // 2)
+
+
+def _correlation(prediction: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Of each of P columns of ``(n, P)``; 0 where one of the two is constant."""
+    prediction = prediction - prediction.mean(axis=0)
+    truth = truth - truth.mean(axis=0)
+    size = np.linalg.norm(prediction, axis=0) * np.linalg.norm(truth, axis=0)
+    return (prediction * truth).sum(axis=0) / np.where(size > 1e-12, size, np.inf)
+
+
+def _machine(X: Columns, fold: Fold) -> _Machine:
+    train, test = X[fold.train], X[fold.test]
+    with threadpool_limits(1):
+        gram, cross = _dense(train @ train.T), _dense(test @ train.T)
+        squares = np.diag(gram)
+        if issparse(test):
+            own = np.asarray(test.multiply(test).sum(axis=1)).ravel()
+        else:
+            own = np.square(test).sum(axis=1)
+        width = max(float(squares.mean()), 1e-300)
+        distances = squares[:, None] + squares - 2 * gram
+        far = own[:, None] + squares - 2 * cross
+        pairs = (
+            (gram / width, cross / width),
+            (np.exp(-distances / width), np.exp(-far / width)),
+        )
+        hats = [_hat(*pair, ridge) for pair in pairs for ridge in _RIDGES]
+    return _Machine(fold, train, test, tuple(hats))
+
+
+def _hat(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
+    """Kernel ridge regression, as a matrix from training targets to predictions."""
+    return np.linalg.solve(gram + ridge * np.eye(len(gram)), cross.T).T
+
+
+def _dense(product: Columns) -> np.ndarray:
+    return product.toarray() if issparse(product) else product
+
+
+def _some_rows(problem: Problem) -> np.ndarray:
+    """Rows of the test: all, or some drawn at random, by whole groups, or the last in time."""
+    count = len(problem.y)
+    if count <= _ROWS:
+        return np.arange(count)
+    if problem.ordered:
+        return np.arange(count - _ROWS, count)
+    rng = np.random.default_rng(problem.seed)
+    if problem.row_groups is None:
+        return np.sort(rng.permutation(count)[:_ROWS])
+    labels, sizes = np.unique(problem.row_groups, return_counts=True)
+    order = rng.permutation(len(labels))
+    fits = max(2, int((np.cumsum(sizes[order]) <= _ROWS).sum()))
+    return np.flatnonzero(np.isin(problem.row_groups, labels[order[:fits]]))
+
+
+def _folds(problem: Problem, rows: np.ndarray) -> list[Fold]:
+    """Folds that know nothing of the target, so that it can be exchanged with its permutations."""
+    if problem.ordered:
+        splits = TimeSeriesSplit(min(_FOLDS, len(rows) // 2 - 1)).split(rows)
+    elif problem.row_groups is not None:
+        groups = problem.row_groups[rows]
+        count = min(_FOLDS, len(np.unique(groups)))
+        splits = GroupKFold(count, shuffle=True, random_state=problem.seed).split(rows, None, groups)
+    else:
+        count = min(_FOLDS, len(rows))
+        splits = KFold(count, shuffle=True, random_state=problem.seed).split(rows)
+    return [Fold(*split) for split in splits]

@@ -2,268 +2,347 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fsjax.auto import library
-from fsjax.auto.budget import Clock, rounded, timed
-from fsjax.auto.columns import Design
+from fsjax.auto.budget import Clock, Pace, rounded
+from fsjax.auto.judge import judged
 from fsjax.auto.ledger import Ledger
-from fsjax.auto.models import Metric, judge
-from fsjax.auto.preparation import Fold, Part, parts
-from fsjax.auto.rankers import SIMPLE, Ranking, rank_units
-from fsjax.auto.rule import Scores, standard_error
-from fsjax.errors import ConfigError
+from fsjax.auto.preparation import Part, parts
+from fsjax.auto.problem import Problem, with_kept
+from fsjax.auto.rankers import SIMPLE, Ranking, consensus, expected_seconds, rank_units
+from fsjax.auto.rule import Scores, levelled_means, standard_error
 
-#: Share of the budget that cross-validation may take.
-SHARE = 0.65
+#: What stands for all columns among the methods, and for the merged rankings of the simple ones.
+ALL, CONSENSUS = "all", "consensus"
 
-#: Numbers of columns that are tried.
-GRID = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120)
-
-#: What stands for all columns among the methods.
-ALL = "all"
-
-#: These run whatever the time; without them there is no answer.
+#: These are there for comparison whatever the time; without them there is no score.
 NEEDED = (ALL, "random", "univariate")
 
 #: Why a method did not take part.
 NO_TIME = "left out"
 
-#: Methods behind the best by this many standard errors sit out the later rounds.
+#: Methods behind the best by this many standard errors of the difference sit out later rounds.
 _BEHIND = 2.0
 
-#: Seconds of a first and of a further fold at 450 rows and 30 columns, before any was measured.
-_GUESS = {
-    "icap": (1, 0.2),
-    "l1_l21": (1, 0.1),
-    "deep_lasso": (4, 0.5),
-    "lassonet": (12, 7),
-    "binmask": (12, 9),
-    "stg": (30, 25),
-}
+#: Share of the budget that a round of one simple method may take: it is made cheaper to fit.
+_SIMPLE_SHARE = 0.06
 
-#: Seconds of a forest's fold on a sparse table, by rows and the root of the number of columns.
-_SPARSE_FOREST = 3e-5
+#: The least effort of a simple method: what would still take too long is left out.
+_LEAST_EFFORT = 0.1
 
+#: Units of a ranking that are kept for merging it with others.
+_MERGED = 500
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """What is asked, checked and prepared.
-
-    Attributes:
-      design: the columns as numbers.
-      y: as :attr:`fsjax.tasks.Task.check` has it.
-      task: what it is.
-      metric: how predictions are judged.
-      rounds: folds, round by round.
-      methods: names of the contenders, cheapest first.
-      seed: of all that is random.
-      unsuited: methods that would compete as a rule and cannot here, and why.
-    """
-
-    design: Design
-    y: np.ndarray
-    task: str
-    metric: Metric
-    rounds: list[list[Fold]]
-    methods: tuple[str, ...]
-    seed: int
-    unsuited: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Numbers of columns that are tried."""
-        most = self.design.num_units - 1
-        return tuple(size for size in GRID if size <= most) or (1,)
-
-    @property
-    def folds(self) -> int:
-        """Folds of a round."""
-        return len(self.rounds[0])
+#: Memory that prepared folds may take, in numbers.
+_NUMBERS = 60_000_000
 
 
-def ranking(
-    name: str,
-    part: Part,
-    task: str,
-    groups: np.ndarray,
-    sizes: Sequence[int],
-    seed: int,
-) -> Ranking:
-    """Ranks units by a simple selector or a method of the library."""
-    if name in SIMPLE:
-        return rank_units(SIMPLE[name](part, task, seed), groups, sizes)
-    return library.rank(name, part, task, groups, sizes, seed)
+class Contest:
+    """Cross-validation of the contenders, piece by piece.
 
-
-def compete(
-    problem: Problem, ledger: Ledger, clock: Clock, between: Callable[[], object]
-) -> dict[str, str]:
-    """Runs what the time allows; the pieces are in the ledger as ``fold/METHOD/ROUND/FOLD``.
+    The pieces are in the ledger as ``fold/METHOD/ROUND/FOLD``.
 
     Args:
-      problem: what is asked.
+      problem: what is asked, with its judge.
       ledger: of what is done.
       clock: the time.
-      between: called after the first round of the simple methods, before expensive ones.
 
-    Returns:
-      Why, for methods that were left out or did not finish their first round.
+    Attributes:
+      left_out: why methods did not take part or did not finish.
     """
-    why: dict[str, str] = {}
-    everyone = (ALL, *problem.methods)
-    simple = [name for name in everyone if name == ALL or name in SIMPLE]
-    _round(problem, ledger, clock, 0, simple, why)
-    between()
-    _round(problem, ledger, clock, 0, [name for name in everyone if name not in simple], why)
-    for number in range(1, len(problem.rounds)):
-        _round(problem, ledger, clock, number, _still_in(problem, ledger), why)
-    return why
 
+    def __init__(self, problem: Problem, ledger: Ledger, clock: Clock) -> None:
+        self.problem, self.ledger, self.clock = problem, ledger, clock
+        self.left_out: dict[str, str] = {}
+        self._pace = Pace()
+        self._prepared: dict[tuple[int, int], tuple[Part, Part]] = {}
+        self._judged: dict[tuple[int, int, bytes], float] = {}
 
-def _round(
-    problem: Problem,
-    ledger: Ledger,
-    clock: Clock,
-    number: int,
-    names: Sequence[str],
-    why: dict[str, str],
-) -> None:
-    """The folds of a round for some methods; those that fail or find no time go to ``why``."""
-    folds = problem.rounds[number]
-    for name in names:
-        if name in why:
-            continue
-        for place, fold in enumerate(folds):
-            key = _key(name, number, place)
-            if key in ledger:
+    def run_needed(self) -> None:
+        """What every answer is compared with, fold by fold, so that some folds are an answer."""
+        for place in range(self.problem.folds):
+            for name in NEEDED:
+                if self.clock.left() <= self._need(name, 0, place):
+                    return
+                self._run(name, 0, place)
+
+    def run_simple(self, share: float) -> None:
+        """The first round of the simple methods, and of their consensus."""
+        for name in self.problem.methods:
+            if name in SIMPLE and name not in NEEDED:
+                self._round(name, 0, share)
+        if CONSENSUS in self.problem.methods and self._members():
+            self._round(CONSENSUS, 0, share)
+
+    def run_networks(self, share: float) -> None:
+        """The first round of the library's methods."""
+        for name in self.problem.methods:
+            if name not in SIMPLE and name != CONSENSUS:
+                self._round(name, 0, share)
+
+    def run_further_rounds(self, share: float) -> None:
+        """New folds for the methods that may still win."""
+        for number in range(1, len(self.problem.rounds)):
+            for name in self._still_in():
+                if name not in self.left_out and not self._round(name, number, share):
+                    return
+
+    def scores(self) -> dict[tuple[str, int], np.ndarray]:
+        """Scores ``(F,)`` over the folds of all rounds, by method and size; NaN where none ran.
+
+        Methods that did not finish the first round are not among them, unless time was up before
+        the needed ones did: then all that ran on as many folds as these.
+        """
+        problem, ledger = self.problem, self.ledger
+        places = [(n, p) for n, folds in enumerate(problem.rounds) for p in range(len(folds))]
+        least = sum(all(_key(name, 0, p) in ledger for name in NEEDED) for p in range(problem.folds))
+        table: dict[tuple[str, int], np.ndarray] = {}
+        for name in (ALL, *problem.methods):
+            if any(_key(name, 0, place) not in ledger for place in range(least)) or not least:
                 continue
-            need = _expected(name, problem, ledger, number, place)
-            if number == 0 and name in NEEDED:
-                _check_time(ledger, clock)
-            elif need > clock.left(SHARE):
+            for index, (number, place) in enumerate(places):
+                key = _key(name, number, place)
+                if key not in ledger or (number == 0 and place >= least):
+                    continue
+                for size, score in ledger[key]["scores"].items():
+                    values = table.setdefault((name, int(size)), np.full(len(places), np.nan))
+                    values[index] = np.nan if score is None else score
+        return {key: values for key, values in table.items() if not np.isnan(values).all()}
+
+    def chance_level(self) -> np.ndarray:
+        """``(F,)`` what is reached without any column, by fold."""
+        problem = self.problem
+        return np.array(
+            [
+                problem.metric.chance(problem.y[fold.train], problem.y[fold.test])
+                for folds in problem.rounds
+                for fold in folds
+            ]
+        )
+
+    def seconds_of(self, name: str) -> float:
+        """Seconds that a method takes to rank the training rows of a fold, as last seen."""
+        pieces = [
+            self.ledger[key]["seconds"] - self.ledger[key]["judging"]
+            for place in range(self.problem.folds)
+            if (key := _key(name, 0, place)) in self.ledger
+        ]
+        if name == CONSENSUS:
+            return sum(self.seconds_of(member) for member in self._members())
+        # The first one of a network compiles.
+        return float(np.median(pieces)) if pieces else 0.0
+
+    def effort(self, name: str) -> float:
+        """The effort in (0, 1] at which a simple method runs, kept so that it stays the same."""
+        problem = self.problem
+
+        def chosen() -> float:
+            share = _SIMPLE_SHARE * self.clock.usable / problem.folds
+            fold = problem.rounds[0][0]
+            full = _expected(name, problem, len(fold.train), 1.0) * self._pace.of(name)
+            return float(np.clip(share / full, _LEAST_EFFORT, 1.0)) if full > 0 else 1.0
+
+        return self.ledger.get(f"effort/{name}", chosen) if name in SIMPLE else 1.0
+
+    def members(self) -> tuple[str, ...]:
+        """The simple methods whose rankings the consensus merges."""
+        return self._members()
+
+    def _members(self) -> tuple[str, ...]:
+        whole = [
+            name
+            for name in consensus.MEMBERS
+            if name in self.problem.methods
+            and all(_key(name, 0, place) in self.ledger for place in range(self.problem.folds))
+        ]
+        return tuple(whole) if len(whole) > 1 else ()
+
+    def _round(self, name: str, number: int, share: float) -> bool:
+        """The folds of a round; False where time ran out."""
+        problem, folds = self.problem, self.problem.rounds[number]
+        if name in self.left_out:
+            return True
+        for place in range(len(folds)):
+            if _key(name, number, place) in self.ledger:
+                continue
+            rest = [self._need(name, number, later) for later in range(place, len(folds))]
+            # What cannot end in time is not begun, and what has begun may end.
+            need = sum(rest) if place == 0 else rest[0]
+            if need > self.clock.left(share):
                 if number == 0:
-                    why[name] = f"{NO_TIME}: about {rounded(need)} more were needed"
-                break
-            clock.tell(
+                    told = rounded(max(sum(rest), 1.0))
+                    self.left_out[name] = f"{NO_TIME}: about {told} more were needed"
+                return False
+            self.clock.tell(
                 f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "
                 f"{place + 1} of {len(folds)}"
             )
-            work = partial(_fold, problem, name, fold, place)
             # A method that fails on this table is no reason to lose the others.
             try:
-                ledger.get(key, partial(timed, work))
+                self._run(name, number, place)
             except (ValueError, np.linalg.LinAlgError) as error:
-                why[name] = f"failed{' in a later round' * (number > 0)}: {error}"
+                later = " in a later round" if number else ""
+                self.left_out[name] = f"failed{later}: {error}"
                 break
+        return True
 
+    def _run(self, name: str, number: int, place: int) -> dict[str, Any]:
+        return self.ledger.get(_key(name, number, place), lambda: self._fold(name, number, place))
 
-def scores_of(problem: Problem, ledger: Ledger) -> dict[tuple[str, int], np.ndarray]:
-    """Scores ``(F,)`` over the folds of all rounds, by method and size; NaN where it did not run.
+    def _fold(self, name: str, number: int, place: int) -> dict[str, Any]:
+        """Selects on the training rows, judges on the test rows, for every size."""
+        problem, start = self.problem, time.monotonic()
+        train, test = self._parts(number, place)
+        if name == ALL:
+            columns = np.arange(len(problem.design.names))
+            score = _number(judged(problem.judge, problem.metric, problem.task, train, test, columns))
+            seconds = time.monotonic() - start
+            return {
+                "scores": {problem.design.num_units: score},
+                "seconds": seconds,
+                "judging": seconds,
+            }
+        seed = problem.seed + place
+        if name == CONSENSUS:
+            pieces = [self._run(member, number, place)["order"] for member in self._members()]
+            merged = consensus.consensus(pieces, problem.design.num_units, problem.sizes)
+            ranking = with_kept(merged, problem)
+        else:
+            ranking = rank(problem, name, train, problem.sizes, seed, self.effort(name))
+            ranked = time.monotonic() - start
+            self._pace.record(name, self._listed(name, train, place + number == 0), ranked)
+        before = time.monotonic()
+        scores = {
+            size: self._judge(number, place, train, test, order)
+            for size, order in ranking.order.items()
+        }
+        largest = ranking.order[max(ranking.order)]
+        return {
+            "scores": scores,
+            "order": largest[:_MERGED].tolist(),
+            "seconds": time.monotonic() - start,
+            "judging": time.monotonic() - before,
+        }
 
-    Methods that did not finish the first round are not among them.
-    """
-    found: dict[tuple[str, int], np.ndarray] = {}
-    places = [(n, p) for n, folds in enumerate(problem.rounds) for p in range(len(folds))]
-    for name in (ALL, *problem.methods):
-        if any(_key(name, 0, place) not in ledger for place in range(problem.folds)):
-            continue
-        for index, (number, place) in enumerate(places):
-            key = _key(name, number, place)
-            if key not in ledger:
-                continue
-            for size, score in ledger[key]["scores"].items():
-                values = found.setdefault((name, int(size)), np.full(len(places), np.nan))
-                values[index] = np.nan if score is None else score
-    return found
+    def _judge(
+        self, number: int, place: int, train: Part, test: Part, order: np.ndarray
+    ) -> float | None:
+        problem = self.problem
+        columns = problem.design.columns_of(order)
+        key = (number, place, columns.tobytes())
+        if key not in self._judged:
+            self._judged[key] = judged(
+                problem.judge, problem.metric, problem.task, train, test, columns
+            )
+        return _number(self._judged[key])
 
+    def _parts(self, number: int, place: int) -> tuple[Part, Part]:
+        if (number, place) not in self._prepared:
+            size = self.problem.design.X.shape
+            most = max(1, int(_NUMBERS / max(size[0] * size[1], 1)))
+            while len(self._prepared) >= most:
+                self._prepared.pop(next(iter(self._prepared)))
+            fold = self.problem.rounds[number][place]
+            self._prepared[number, place] = parts(self.problem.design, self.problem.y, fold)
+        return self._prepared[number, place]
 
-def chance_level(problem: Problem) -> np.ndarray:
-    """``(F,)`` what is reached without any column, by fold."""
-    return np.array(
-        [
-            problem.metric.chance(problem.y[fold.train], problem.y[fold.test])
-            for folds in problem.rounds
-            for fold in folds
+    def _listed(self, name: str, train: Part, first: bool) -> float:
+        """Seconds of a ranking on an idle machine, by the tables of costs."""
+        return _expected(name, self.problem, len(train.y), self.effort(name), first)
+
+    def _need(self, name: str, number: int, place: int) -> float:
+        """Seconds that a fold should take here and now."""
+        if _key(name, number, place) in self.ledger:
+            return 0.0
+        judging = [
+            self.ledger[key]["judging"]
+            for other in ("univariate", *SIMPLE)
+            for p in range(self.problem.folds)
+            if (key := _key(other, 0, p)) in self.ledger
         ]
-    )
-
-
-def _still_in(problem: Problem, ledger: Ledger) -> Sequence[str]:
-    """Who takes part in later rounds: those that may still win."""
-    scores: Scores = scores_of(problem, ledger)
-    means = {key: float(np.nanmean(values)) for key, values in scores.items()}
-    if not means:
-        return ()
-    top = max(means, key=lambda key: means[key])
-    least = means[top] - _BEHIND * standard_error(scores[top], problem.folds)
-    kept = {name for (name, _), mean in means.items() if mean >= least}
-    # Those that are needed are for comparison, and they cost little.
-    return [name for name in (ALL, *problem.methods) if name in kept or name in NEEDED]
-
-
-def _fold(problem: Problem, name: str, fold: Fold, place: int) -> dict[str, Any]:
-    """Selects on the training rows, judges on the test rows, for every size."""
-    design, task, metric = problem.design, problem.task, problem.metric
-    train, test = parts(design, problem.y, fold)
-    if name == ALL:
-        columns = np.arange(len(design.names))
-        return {"scores": {design.num_units: _number(judge(metric, task, train, test, columns))}}
-    found = ranking(name, train, task, design.groups, problem.sizes, problem.seed + place)
-    scores = {
-        size: _number(judge(metric, task, train, test, design.columns_of(order)))
-        for size, order in found.order.items()
-    }
-    return {"scores": scores}
-
-
-def _check_time(ledger: Ledger, clock: Clock) -> None:
-    """Raises ConfigError if the budget is spent before there is anything to compare."""
-    if clock.left() <= 0:
-        raise ConfigError(
-            f"the budget of {clock.total:.3g} s is spent before one round of the quickest methods "
-            f"is done; choose a longer one, such as {max(60, 10 * round(clock.spent))}s"
-            + (" (what is done is kept, the same command goes on)" if ledger.keeps else "")
+        need = max(judging[-3:]) if judging and name != ALL else 0.0
+        before = [
+            self.ledger[key]["seconds"]
+            for p in range(self.problem.folds)
+            if (key := _key(name, 0, p)) in self.ledger
+        ]
+        if name == CONSENSUS:
+            return need + sum(self._need(member, number, place) for member in self._members())
+        if name == ALL:
+            return max(before, default=0.0)
+        train = self.problem.rounds[number][place].train
+        listed = _expected(
+            name, self.problem, len(train), self.effort(name), not before and place == 0
         )
+        return need + listed * self._pace.of(name)
+
+    def _still_in(self) -> Sequence[str]:
+        """Who takes part in later rounds: those that may still win."""
+        scores: Scores = self.scores()
+        allowed = {key: values for key, values in scores.items() if key[0] != "random"}
+        if not allowed:
+            return ()
+        means = levelled_means(allowed)
+        top = max(means, key=lambda key: means[key])
+
+        def near(key: tuple[str, int]) -> bool:
+            behind = scores[top] - scores[key]
+            known = behind[~np.isnan(behind)]
+            reach = _BEHIND * standard_error(known, self.problem.folds)
+            return len(known) > 0 and float(known.mean()) <= reach
+
+        kept = {key[0] for key in allowed if near(key)}
+        if CONSENSUS in kept:
+            kept.update(self._members())
+        # Those that are needed are for comparison, and they cost little.
+        return [name for name in (ALL, *self.problem.methods) if name in kept or name in NEEDED]
 
 
-def _expected(name: str, problem: Problem, ledger: Ledger, number: int, place: int) -> float:
-    """Seconds that the rest of the round will need."""
-    rest = len(problem.rounds[number]) - place
-    first, further = _guess(name, problem)
-    if number == 0 and place == 0:
-        return (first + rest * further) * _pace(problem, ledger)
-    before = _key(name, number, place - 1) if place else _key(name, 0, 1)
-    measured = rest * ledger[before]["seconds"] if before in ledger else 0.0
-    if number == 0 and place == 1 and name not in SIMPLE:
-        # The first fold of a network compiled what the second one only runs.
-        return min(measured, rest * further * _pace(problem, ledger))
-    return measured
+def rank(
+    problem: Problem,
+    name: str,
+    part: Part,
+    sizes: Sequence[int],
+    seed: int,
+    effort: float = 1.0,
+    groups: np.ndarray | None = None,
+) -> Ranking:
+    """Ranks units by a simple selector or a method of the library, those to be kept first.
+
+    Args:
+      problem: what is asked.
+      name: of the method.
+      part: prepared rows.
+      sizes: numbers of units that are wanted.
+      seed: of what is random in it.
+      effort: in (0, 1], of simple methods.
+      groups: ``(D,)`` the unit of each column, where they are not those of the problem.
+    """
+    units = problem.design.groups if groups is None else groups
+    if name in SIMPLE:
+        scores = SIMPLE[name](part, problem.task, seed, effort)
+        ranking = rank_units(scores, units, sizes)
+    else:
+        ranking = library.rank(name, part, problem.task, units, sizes, seed)
+    return with_kept(ranking, problem) if groups is None else ranking
 
 
-def _guess(name: str, problem: Problem) -> tuple[float, float]:
-    """Seconds that compilation, and a fold, should take."""
-    rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
-    if name == "forest" and issparse(problem.design.X):
-        return 0.0, _SPARSE_FOREST * rows * np.sqrt(columns)
-    first, further = _GUESS.get(name, (15, 10) if name not in SIMPLE else (0, 0))
-    return first, further * max(0.2, rows / 450) * max(1.0, columns / 100)
-
-
-def _pace(problem: Problem, ledger: Ledger) -> float:
-    """How much longer than guessed first folds of networks take on this machine, as far as seen."""
-    found = [
-        ledger[key]["seconds"] / sum(_guess(name, problem))
-        for name in problem.methods
-        if name not in SIMPLE and (key := _key(name, 0, 0)) in ledger
-    ]
-    return float(np.median(found)) if found else 1.0
+def _expected(
+    name: str, problem: Problem, rows: int, effort: float, first: bool = False
+) -> float:
+    """Seconds of a ranking on an idle machine, by the tables of costs."""
+    columns = len(problem.design.names)
+    outputs = 1 if problem.y.ndim == 1 else problem.y.shape[1]
+    if problem.task == "classification":
+        outputs = int(problem.y.max()) + 1
+    if name in SIMPLE:
+        return expected_seconds(name, rows, columns, outputs, effort)
+    return library.expected_seconds(name, rows, columns, first)
 
 
 def _key(name: str, number: int, place: int) -> str:

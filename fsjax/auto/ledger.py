@@ -1,11 +1,12 @@
-"""What is done, kept as it is done: a line of JSON for each piece of work.
+"""What is done, kept as it is done: a line of JSON, with its checksum, for each piece of work.
 
 A selection that is started again with the same table and settings finds its pieces here and goes
-on; a last line that was cut by a kill is dropped.
+on. Lines that were cut by a kill or changed since do not fit their checksums, and are done again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -17,6 +18,8 @@ from fsjax.errors import ConfigError
 
 NAME = "progress.jsonl"
 
+_IDENTITY = "identity"
+
 
 class Ledger:
     """Pieces of work by key; in memory, and in a file where a folder is given.
@@ -25,45 +28,43 @@ class Ledger:
       folder: where ``progress.jsonl`` is kept, or ``None``.
       identity: what the pieces are of (hashes of the table, settings): JSON values by name.
 
+    Attributes:
+      damaged: lines of the file that did not fit their checksums.
+
     Raises:
       ConfigError: if the folder cannot be written, or holds pieces of something else.
     """
 
     def __init__(self, folder: Path | None, identity: Mapping[str, Any]) -> None:
         self._done: dict[str, Any] = {}
-        self._path = None
+        self._path: Path | None = None
+        self.damaged = 0
         if folder is None:
             return
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._path = folder / NAME
-            self._open(json.loads(json.dumps(identity)))
+            self._open(self._path, json.loads(json.dumps(identity)))
         except FileExistsError:
             raise ConfigError(f"{folder} is a file; name a folder for the report") from None
         except OSError as error:
             raise ConfigError(f"{folder} cannot be written: {error.strerror}") from None
 
-    def _open(self, identity: Mapping[str, Any]) -> None:
-        assert self._path is not None
-        lines = _whole_lines(self._path)
-        if not lines:
-            write_text(self._path, json.dumps({"identity": identity}) + "\n")
-            return
-        theirs = lines[0].get("identity")
-        if theirs != identity:
-            differing = [n for n in identity if not theirs or theirs.get(n) != identity[n]]
+    def _open(self, path: Path, identity: dict[str, Any]) -> None:
+        pieces, self.damaged = _read(path)
+        theirs = pieces.pop(_IDENTITY, None)
+        if theirs is None:
+            # Nobody knows what these pieces are of.
+            pieces = {}
+        elif theirs != identity:
+            differing = [name for name in identity if theirs.get(name) != identity[name]]
             raise ConfigError(
-                f"{self._path.parent} holds another selection (it differs in "
+                f"{path.parent} holds another selection (it differs in "
                 f"{', '.join(differing)}); name another folder, or remove this one"
             )
-        self._done = {line["key"]: line["value"] for line in lines[1:]}
-        # A cut line would swallow the next one.
-        write_text(self._path, "".join(json.dumps(line) + "\n" for line in lines))
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the pieces outlive the process."""
-        return self._path is not None
+        self._done = pieces
+        lines = [_line(_IDENTITY, identity), *(_line(key, value) for key, value in pieces.items())]
+        write_text(path, "".join(lines))
 
     def __contains__(self, key: str) -> bool:
         return key in self._done
@@ -77,20 +78,61 @@ class Ledger:
             value = json.loads(json.dumps(make()))
             if self._path is not None:
                 with self._path.open("a") as file:
-                    file.write(json.dumps({"key": key, "value": value}) + "\n")
+                    file.write(_line(key, value))
                     file.flush()
                     os.fsync(file.fileno())
             self._done[key] = value
         return self._done[key]
 
 
-def _whole_lines(path: Path) -> list[dict[str, Any]]:
+class Section:
+    """A part of a ledger, whose keys begin with a name of its own.
+
+    Args:
+      ledger: the whole.
+      prefix: what its keys begin with.
+    """
+
+    def __init__(self, ledger: Ledger, prefix: str) -> None:
+        self._ledger, self._prefix = ledger, prefix
+        self.damaged = 0
+
+    def __contains__(self, key: str) -> bool:
+        return self._prefix + key in self._ledger
+
+    def __getitem__(self, key: str) -> Any:
+        return self._ledger[self._prefix + key]
+
+    def get(self, key: str, make: Callable[[], Any]) -> Any:
+        """As :meth:`Ledger.get`."""
+        return self._ledger.get(self._prefix + key, make)
+
+
+def _line(key: str, value: Any) -> str:
+    return json.dumps({"key": key, "value": value, "sum": _checksum(key, value)}) + "\n"
+
+
+def _checksum(key: str, value: Any) -> str:
+    return hashlib.sha256(json.dumps([key, value]).encode()).hexdigest()[:16]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], int]:
+    """The pieces of a file by their keys, and how many lines do not fit their checksums."""
     if not path.exists():
-        return []
-    found = []
-    for line in path.read_text(errors="replace").split("\n"):
+        return {}, 0
+    pieces: dict[str, Any] = {}
+    damaged = 0
+    for text in path.read_bytes().decode("utf-8", "replace").split("\n"):
+        if not text.strip():
+            continue
         try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return found if found and "identity" in found[0] else []
+            line = json.loads(text)
+            key, value, checksum = line["key"], line["value"], line["sum"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            damaged += 1
+            continue
+        if isinstance(key, str) and checksum == _checksum(key, value):
+            pieces[key] = value
+        else:
+            damaged += 1
+    return pieces, damaged

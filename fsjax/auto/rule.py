@@ -1,18 +1,22 @@
 """Which method, and how many columns: the fewest that are not worse than the best.
 
 Breiman et al. (1984), section 3.4.3: the simplest model whose cross-validated score is within one
-standard error of the best one.
+standard error of the best one. The error is that of the paired difference over the same folds, so
+that folds which are hard for everybody do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+#: A method, and how many columns it selects.
+Key = tuple[str, int]
+
 #: Scores of each fold ``(F,)`` by method and number of columns; NaN where it did not run.
-Scores = Mapping[tuple[str, int], np.ndarray]
+Scores = Mapping[Key, np.ndarray]
 
 
 class Choice(NamedTuple):
@@ -34,17 +38,12 @@ class Choice(NamedTuple):
     best: float
     error: float
 
-    @property
-    def threshold(self) -> float:
-        """The least score that is not worse."""
-        return self.best - self.error
-
 
 def standard_error(values: np.ndarray, folds: int) -> float:
     """Standard error of a cross-validated mean.
 
     Args:
-      values: scores of folds, those of all rounds.
+      values: scores of folds, or differences of such, those of all rounds.
       folds: how many are in a round. Further rounds split the same rows again, so they make the
         spread better known and not the error smaller.
     """
@@ -54,56 +53,106 @@ def standard_error(values: np.ndarray, folds: int) -> float:
     return float(known.std(ddof=1) / np.sqrt(min(folds, len(known))))
 
 
-def choose(scores: Scores, folds: int, without: Iterable[str] = ("random",)) -> Choice:
-    """The fewest columns within one standard error of the best; among equals the best.
+def choose(
+    scores: Scores,
+    folds: int,
+    without: Iterable[str] = ("random",),
+    costs: Mapping[Key, float] | None = None,
+) -> Choice:
+    """The fewest columns that are within one standard error of the best; among equals the best.
+
+    Of several methods that reach it with as many columns, the one whose scores with up to twice as
+    many are best: single sizes are noisy, and good selectors stay good.
 
     Args:
       scores: by method and size.
       folds: folds of a round.
       without: methods that are there for comparison and are not chosen; all columns may be.
+      costs: of each method and size, to be kept low in place of the number of columns.
     """
-    means = {key: float(np.nanmean(values)) for key, values in scores.items() if _ran(values)}
-    top = max(means, key=lambda key: (means[key], -key[1]))
-    error = standard_error(scores[top], folds)
-    left = set(without)
-    good = [key for key, mean in means.items() if key[0] not in left and mean >= means[top] - error]
-    if not good:
-        good = [key for key in means if key[0] not in left] or [top]
-        method, size = max(good, key=lambda key: means[key])
-    else:
-        method, size = min(good, key=lambda key: (key[1], -means[key]))
-    return Choice(method, size, means[method, size], *top, means[top], error)
+    means = levelled_means(scores)
+    excluded = set(without)
+    allowed = [key for key in means if key[0] not in excluded] or list(means)
+    top = max(allowed, key=lambda key: (means[key], -key[1]))
+    price = {key: float(key[1]) if costs is None else costs[key] for key in means}
+    good = [key for key in allowed if not_worse(scores, key, top, folds)]
+    least = min(price[key] for key in good)
+    fewest = [key for key in good if price[key] <= least]
+    method, size = max(fewest, key=lambda key: (_around(means, key), means[key]))
+    return Choice(
+        method,
+        size,
+        means[method, size],
+        *top,
+        means[top],
+        standard_error(scores[top], folds),
+    )
 
 
-def honest_scores(scores: Scores, folds: int, splits: Sequence[int]) -> np.ndarray:
+def not_worse(scores: Scores, key: Key, top: Key, folds: int) -> bool:
+    """Whether one method and size is within one standard error of another, over the same folds."""
+    behind = scores[top] - scores[key]
+    known = behind[~np.isnan(behind)]
+    return len(known) > 0 and float(known.mean()) <= standard_error(known, folds) + 1e-12
+
+
+def levelled_means(scores: Scores) -> dict[Key, float]:
+    """Mean scores, on one level though some methods ran on some of the folds only.
+
+    Each mean is that of the differences to the average of the methods which ran on every fold.
+    """
+    ran = {key: values for key, values in scores.items() if not np.isnan(values).all()}
+    most = max(int((~np.isnan(values)).sum()) for values in ran.values())
+    whole = [values for values in ran.values() if int((~np.isnan(values)).sum()) == most]
+    level = np.mean(whole, axis=0)
+    return {
+        key: float(np.nanmean(values - level) + np.nanmean(level))
+        if not np.isnan(values - level).all()
+        else float(np.nanmean(values))
+        for key, values in ran.items()
+    }
+
+
+def honest_scores(scores: Scores, folds: int) -> np.ndarray:
     """The scores of what the rule chooses without looking at the fold that judges it.
 
-    The score of the choice itself is the best of many, and so too good.
+    The score of the choice itself is the best of many, and so too good. Only the first round takes
+    part: further rounds judge the rows of each of its folds, and who takes part in them was decided
+    by these rows.
 
     Args:
-      scores: by method and size, over F folds.
+      scores: by method and size, over the folds of all rounds, those of the first one first.
       folds: folds of a round.
-      splits: the folds to judge on, those of the first round as a rule.
 
     Returns:
-      One score for each of these folds.
+      ``(folds,)``, one score for each fold of the first round.
     """
-    found = []
-    for fold in splits:
-        others = {key: np.delete(values, fold) for key, values in scores.items()}
+    first = {key: values[:folds] for key, values in scores.items()}
+    first = {key: values for key, values in first.items() if not np.isnan(values).any()} or first
+    honest = np.full(folds, np.nan)
+    for fold in range(folds):
+        others = {key: np.delete(values, fold) for key, values in first.items()}
+        others = {key: values for key, values in others.items() if not np.isnan(values).all()}
+        if not others:
+            continue
         choice = choose(others, folds)
-        found.append(scores[choice.method, choice.size][fold])
-    return np.array(found)
+        honest[fold] = first[choice.method, choice.size][fold]
+    return honest
 
 
-def enough(scores: Scores, threshold: float) -> dict[str, int]:
-    """For each method the fewest columns with which it reaches a score, where it does."""
-    found: dict[str, int] = {}
-    for (method, size), values in sorted(scores.items(), key=lambda item: item[0][1]):
-        if method not in found and _ran(values) and np.nanmean(values) >= threshold:
-            found[method] = size
-    return found
+def enough(scores: Scores, choice: Choice, folds: int) -> dict[str, int]:
+    """For each method the fewest columns with which it is not worse than the best, if any."""
+    fewest: dict[str, int] = {}
+    for method, size in sorted(scores, key=lambda key: key[1]):
+        best = (choice.best_method, choice.best_size)
+        if method not in fewest and not_worse(scores, (method, size), best, folds):
+            fewest[method] = size
+    return fewest
 
 
-def _ran(values: np.ndarray) -> bool:
-    return bool((~np.isnan(values)).any())
+def _around(means: Mapping[Key, float], key: Key) -> float:
+    """Mean over the sizes of a method from this one to twice as many columns."""
+    method, size = key
+    return float(
+        np.mean([m for (name, k), m in means.items() if name == method and size <= k <= 2 * size])
+    )

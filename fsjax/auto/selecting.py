@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from fsjax.auto import compete, finish, permutations, rule
+from fsjax.auto import library
+from fsjax.auto.answer import Request, answer, early_choice
 from fsjax.auto.budget import Clock, seconds
-from fsjax.auto.columns import LEFT_OUT, Design, design
-from fsjax.auto.compete import ALL, Problem
-from fsjax.auto.folds import rounds_of
-from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders, leaks
-from fsjax.auto.ledger import Ledger
-from fsjax.auto.library import CONTENDERS, fits_task, takes_sparse
-from fsjax.auto.models import choose_metric
+from fsjax.auto.chance import Chance, chance_test
+from fsjax.auto.columns import Design, Note, design
+from fsjax.auto.compete import CONSENSUS, Contest
+from fsjax.auto.folds import common_classes
+from fsjax.auto.judge import Judge, own_judge
+from fsjax.auto.leaks import leaks
+from fsjax.auto.ledger import Ledger, Section
+from fsjax.auto.plan import plan, some_rows
+from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import SIMPLE
+from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse import is_sparse
 from fsjax.auto.sparse_columns import sparse_design
-from fsjax.auto.statements import statements
+from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys
 from fsjax.auto.target import Names, read_target
-from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
+from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
+from fsjax.given import as_array
 from fsjax.lock import exclusive
 from fsjax.registry import METHODS
 from fsjax.version import __version__
@@ -37,8 +42,34 @@ from fsjax.version import __version__
 #: Why a method does not compete for a sparse table.
 _DENSE = "looks at the whole table at once"
 
-#: One of these has to be through before there is anything to tell.
-_SAYS = frozenset(SIMPLE) - {"random"}
+#: Shares of the budget that may be spent when the permutations, the simple methods, the networks
+#: and the further rounds end; networks and rounds have at least the first of two, and as much of
+#: the rest as the ranking on halves of the rows leaves.
+_CHANCE_SHARE, _SIMPLE_SHARE, _NETWORK_SHARES = 0.35, 0.5, (0.5, 0.85)
+
+#: Share of the budget of the selection with likely leaks, where there is one without them as well.
+_LEAK_SHARE = 0.45
+
+#: Rows on which leaks are looked for, at most.
+_LEAK_ROWS = 20_000
+
+
+class Origin(NamedTuple):
+    """Where a table comes from, for the report.
+
+    Attributes:
+      source: name of its file.
+      target: name of what is predicted.
+      command: what was typed.
+      notes: on how it was read.
+      elapsed: seconds that were spent before, which count towards the budget.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    command: str | None = None
+    notes: tuple[Note, ...] = ()
+    elapsed: float = 0.0
 
 
 def select(
@@ -47,23 +78,31 @@ def select(
     *,
     task: str | None = None,
     metric: str | None = None,
+    judge: Any = None,
     budget: str | float | None = "5min",
     fdr: float | None = None,
     impute: str | None = None,
     methods: Sequence[str] | None = None,
+    keep: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    costs: Mapping[str, float] | None = None,
     row_groups: ArrayLike | None = None,
     ordered: bool = False,
     seed: int = 0,
     workdir: str | Path | None = None,
     progress: bool = False,
+    origin: Origin | None = None,
 ) -> Selection:
     """Selects columns of a table: by which method, how many, and how sure that is.
 
-    Under cross-validation (selection within the training folds), all columns, random ones, a
-    univariate filter, the path of Lasso, a forest and methods of the library compete at several
-    numbers of columns, cheapest first within the budget. The rule is the fewest columns within one
-    standard error of the best score. Permuted labels tell whether there is anything to find,
-    complementary halves how steady the columns are, and decoy columns how many of them are false.
+    Under cross-validation (selection within the training folds), all columns, random ones, simple
+    selectors (a univariate filter, the path of Lasso, recursive elimination, minimum redundancy,
+    forward selection, forests, Boruta's shadow test, and their consensus) and networks of the
+    library that suit the shape of the table compete at several numbers of columns, cheapest first
+    within the budget. One judge, chosen by inner validation, scores them all. The rule is the
+    fewest columns within one standard error of the best score, paired over the folds. Permuted
+    targets tell whether there is anything to find, complementary halves of the rows how often a
+    column would be selected, and decoys (knockoffs and permuted copies) how many are false.
 
     Args:
       X: ``(N, columns)`` a pandas DataFrame with numbers, text, dates, truth values; or numbers,
@@ -72,19 +111,26 @@ def select(
       task: ``'classification'``, ``'regression'``, ``'multilabel'``, ``'counts'`` or
         ``'survival'``; by default one of the first three, as y looks.
       metric: of classes ``'accuracy'`` or ``'auc'``, by default AUC where one of two classes has
-        less than a tenth of the rows. The others have one each: ``'r2'``, ``'label_accuracy'``,
-        ``'d2'`` (of the Poisson deviance), ``'concordance_index'``.
+        less than a tenth of the rows; ``'r2'`` of numbers, ``'label_accuracy'``, ``'d2'`` (of the
+        Poisson deviance), ``'concordance_index'``; or the name of any scorer of scikit-learn.
+      judge: what predicts from the selected columns: ``'linear'``, ``'rbf'`` or ``'trees'``, or any
+        estimator of scikit-learn; by default the one of the three that predicts best.
       budget: time, such as ``'90s'``, ``'5min'``, ``'1h'`` or seconds; ``None`` is without end.
-      fdr: false discovery rate in (0, 1): the selection is then all columns that keep the
-        estimated share of false ones below it. By default the fewest that predict as well.
+      fdr: false discovery rate in (0, 1): the selection is then all columns whose estimated share
+        of false ones stays below it. By default the fewest that predict as well.
       impute: ``'mean'`` or ``'median'`` for missing numbers; sparse tables may have none.
-      methods: names of the contenders (simple ones: ``univariate``, ``l1``, ``forest``; or any
+      methods: names of the contenders (simple ones: see :data:`fsjax.auto.rankers.SIMPLE`; or any
         registered method); all columns and random ones are always there.
+      keep: names of columns that are always selected.
+      drop: names of columns that are never selected.
+      costs: a number above 0 for each column by name, 1 where none is given: the selection is then
+        the cheapest that is not worse than the best, in place of the smallest.
       row_groups: ``(N,)`` labels of rows that stay on one side of each split, such as patients.
       ordered: whether the rows are in order of time, so that earlier ones teach.
       seed: of folds, draws and trainings, at least 0.
       workdir: folder for ``progress.jsonl`` and the report; the same call goes on from there.
       progress: whether to show what is going on.
+      origin: where the table comes from, for the report.
 
     Returns:
       The selection. After Ctrl-C, what is known by then, ``finished`` false.
@@ -94,43 +140,101 @@ def select(
       ConfigError: for settings that cannot.
       KeyboardInterrupt: where there is nothing to tell yet.
     """
-    total = seconds(budget)
+    origin = origin or Origin()
+    clock = Clock(seconds(budget), progress, origin.elapsed)
     if fdr is not None and not (is_number(fdr) and 0 < fdr < 1):
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
     seed = check_whole("seed", seed, least=0)
-    clock = Clock(total, progress)
-    problem, classes = _problem(X, y, task, metric, impute, methods, row_groups, ordered, seed)
+    problem, classes, notes = _problem(
+        X, y, task, metric, impute, methods, keep, drop, costs, row_groups, ordered, seed
+    )
+    chosen_judge = own_judge(judge, problem.task)
+    named_costs = None if costs is None else dict(costs)
+    request = Request(
+        problem, classes, fdr, (*origin.notes, *notes), origin.source, origin.target, named_costs
+    )
     folder = None if workdir is None else Path(workdir)
     with nullcontext() if folder is None else exclusive(folder):
-        found = _run(problem, Ledger(folder, _identity(problem)), clock, fdr, classes)
+        ledger = Ledger(folder, _identity(problem, chosen_judge))
+        selection = _with_and_without_leaks(request, chosen_judge, ledger, clock)
         if folder is not None:
-            found.save(folder)
-    return found
+            selection.save(folder, origin.command)
+    clock.clear()
+    return selection
 
 
-def _run(
-    problem: Problem, ledger: Ledger, clock: Clock, fdr: float | None, classes: Names
+def _with_and_without_leaks(
+    request: Request, judge: Judge | None, ledger: Ledger, clock: Clock
 ) -> Selection:
+    """The selection, and where there are likely leaks the one without them beside it."""
+    table = request.table
+    rows = some_rows(table, _LEAK_ROWS)
+    some = dataclasses.replace(table.design, X=table.design.X[rows])
+    warnings = leaks(some, table.y[rows], table.task)
+    request = request._replace(notes=(*request.notes, *warnings))
+    others = [
+        unit
+        for unit, name in enumerate(table.design.units)
+        if name not in {warning.column for warning in warnings}
+    ]
+    if not warnings or len(others) < 2:
+        return _run(request, judge, ledger, clock)
+    first = clock.part(_LEAK_SHARE)
+    selection = _run(request, judge, ledger, first)
+    if first.stopped:
+        clock.stop()
+    clean = request._replace(table=_of_units(table, others), notes=())
+    without = None
+    if not clock.stopped:
+        without = _run(clean, judge, Section(ledger, "without leaks/"), clock)
+    return dataclasses.replace(
+        selection,
+        without_leaks=without,
+        seconds=round(clock.spent, 2),
+        finished=selection.finished and without is not None and without.finished,
+        stopped=clock.stopped,
+    )
+
+
+def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) -> Selection:
     """All that the time allows; after Ctrl-C, what is known by then."""
-    left_out: dict[str, str] = {}
-    # Whether there is anything to find comes before what is expensive.
-    early = partial(permutations.chance_test, problem, ledger, clock, early=True)
+    contest: Contest | None = None
+    chance = Chance(0, 0, 0)
     try:
-        left_out = compete.compete(problem, ledger, clock, early)
+        sample = plan(request.table, judge, ledger, clock)
+        contest = Contest(sample, ledger, clock)
+        contest.run_needed()
+        chance = chance_test(sample, ledger, clock, _CHANCE_SHARE)
+        contest.run_simple(_SIMPLE_SHARE)
+        if request.fdr is not None:
+            # What was asked for comes before more methods.
+            beside_decoys(sample, "l1", contest, ledger, clock, _SIMPLE_SHARE, MOST_SETS)
+        share = _share_of_networks(contest, ledger, clock)
+        contest.run_networks(share)
+        contest.run_further_rounds(share)
     except KeyboardInterrupt:
         # What remains is done by quick means only.
         clock.stop()
-        if not any(name in _SAYS for name, _ in compete.scores_of(problem, ledger)):
+        if contest is None or not contest.scores():
             raise
     try:
-        return _finish(problem, ledger, clock, fdr, left_out, classes)
+        return answer(request, contest, chance, ledger, clock)
     except KeyboardInterrupt:
         if clock.stopped:
             raise
         clock.stop()
-        return _finish(problem, ledger, clock, fdr, left_out, classes)
-    finally:
-        clock.clear()
+        return answer(request, contest, chance, ledger, clock)
+
+
+def _share_of_networks(contest: Contest, ledger: Ledger, clock: Clock) -> float:
+    """What share of the time may be spent when networks end: decoys and halves come after them."""
+    choice = early_choice(contest, ledger)
+    if choice is None:
+        return _NETWORK_SHARES[0]
+    # A ranking of all rows, pairs of halves, and decoys beside the columns.
+    after = (1 + 2 * PAIRS) * contest.seconds_of(choice.method) + 12 * contest.seconds_of("l1")
+    share = 1.0 - 1.5 * after / clock.usable if np.isfinite(clock.usable) else 1.0
+    return float(np.clip(share, *_NETWORK_SHARES))
 
 
 def _problem(
@@ -140,32 +244,50 @@ def _problem(
     metric: str | None,
     impute: str | None,
     methods: Sequence[str] | None,
+    keep: Sequence[str],
+    drop: Sequence[str],
+    costs: Mapping[str, float] | None,
     row_groups: Any,
     ordered: bool,
     seed: int,
-) -> tuple[Problem, Names]:
+) -> tuple[Problem, Names, tuple[Note, ...]]:
+    """The problem, names of classes, and what was noticed on the way."""
     sparse = is_sparse(X)
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
         raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
-    target, task, classes = read_target(y, task, X.shape[0])
-    kept, unsuited = _methods(methods, task, sparse)
+    target, task, classes, notes = read_target(y, task, X.shape[0])
+    groups = _group_numbers(row_groups, X.shape[0], ordered)
+    rows, target, classes, rare = common_classes(target, task, classes)
+    if rare:
+        X = X[rows] if not isinstance(X, pd.DataFrame) else X.iloc[rows].reset_index(drop=True)
+        groups = None if groups is None else groups[rows]
     table = (sparse_design if sparse else design)(X, impute)
+    keep = _known_columns("keep", keep, table, X)
+    table = _without(table, _known_columns("drop", drop, table, X), keep)
     if table.num_units < 2:
         raise DataError(
             f"one column, {table.units[0]!r}, is left to choose from; there is nothing to select"
         )
-    found = Problem(
+    kept_methods, unsuited = _methods(methods, task, sparse, len(target), len(table.names))
+    numbers = {name: number for number, name in enumerate(table.units)}
+    if len(keep) >= table.num_units:
+        raise ConfigError("keep names all columns; there is nothing to select")
+    problem = Problem(
         design=table,
         y=target,
         task=task,
         metric=choose_metric(metric, task, target),
-        rounds=rounds_of(target, task, seed, row_groups, ordered),
-        methods=kept,
+        rounds=[],
+        methods=kept_methods,
         seed=seed,
+        row_groups=groups,
+        ordered=ordered,
+        keep=tuple(numbers[name] for name in keep),
+        costs=None if costs is None else _costs(costs, table, X),
         unsuited=unsuited,
     )
-    return found, classes
+    return problem, classes, (*notes, *rare, *table.notes)
 
 
 def _frame(X: Any) -> pd.DataFrame:
@@ -173,196 +295,132 @@ def _frame(X: Any) -> pd.DataFrame:
         return X.reset_index(drop=True)
     if hasattr(X, "to_pandas"):
         return X.to_pandas()
-    values = np.asarray(X)
+    values = as_array(X, "X")
     if values.ndim != 2:
         raise DataError(f"X has shape {values.shape}; give a table of (rows, columns)")
     return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
 
 
+def _group_numbers(row_groups: Any, rows: int, ordered: bool) -> np.ndarray | None:
+    if row_groups is None:
+        return None
+    if ordered:
+        raise ConfigError("choose either groups of rows or the order of time, not both")
+    labels = np.asarray(row_groups)
+    if labels.shape != (rows,):
+        raise ConfigError(f"row_groups has shape {labels.shape}; give one of the {rows} rows")
+    if missing := int(pd.isna(labels).sum()):
+        raise DataError(f"row_groups has {missing} missing values; give these rows a group each")
+    return pd.factorize(labels)[0]
+
+
+def _known_columns(label: str, names: Sequence[str], table: Design, X: Any) -> list[str]:
+    """Those of the names that are left among the columns; ConfigError for unknown ones."""
+    if isinstance(names, str):
+        names = [name for name in names.split(",") if name]
+    there = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else list(table.units)
+    left = set(table.units)
+    for name in names:
+        if str(name) not in there and str(name) not in left:
+            raise ConfigError(f"{label}={name!r}: {nearest(str(name), there)}")
+        if label == "keep" and str(name) not in left:
+            (why, *_) = [note.text for note in table.notes if note.column == str(name)] or ["is out"]
+            raise ConfigError(f"keep={name!r} cannot be used: the column {why}")
+    return list(dict.fromkeys(str(name) for name in names if str(name) in left))
+
+
+def _without(table: Design, drop: Sequence[str], keep: Sequence[str]) -> Design:
+    if both := [name for name in drop if name in keep]:
+        raise ConfigError(f"{both[0]!r} is in keep and in drop; choose one of them")
+    if not drop:
+        return table
+    kept = [unit for unit, name in enumerate(table.units) if name not in set(drop)]
+    if not kept:
+        raise ConfigError("drop names all columns; there is nothing to select")
+    return _design_of_units(table, kept)
+
+
+def _design_of_units(table: Design, units: Sequence[int]) -> Design:
+    """Some of the units, numbered anew."""
+    columns = table.columns_of(units)
+    number = np.full(table.num_units, -1)
+    number[list(units)] = np.arange(len(units))
+    return dataclasses.replace(
+        table,
+        X=table.X[:, columns],
+        names=tuple(table.names[column] for column in columns),
+        groups=number[table.groups[columns]],
+        units=tuple(table.units[unit] for unit in units),
+    )
+
+
+def _of_units(problem: Problem, units: Sequence[int]) -> Problem:
+    """The problem with some of its units to choose from."""
+    number = {unit: place for place, unit in enumerate(units)}
+    return problem.replace(
+        design=_design_of_units(problem.design, units),
+        keep=tuple(number[unit] for unit in problem.keep if unit in number),
+        costs=None if problem.costs is None else problem.costs[list(units)],
+    )
+
+
+def _costs(costs: Mapping[str, float], table: Design, X: Any) -> np.ndarray:
+    """``(G,)``, 1 where none is given."""
+    there = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else list(table.units)
+    for name, cost in costs.items():
+        if str(name) not in there:
+            raise ConfigError(f"costs has {name!r}: {nearest(str(name), there)}")
+        if not (is_number(cost) and 0 < cost < float("inf")):
+            raise ConfigError(f"costs[{name!r}]={cost!r}; choose a number above 0")
+    by_name = {str(name): float(cost) for name, cost in costs.items()}
+    return np.array([by_name.get(name, 1.0) for name in table.units])
+
+
 def _methods(
-    given: Sequence[str] | None, task: str, sparse: bool
+    names: Sequence[str] | None, task: str, sparse: bool, rows: int, columns: int
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The contenders, and why others that would be among them are not."""
-    if given is None:
-        own = [name for name in CONTENDERS if fits_task(name, task)]
-        unsuited = {one: _DENSE for one in own if sparse and not takes_sparse(one)}
-        return (*SIMPLE, *(name for name in own if name not in unsuited)), unsuited
-    if isinstance(given, str):
-        given = given.split(",")
-    for name in given:
-        if name in SIMPLE:
+    if names is None:
+        networks = library.contenders(rows, columns, task)
+        unsuited = {name: _DENSE for name in networks if sparse and not library.takes_sparse(name)}
+        return (*SIMPLE, CONSENSUS, *(n for n in networks if n not in unsuited)), unsuited
+    if isinstance(names, str):
+        names = names.split(",")
+    for name in names:
+        if name in SIMPLE or name == CONSENSUS:
             continue
-        check_choice("methods", name, [*SIMPLE, *METHODS])
-        if not fits_task(name, task):
+        check_choice("methods", name, [*SIMPLE, CONSENSUS, *METHODS])
+        if not library.fits_task(name, task):
             raise ConfigError(f"{name} is not for {task}; leave it out of methods")
-        if sparse and not takes_sparse(name):
+        if sparse and not library.takes_sparse(name):
             raise ConfigError(
                 f"methods={name!r} {_DENSE}, and X is sparse; leave it out, or give X.toarray()"
             )
     # Some comparison there has to be.
-    return tuple(dict.fromkeys(["random", "univariate", *given])), {}
+    return tuple(dict.fromkeys(["random", "univariate", *names])), {}
 
 
-def _identity(problem: Problem) -> dict[str, Any]:
+def _identity(problem: Problem, judge: Judge | None) -> dict[str, Any]:
     def digest(*values: np.ndarray) -> str:
-        made = hashlib.sha256()
-        for one in values:
-            made.update(np.ascontiguousarray(one).tobytes())
-        return made.hexdigest()[:16]
+        checksum = hashlib.sha256()
+        for value in values:
+            checksum.update(np.ascontiguousarray(value).tobytes())
+        return checksum.hexdigest()[:16]
 
-    folds = np.concatenate([fold.test for folds in problem.rounds for fold in folds])
-    X = problem.design.X
+    X, groups = problem.design.X, problem.row_groups
     return {
         "table": digest(X.data, X.indices, X.indptr) if issparse(X) else digest(X),
         "columns": digest(np.array(problem.design.names)),
         "target": digest(problem.y),
         "task": problem.task,
         "metric": problem.metric.name,
+        "judge": None if judge is None else judge.words,
         "impute": problem.design.impute,
-        "folds": digest(folds),
+        "row_groups": None if groups is None else digest(groups),
+        "ordered": problem.ordered,
+        "keep": list(problem.keep),
+        "costs": None if problem.costs is None else digest(problem.costs),
         "methods": list(problem.methods),
         "seed": problem.seed,
         "fsjax": __version__,
     }
-
-
-def _finish(
-    problem: Problem,
-    ledger: Ledger,
-    clock: Clock,
-    fdr: float | None,
-    left_out: dict[str, str],
-    classes: Names,
-) -> Selection:
-    """From what ran to the answer."""
-    scores = compete.scores_of(problem, ledger)
-    choice = rule.choose(scores, problem.folds)
-    honest = rule.honest_scores(scores, problem.folds, range(problem.folds))
-    level = compete.chance_level(problem)
-    chance = permutations.chance_test(problem, ledger, clock)
-    better = permutations.better_than_chance(chance, honest, level[: problem.folds], problem)
-    best = {}
-    for (name, _), values in scores.items():
-        best[name] = max(best.get(name, -np.inf), float(np.nanmean(values)))
-    statistic = finish.decoy_statistic(choice, best)
-    steady = finish.steadiness(problem, choice, statistic, ledger, clock, better)
-    chosen = _chosen(problem.design, choice, steady, fdr, better)
-    everything = float(np.nanmean(scores[ALL, problem.design.num_units]))
-    told = statements(
-        choice,
-        problem.metric,
-        problem.design.num_units,
-        better,
-        chance,
-        float(np.nanmean(honest)),
-        {"all": everything, "chance": float(np.nanmean(level))},
-        rule.enough(scores, choice.threshold),
-        len(chosen),
-        fdr,
-    )
-    if short := [name for name, why in left_out.items() if why.startswith(compete.NO_TIME)]:
-        told.append(f"Left out for lack of time: {', '.join(short)}; a longer budget has them.")
-    told += [f"{name} {why}." for name, why in left_out.items() if name not in short]
-    if problem.unsuited:
-        told.append(f"Left out, as the table is sparse: {', '.join(problem.unsuited)}.")
-    if clock.stopped:
-        told.append("It was stopped before all was done; the same command goes on.")
-    notes = (*problem.design.notes, *leaks(problem.design, problem.y, problem.task))
-    return Selection(
-        method=choice.method,
-        num_features=len(chosen),
-        columns=tuple(problem.design.units[unit] for unit in chosen),
-        better_than_chance=better,
-        score=float(np.nanmean(honest)),
-        score_at_choice=choice.mean,
-        score_all_columns=everything,
-        score_chance=float(np.nanmean(level)),
-        metric=problem.metric.name,
-        task=problem.task,
-        fdr=fdr,
-        p_value=chance.p_value,
-        seconds=round(clock.spent, 2),
-        finished=not clock.stopped and not left_out,
-        stopped=clock.stopped,
-        table=_table(problem.design, steady, chosen),
-        curves=_curves(scores, problem.folds),
-        statements=tuple(told),
-        notes=notes,
-        facts={
-            "rows": len(problem.y),
-            "columns_offered": problem.design.num_units,
-            "columns_left_out": sum(note.kind in LEFT_OUT for note in problem.design.notes),
-            "classes": None if classes is None else list(classes),
-            "folds": problem.folds,
-            "rounds": len(problem.rounds),
-            "best_method": choice.best_method,
-            "best_num_features": choice.best_size,
-            "best_score": choice.best,
-            "standard_error": choice.error,
-            "permutations": len(chance.draws),
-            "as_good": chance.as_good,
-            "halves": steady.halves,
-            "decoy_sets": steady.sets,
-            "decoy_statistic": steady.statistic,
-            "methods_left_out": {**left_out, **problem.unsuited},
-            "nonzeros": int(problem.design.X.nnz) if issparse(problem.design.X) else None,
-            "seed": problem.seed,
-            "version": __version__,
-        },
-    )
-
-
-def _chosen(
-    table: Design, choice: rule.Choice, steady: finish.Steadiness, fdr: float | None, better: bool
-) -> np.ndarray:
-    """The selected units, the most important first."""
-    if not better:
-        return np.zeros(0, int)
-    if fdr is not None:
-        return steady.order[steady.rates[steady.order] <= fdr]
-    return steady.order[: table.num_units if choice.method == ALL else choice.size]
-
-
-def _table(table: Design, steady: finish.Steadiness, chosen: np.ndarray) -> pd.DataFrame:
-    """``columns.csv``: every column that took part, the selected ones first."""
-    first = np.concatenate([chosen, steady.order[~np.isin(steady.order, chosen)]]).astype(int)
-    likeness = alike(table, first[:LEADERS])
-    leader = leaders(likeness, first[:LEADERS])
-    rows = {unit: likeness[place] for place, unit in enumerate(first[:LEADERS])}
-    stand_ins = [
-        _stand_ins(table, unit, rows[unit]) if unit in rows and unit in chosen else ""
-        for unit in first
-    ]
-    scores = np.where(np.isfinite(steady.scores), steady.scores, np.nan)
-    return pd.DataFrame(
-        {
-            "column": [table.units[unit] for unit in first],
-            "selected": np.isin(first, chosen).astype(int),
-            "frequency": steady.frequency[first],
-            "score": scores[first],
-            "false_discovery_rate": steady.rates[first],
-            "group": [table.units[leader[unit]] for unit in first],
-            "alike": stand_ins,
-        }
-    )
-
-
-def _stand_ins(table: Design, unit: int, likeness: np.ndarray) -> str:
-    """The units most like one, with their correlation."""
-    others = [other for other in np.argsort(-likeness, kind="stable") if other != unit]
-    named = [f"{table.units[o]} ({likeness[o]:.2f})" for o in others[:5] if likeness[o] >= ALIKE]
-    return ", ".join(named)
-
-
-def _curves(scores: rule.Scores, folds: int) -> pd.DataFrame:
-    rows = [
-        {
-            "method": name,
-            "num_features": size,
-            "mean": float(np.nanmean(values)),
-            "error": rule.standard_error(values, folds),
-            "folds": int((~np.isnan(values)).sum()),
-        }
-        for (name, size), values in scores.items()
-    ]
-    return pd.DataFrame(rows)

@@ -1,94 +1,260 @@
-"""What the figures mean, in sentences."""
+"""What the figures mean, in sentences; nothing is said that was not measured."""
 
 from __future__ import annotations
 
-from fsjax.auto.chance import Chance
-from fsjax.auto.compete import ALL
-from fsjax.auto.models import Metric
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fsjax.auto.chance import LEAST
+from fsjax.auto.compete import ALL, CONSENSUS
+from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
 from fsjax.auto.rule import Choice
+from fsjax.auto.scoring import Metric
+from fsjax.auto.stability import Decoys, Frequencies
+from fsjax.auto.verdict import Verdict
+
+#: Selection frequency from which a column counts as steady.
+STEADY = 0.8
+
+#: What methods are called in sentences.
+TITLES: Mapping[str, str] = {
+    ALL: "all columns",
+    "random": "columns drawn at random",
+    "univariate": "the univariate filter",
+    "l1": "Lasso's path",
+    "rfe": "recursive elimination",
+    "mrmr": "minimum redundancy, maximum relevance",
+    "forward": "forward selection",
+    "forest": "forest importance",
+    "shadow": "Boruta's shadow test",
+    CONSENSUS: "the consensus of the simple methods",
+}
 
 
-def statements(
+class Comparison(NamedTuple):
+    """A paired comparison of the choice with something else.
+
+    Attributes:
+      what, against: in words.
+      difference: of their scores over the same folds.
+      verdict: what its interval says of the first.
+    """
+
+    what: str
+    against: str
+    difference: Difference
+    verdict: str
+
+
+def title(method: str) -> str:
+    """What a method is called in a sentence."""
+    return TITLES.get(method, method)
+
+
+def nothing_found(
+    verdict: Verdict, metric: Metric, choice: Choice | None, honest: float, level: float
+) -> list[str]:
+    """The verdict where no column is selected.
+
+    Args:
+      verdict: what permuted targets say.
+      metric: how it was judged.
+      choice: by the rule; ``None`` where time was up before any score was known.
+      honest: score of the whole procedure.
+      level: of predictions without any column.
+    """
+    if verdict.undecided:
+        first = (
+            f"Undecided: it is not known whether the target can be predicted better than chance; "
+            f"{verdict.words}. {_sentence(verdict.why_undecided)} A longer budget or more rows "
+            "may tell."
+            if verdict.chance.draws < LEAST
+            else f"Undecided: there is weak evidence that the target can be predicted; "
+            f"{verdict.words}. {_sentence(verdict.why_undecided)} More rows may tell."
+        )
+    else:
+        first = f"Nothing is shown to be better than chance: {verdict.words}."
+    lines = [f"{first} No column is selected; columns.csv ranks them all."]
+    if choice is None:
+        lines.append("Time was up before a fold was judged: the ranking is by the F statistic.")
+    else:
+        lines.append(
+            f"The whole procedure has a cross-validated {metric.short} of {metric.show(honest)}, "
+            f"without any column it is {metric.show(level)}."
+        )
+    return lines
+
+
+def selected(
     choice: Choice,
     metric: Metric,
     units: int,
-    better: bool,
-    chance: Chance,
-    honest: float,
-    scores: dict[str, float],
-    enough: dict[str, int],
-    selected: int,
+    number: int,
     fdr: float | None,
-) -> list[str]:
-    """The verdict, the choice, and what would be as good.
+    decoys: Decoys,
+) -> str:
+    """The first sentence: how many columns, by which method.
 
     Args:
       choice: method and number by the rule.
       metric: how it was judged.
       units: columns there were to choose from.
-      better: whether anything was found.
-      chance: permuted labels.
-      honest: score of the whole procedure.
-      scores: of ``all`` columns and of ``chance``.
-      enough: fewest columns of each method that are not worse than the best.
-      selected: how many columns are selected.
+      number: of columns that are selected.
       fdr: the asked for false discovery rate, if any.
+      decoys: the competition with decoys.
     """
-
-    show, what = metric.show, metric.short
-    if not better:
-        first = "In the time given nothing is shown to be" if chance.unclear else "Nothing is"
-        return [
-            f"{first} better than chance: {chance.told}. The best {what}, "
-            f"{show(choice.best)}, is the best of many and no finding; no column "
-            f"is selected. Without any column it is {show(scores['chance'])}."
-        ]
-    lines = []
+    if fdr is not None and not decoys.sets:
+        return (
+            f"False discovery rates are not known, as no set of decoys was done in the time given: "
+            f"no column is selected. For prediction, {_columns(choice.size)} by "
+            f"{title(choice.method)} {_are(choice.size)} enough."
+        )
     if fdr is not None:
-        lines.append(
-            f"{selected} of {units} columns are selected; of these at most about {100 * fdr:g} % "
-            "are expected to be false."
-            if selected
-            else f"No column can be selected with a false discovery rate below {fdr:g}."
+        chosen = (
+            f"{_columns(number)} of {units} {_are(number)} selected with an estimated false "
+            f"discovery rate of at most {fdr:g}"
+            if number
+            else f"No column has an estimated false discovery rate of at most {fdr:g}"
         )
-        lines.append(f"For prediction, {choice.size} columns by {choice.method} are enough.")
-    elif choice.method == ALL:
-        lines.append(f"No smaller selection is as good as all {units} columns together.")
-    else:
-        number = "1 column is" if choice.size == 1 else f"{choice.size} columns are"
-        lines.append(f"{number} enough of {units}: those of {choice.method}.")
-    lines.append(
-        f"Cross-validated {what}: {show(choice.mean)} (the whole procedure {show(honest)}), all "
-        f"columns {show(scores['all'])}, without any column {show(scores['chance'])}."
+        return (
+            f"{chosen} ({decoys.sets} sets of decoys). For prediction, "
+            f"{_columns(choice.size)} by {title(choice.method)} {_are(choice.size)} enough."
+        )
+    if choice.method == ALL:
+        return (
+            f"No smaller selection that was tried is within one standard error of all {units} "
+            "columns together."
+        )
+    return (
+        f"{_columns(choice.size)} {_are(choice.size)} enough of {units}: those of "
+        f"{title(choice.method)}."
     )
-    lines += _as_good(choice, enough, units)
-    if not chance.better:
-        lines.append(
-            f"It is better than chance by the folds of the choice; of the quick methods alone, "
-            f"{chance.told}."
-        )
-    return lines
 
 
-def _as_good(choice: Choice, enough: dict[str, int], units: int) -> list[str]:
-    """Simpler ways to the same score."""
+def scores(
+    metric: Metric,
+    choice: Choice,
+    honest: float,
+    interval: tuple[float, float],
+    everything: float,
+    level: float,
+    verdict: Verdict,
+    judge: str,
+) -> list[str]:
+    """What the selection predicts, how sure that is, and that it is better than chance."""
+    low, high = interval
+    known = np.isfinite(low) and np.isfinite(high)
+    reach = f", 95 % interval {metric.show(low)} to {metric.show(high)}" if known else ""
+    return [
+        f"Cross-validated {metric.short} of the whole procedure: {metric.show(honest)}{reach}; "
+        f"of this choice {metric.show(choice.mean)}, of all columns {metric.show(everything)}, "
+        f"without any column {metric.show(level)}. Judged by {judge}.",
+        f"Better than chance: {verdict.words}.",
+    ]
+
+
+def comparisons(rows: Sequence[Comparison], metric: Metric) -> list[str]:
+    """A sentence for each comparison, with its interval."""
     lines = []
-    if "random" in enough and enough["random"] < units:
+    for row in rows:
+        difference = row.difference
+        if not np.isfinite(difference.low):
+            continue
+        told = {
+            BETTER: f"{row.what} predict better than {row.against}",
+            WORSE: f"{row.what} predict worse than {row.against}",
+            ALIKE: f"{row.what} predict as well as {row.against}",
+        }.get(row.verdict, f"No difference is shown between {row.what} and {row.against}")
+        show = metric.show_difference
         lines.append(
-            f"{enough['random']} columns drawn at random are as good: the columns tell the same, "
-            "so which of them are selected matters little."
+            f"{_sentence(told)[:-1]}: difference {show(difference.mean)} "
+            f"({show(difference.low)} to {show(difference.high)}, {difference.folds} folds)."
         )
-    simple = [name for name in ("univariate", "l1", "forest") if name in enough]
-    other = [name for name in simple if name != choice.method]
-    if choice.method not in simple and other:
-        best = min(other, key=lambda name: enough[name])
-        lines.append(f"Of the simple methods, {best} needs {enough[best]} columns for it.")
-    elif choice.method == "univariate":
-        lines.append("The univariate filter is as good as anything here.")
-    if choice.method not in simple and not other:
-        lines.append("No simple method reaches it.")
-    if ALL in enough and choice.method != ALL:
-        lines.append("All columns together are as good, and not better.")
-    elif choice.method != ALL:
-        lines.append("All columns together are worse.")
     return lines
+
+
+def certainty(
+    chosen: np.ndarray, rates: np.ndarray, frequencies: Frequencies, choice: Choice
+) -> list[str]:
+    """One sentence that reconciles how many columns are enough with how sure single ones are.
+
+    Args:
+      chosen: the selected units.
+      rates: ``(G,)`` their estimated false discovery rates, NaN where not known.
+      frequencies: how often halves of the rows select them.
+      choice: method and number by the rule.
+    """
+    if not len(chosen) or choice.method == ALL:
+        return []
+    told = []
+    steady = int((frequencies.frequency[chosen] >= STEADY).sum())
+    if frequencies.halves:
+        told.append(
+            f"{steady} of {len(chosen)} are selected by at least {STEADY:.0%} of "
+            f"{frequencies.halves} halves of the rows"
+        )
+    known = not np.isnan(rates[chosen]).any()
+    true = int((rates[chosen] <= 0.2).sum()) if known else 0
+    if known:
+        told.append(f"{true} of {len(chosen)} have an estimated false discovery rate of 0.2 or less")
+    if not told:
+        return ["How sure single columns are is not known: there was no time for halves or decoys."]
+    unsure = (frequencies.halves and steady < len(chosen) / 2) or (known and true < len(chosen) / 2)
+    meaning = (
+        ": together they predict, but which of them matter is not settled; other columns that tell "
+        "the same could stand in their place"
+        if unsure
+        else ""
+    )
+    return [f"{_sentence(', and '.join(told))[:-1]}{meaning}."]
+
+
+def stand_ins(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
+    """Other ways that are within one standard error of the best, of those that ran."""
+    lines = []
+    if enough.get("random", units) < units:
+        lines.append(
+            f"{_columns(enough['random'])} drawn at random are within one standard error of the "
+            "best as well: the columns tell much the same."
+        )
+    others = {
+        name: size
+        for name, size in enough.items()
+        if name not in (choice.method, ALL, "random") and choice.method != ALL
+    }
+    if others:
+        named = ", ".join(f"{name} {size}" for name, size in sorted(others.items(), key=_by_size)[:4])
+        lines.append(f"Columns that other methods need to come as close: {named}.")
+    return lines
+
+
+def left_out(reasons: Mapping[str, str], no_time: str, sparse: Mapping[str, str]) -> list[str]:
+    """Which methods did not take part, and why."""
+    short = [name for name, why in reasons.items() if why.startswith(no_time)]
+    lines = []
+    if short:
+        lines.append(
+            f"Not tried for lack of time: {', '.join(short)}; nothing is said about them."
+        )
+    lines += [f"{name} {why}." for name, why in reasons.items() if name not in short]
+    if sparse:
+        lines.append(f"Not tried, as the table is sparse: {', '.join(sparse)}.")
+    return lines
+
+
+def _by_size(item: tuple[str, int]) -> int:
+    return item[1]
+
+
+def _columns(number: int) -> str:
+    return "1 column" if number == 1 else f"{number:,} columns"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."

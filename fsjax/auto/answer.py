@@ -1,0 +1,467 @@
+"""From the scores to the answer: what was chosen, how sure that is, and what else is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from fsjax.auto import rule, statements
+from fsjax.auto.budget import Clock
+from fsjax.auto.chance import Chance
+from fsjax.auto.columns import LEFT_OUT, Design, Note
+from fsjax.auto.compete import ALL, NO_TIME, Contest
+from fsjax.auto.differences import Difference, difference, interval
+from fsjax.auto.effects import effects, likeness
+from fsjax.auto.judge import fitted
+from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
+from fsjax.auto.ledger import Ledger
+from fsjax.auto.preparation import parts
+from fsjax.auto.problem import Problem
+from fsjax.auto.rankers import Ranking
+from fsjax.auto.rule import Choice, Scores
+from fsjax.auto.selection import Selection
+from fsjax.auto.stability import (
+    MOST_PAIRS,
+    MOST_SETS,
+    NETWORK_SETS,
+    PAIRS,
+    SETS,
+    Decoys,
+    Frequencies,
+    beside_decoys,
+    decoy_statistic,
+    frequencies,
+    full_order,
+    on_all_rows,
+)
+from fsjax.auto.statements import Comparison, title
+from fsjax.auto.target import Names
+from fsjax.auto.verdict import Verdict, verdict
+from fsjax.version import __version__
+
+#: Selected columns whose correlations with each other are shown, at most.
+_COMPARED = 200
+
+
+class Request(NamedTuple):
+    """What an answer needs beside the scores.
+
+    Attributes:
+      table: what is asked, with all rows.
+      classes: names of the classes, where there are some.
+      fdr: false discovery rate that the selection keeps below, if any.
+      notes: on how the table was read, and on columns.
+      source, target: names of the file and of the target, for the report.
+      costs: of the columns by name, if any.
+    """
+
+    table: Problem
+    classes: Names
+    fdr: float | None
+    notes: tuple[Note, ...]
+    source: str | None = None
+    target: str | None = None
+    costs: Mapping[str, float] | None = None
+
+
+def answer(
+    request: Request, contest: Contest, chance: Chance, ledger: Ledger, clock: Clock
+) -> Selection:
+    """The selection, from what ran.
+
+    Args:
+      request: what is asked.
+      contest: the methods under cross-validation.
+      chance: what permuted targets gave.
+      ledger: of what is done.
+      clock: the time; what is left goes to decoys and halves.
+    """
+    problem, folds = contest.problem, contest.problem.folds
+    scores = contest.scores()
+    if not scores:
+        return _without_scores(request, contest, chance, ledger, clock)
+    choice = _choose(scores, contest, ledger)
+    honest = rule.honest_scores(scores, folds)
+    nothing = contest.chance_level()
+    decision = verdict(chance, honest, nothing[:folds], problem)
+    units = problem.design.num_units
+    ranking = on_all_rows(request.table, contest, choice, ledger, clock)
+    known = Frequencies(np.full(units, np.nan), 0)
+    statistic = decoy_statistic(choice, _best_means(scores), choice.error)
+    if decision.better:
+        sets = SETS if statistic == "l1" else NETWORK_SETS
+        beside_decoys(problem, statistic, contest, ledger, clock, 0.9, sets)
+        frequencies(problem, contest, choice, ledger, clock, 0.95, PAIRS)
+        # What time is left makes both finer.
+        decoys = beside_decoys(problem, statistic, contest, ledger, clock, 0.95, MOST_SETS)
+        known = frequencies(problem, contest, choice, ledger, clock, 1.0, MOST_PAIRS)
+    else:
+        decoys = no_decoys(units, statistic)
+    order = full_order(ranking)
+    chosen = _chosen(request, order, choice, decoys, decision)
+    mean, low, high = interval(honest, problem.share)
+    everything = _mean(scores, (ALL, units))
+    level = float(np.nanmean(nothing))
+    compared = _comparisons(scores, choice, problem)
+    enough = rule.enough(scores, choice, folds)
+    lines = _lines(
+        request, contest, choice, decision, decoys, known, chosen, compared, enough,
+        (mean, low, high), everything, level, clock,
+    )  # fmt: skip
+    names = request.classes
+    described = chosen if len(chosen) else order
+    return Selection(
+        method=choice.method,
+        num_features=len(chosen),
+        columns=tuple(problem.design.units[unit] for unit in chosen),
+        better_than_chance=decision.better,
+        undecided=decision.undecided,
+        score=mean,
+        score_interval=(low, high) if np.isfinite([low, high]).all() else None,
+        score_at_choice=choice.mean,
+        score_all_columns=everything,
+        score_chance=level,
+        metric=problem.metric.name,
+        judge=problem.judge.words,
+        task=problem.task,
+        fdr=request.fdr,
+        p_value=decision.p_value,
+        level=decision.level,
+        seconds=round(clock.spent, 2),
+        finished=not clock.stopped and not contest.left_out,
+        stopped=clock.stopped,
+        table=_table(problem.design, order, chosen, ranking, known, decoys),
+        curves=_curves(scores, folds),
+        comparisons=_frame(compared),
+        confusion=_confusion(contest, choice, names) if decision.better else None,
+        effects=effects(problem.design, problem.y, problem.task, order, names, problem.seed),
+        likeness=likeness(
+            problem.design, problem.y, problem.task, described[:_COMPARED], problem.seed
+        ),
+        decoy_scores=(decoys.scores.mean(axis=0), decoys.decoys) if decoys.sets else None,
+        source=request.source,
+        target=request.target,
+        costs=request.costs,
+        statements=tuple(lines),
+        notes=request.notes,
+        facts={
+            **_facts(request, contest, chance, known, decoys),
+            "best_method": choice.best_method,
+            "best_num_features": choice.best_size,
+            "best_score": choice.best,
+            "standard_error": choice.error,
+        },
+    )
+
+
+def no_decoys(units: int, statistic: str) -> Decoys:
+    """What is known of decoys where none ran."""
+    none = np.zeros((0, units))
+    return Decoys(np.full(units, np.nan), 0, statistic, none, none)
+
+
+def early_choice(contest: Contest, ledger: Ledger) -> Choice | None:
+    """What the rule says so far, if anything was scored."""
+    scores = contest.scores()
+    return _choose(scores, contest, ledger) if scores else None
+
+
+def _choose(scores: Scores, contest: Contest, ledger: Ledger) -> Choice:
+    problem = contest.problem
+    costs = None
+    if problem.costs is not None:
+        costs = {key: _price(key, contest, ledger) for key in scores}
+    return rule.choose(scores, problem.folds, costs=costs)
+
+
+def _price(key: rule.Key, contest: Contest, ledger: Ledger) -> float:
+    """Cost of the columns that a method selects, the mean over the folds of the first round."""
+    problem, (method, size) = contest.problem, key
+    if method == ALL:
+        return float(problem.costs.sum())
+    orders = [
+        ledger[piece]["order"][:size]
+        for place in range(problem.folds)
+        if (piece := f"fold/{method}/0/{place}") in ledger
+    ]
+    return float(np.mean([problem.costs[order].sum() for order in orders]))
+
+
+def _chosen(
+    request: Request, order: np.ndarray, choice: Choice, decoys: Decoys, decision: Verdict
+) -> np.ndarray:
+    """The selected units, the most important first."""
+    if not decision.better:
+        return np.zeros(0, int)
+    if request.fdr is not None:
+        keep = np.isin(order, request.table.keep)
+        low = np.nan_to_num(decoys.rates[order], nan=1.0) <= request.fdr
+        return order[keep | (low & (decoys.sets > 0))]
+    return order[: len(order) if choice.method == ALL else choice.size]
+
+
+def _lines(
+    request: Request,
+    contest: Contest,
+    choice: Choice,
+    decision: Verdict,
+    decoys: Decoys,
+    known: Frequencies,
+    chosen: np.ndarray,
+    compared: Sequence[Comparison],
+    enough: Mapping[str, int],
+    honest: tuple[float, float, float],
+    everything: float,
+    level: float,
+    clock: Clock,
+) -> list[str]:
+    problem = contest.problem
+    metric, units = problem.metric, problem.design.num_units
+    mean, low, high = honest
+    if decision.better:
+        lines = [
+            statements.selected(choice, metric, units, len(chosen), request.fdr, decoys),
+            *statements.scores(
+                metric, choice, mean, (low, high), everything, level, decision, problem.judge.words
+            ),
+            *statements.certainty(chosen, decoys.rates, known, choice),
+            *statements.comparisons(compared, metric),
+            *statements.stand_ins(enough, choice, units),
+        ]
+    else:
+        lines = statements.nothing_found(decision, metric, choice, mean, level)
+    return [*lines, *_last_lines(request, contest, clock)]
+
+
+def _last_lines(request: Request, contest: Contest, clock: Clock) -> list[str]:
+    problem = contest.problem
+    lines = statements.left_out(contest.left_out, NO_TIME, problem.unsuited)
+    if len(problem.y) < len(request.table.y):
+        lines.append(
+            f"Methods were compared on {len(problem.y):,} of the {len(request.table.y):,} rows."
+        )
+    if contest.ledger.damaged:
+        lines.append(
+            f"{contest.ledger.damaged} lines of progress.jsonl were damaged; these pieces of work "
+            "were done again."
+        )
+    if clock.stopped:
+        lines.append("It was stopped before all was done; the same command goes on.")
+    return lines
+
+
+def _without_scores(
+    request: Request, contest: Contest, chance: Chance, ledger: Ledger, clock: Clock
+) -> Selection:
+    """The answer where time was up before any fold was judged: a ranking, and no finding."""
+    problem = contest.problem
+    units, unknown = problem.design.num_units, float("nan")
+    choice = Choice("univariate", problem.sizes[0], unknown, "univariate", 1, unknown, unknown)
+    ranking = on_all_rows(request.table, contest, choice, ledger, clock)
+    decision = Verdict(False, True, chance._replace(as_good=0, draws=0), 1.0)
+    order, chosen = full_order(ranking), np.zeros(0, int)
+    known, decoys = Frequencies(np.full(units, np.nan), 0), no_decoys(units, "l1")
+    lines = statements.nothing_found(decision, problem.metric, None, unknown, unknown)
+    return Selection(
+        method="univariate",
+        num_features=0,
+        columns=(),
+        better_than_chance=False,
+        undecided=True,
+        score=unknown,
+        score_at_choice=unknown,
+        score_all_columns=unknown,
+        score_chance=unknown,
+        metric=problem.metric.name,
+        judge=problem.judge.words,
+        task=problem.task,
+        fdr=request.fdr,
+        p_value=unknown,
+        level=decision.level,
+        seconds=round(clock.spent, 2),
+        finished=False,
+        stopped=clock.stopped,
+        table=_table(problem.design, order, chosen, ranking, known, decoys),
+        curves=_curves({}, problem.folds),
+        source=request.source,
+        target=request.target,
+        costs=request.costs,
+        statements=(*lines, *_last_lines(request, contest, clock)),
+        notes=request.notes,
+        facts={
+            **_facts(request, contest, chance, known, decoys),
+            "best_method": "univariate",
+            "best_num_features": 0,
+            "best_score": unknown,
+            "standard_error": unknown,
+        },
+    )
+
+
+def _facts(
+    request: Request, contest: Contest, chance: Chance, known: Frequencies, decoys: Decoys
+) -> dict[str, Any]:
+    problem, design = contest.problem, contest.problem.design
+    return {
+        "rows": len(request.table.y),
+        "rows_compared": len(problem.y),
+        "columns_offered": design.num_units,
+        "columns_left_out": sum(note.kind in LEFT_OUT for note in request.notes),
+        "classes": None if request.classes is None else list(request.classes),
+        "folds": problem.folds,
+        "rounds": len(problem.rounds),
+        "judge_name": problem.judge.name,
+        "judges_tried": {trial.name: trial.score for trial in problem.tried},
+        "permutations": chance.draws,
+        "as_good": chance.as_good,
+        "permutation_p_value": chance.p_value if chance.draws else None,
+        "halves": known.halves,
+        "decoy_sets": decoys.sets,
+        "decoy_statistic": decoys.statistic,
+        "methods_left_out": {**contest.left_out, **problem.unsuited},
+        "kept": [design.units[unit] for unit in problem.keep],
+        "nonzeros": int(design.X.nnz) if issparse(design.X) else None,
+        "seed": problem.seed,
+        "version": __version__,
+    }
+
+
+def _best_means(scores: Scores) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for (name, _), mean in rule.levelled_means(scores).items():
+        best[name] = max(best.get(name, -np.inf), mean)
+    return best
+
+
+def _mean(scores: Scores, key: rule.Key) -> float:
+    return float(np.nanmean(scores[key])) if key in scores else float("nan")
+
+
+def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Comparison]:
+    """The choice against all columns, random ones, and the other methods with as many columns."""
+    units = problem.design.num_units
+    chosen = scores[choice.method, choice.size]
+    what = f"the {choice.size:,} columns of {title(choice.method)}"
+    if choice.size == 1:
+        what = f"the column of {title(choice.method)}"
+    if choice.method == ALL:
+        what = f"all {units:,} columns"
+    others: list[tuple[str, rule.Key]] = []
+    if choice.method != ALL:
+        others.append((f"all {units:,} columns", (ALL, units)))
+        names = dict.fromkeys(name for name, _ in scores if name not in (ALL, choice.method))
+        others += [(f"as many of {title(name)}", (name, choice.size)) for name in names]
+    rows = []
+    for against, key in others:
+        if key not in scores:
+            continue
+        paired: Difference = difference(chosen, scores[key], problem.share)
+        rows.append(
+            Comparison(what, against, paired, paired.verdict(problem.metric.in_percent))
+        )
+    # All columns and random ones first, then those that come closest.
+    first = [row for row in rows if row.against.startswith("all") or "at random" in row.against]
+    return first + sorted(
+        (row for row in rows if row not in first), key=lambda row: row.difference.mean
+    )
+
+
+def _frame(rows: Sequence[Comparison]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "what": row.what,
+                "against": row.against,
+                "difference": row.difference.mean,
+                "low": row.difference.low,
+                "high": row.difference.high,
+                "verdict": row.verdict,
+            }
+            for row in rows
+        ],
+        columns=["what", "against", "difference", "low", "high", "verdict"],
+    )
+
+
+def _confusion(contest: Contest, choice: Choice, classes: Names) -> pd.DataFrame | None:
+    """Counts of out-of-fold predictions by true and predicted class, in the first round."""
+    problem, ledger = contest.problem, contest.ledger
+    if problem.task != "classification" or classes is None:
+        return None
+    counts = np.zeros((len(classes), len(classes)), int)
+    for place, fold in enumerate(problem.rounds[0]):
+        key = f"fold/{choice.method}/0/{place}"
+        if key not in ledger:
+            return None
+        columns = np.arange(len(problem.design.names))
+        if choice.method != ALL:
+            order = ledger[key]["order"][: choice.size]
+            if len(order) < choice.size:
+                return None
+            columns = problem.design.columns_of(order)
+        train, test = parts(problem.design, problem.y, fold)
+        model, X = fitted(problem.judge, problem.task, train, test, columns)
+        np.add.at(counts, (test.y, model.predict(X).astype(int)), 1)
+    return pd.DataFrame(counts, index=list(classes), columns=list(classes))
+
+
+def _table(
+    table: Design,
+    order: np.ndarray,
+    chosen: np.ndarray,
+    ranking: Ranking,
+    known: Frequencies,
+    decoys: Decoys,
+) -> pd.DataFrame:
+    """``columns.csv``: every column that took part, the selected ones first."""
+    first = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
+    likeness_rows = alike(table, first[:LEADERS])
+    leader = leaders(likeness_rows, first[:LEADERS])
+    rows = {unit: likeness_rows[place] for place, unit in enumerate(first[:LEADERS])}
+    selected = set(chosen.tolist())
+    stand_ins = [
+        _stand_ins(table, unit, rows[unit]) if unit in rows and unit in selected else ""
+        for unit in first
+    ]
+    scores = np.where(np.isfinite(ranking.scores), ranking.scores, np.nan)
+    return pd.DataFrame(
+        {
+            "column": [table.units[unit] for unit in first],
+            "selected": np.isin(first, chosen).astype(int),
+            "frequency": known.frequency[first],
+            "score": scores[first],
+            "false_discovery_rate": decoys.rates[first],
+            "group": [table.units[leader[unit]] for unit in first],
+            "alike": stand_ins,
+        }
+    )
+
+
+def _stand_ins(table: Design, unit: int, likeness_row: np.ndarray) -> str:
+    """The units most like one, with their correlation."""
+    order = np.argsort(-likeness_row, kind="stable")
+    named = [
+        f"{table.units[other]} ({likeness_row[other]:.2f})"
+        for other in order[:6]
+        if other != unit and likeness_row[other] >= ALIKE
+    ]
+    return ", ".join(named[:5])
+
+
+def _curves(scores: Scores, folds: int) -> pd.DataFrame:
+    means = rule.levelled_means(scores) if scores else {}
+    rows = [
+        {
+            "method": name,
+            "num_features": size,
+            "mean": means[name, size],
+            "error": rule.standard_error(values, folds),
+            "folds": int((~np.isnan(values)).sum()),
+        }
+        for (name, size), values in scores.items()
+    ]
+    return pd.DataFrame(rows, columns=["method", "num_features", "mean", "error", "folds"])

@@ -1,0 +1,87 @@
+"""Paired comparisons over the same folds: a difference of scores, its interval, and what it says."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+#: Confidence of the intervals.
+CONFIDENCE: Final = 0.95
+
+#: An interval within so much of 0, in units of the metric, shows that two scores are alike.
+_ALIKE: Final = {"percent": 2.0, "share": 0.02}
+
+#: What an interval can say.
+BETTER, WORSE, ALIKE, UNCLEAR = "better", "worse", "as good", "no difference shown"
+
+
+class Difference(NamedTuple):
+    """Mean difference of two cross-validated scores.
+
+    Attributes:
+      mean: of the first minus the second, in units of the metric.
+      low, high: its 95 % confidence interval; infinite with fewer than two folds.
+      folds: on which both ran.
+    """
+
+    mean: float
+    low: float
+    high: float
+    folds: int
+
+    def verdict(self, in_percent: bool) -> str:
+        """What the interval says of the first of the two: one of four constants of this module."""
+        margin = _ALIKE["percent" if in_percent else "share"]
+        if self.low > 0:
+            return BETTER
+        if self.high < 0:
+            return WORSE
+        return ALIKE if -margin <= self.low and self.high <= margin else UNCLEAR
+
+
+def interval(values: np.ndarray, share: float) -> tuple[float, float, float]:
+    """Mean of scores or differences over folds, and its confidence interval.
+
+    The variance is that of Nadeau and Bengio (2003), which allows for folds that share their
+    training rows: ``(1 / F + share) * var``.
+
+    Args:
+      values: ``(F,)``; NaN where a fold did not run.
+      share: test rows for each training row.
+    """
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return float("nan"), -np.inf, np.inf
+    mean = float(known.mean())
+    if len(known) < 2:
+        return mean, -np.inf, np.inf
+    error = np.sqrt((1.0 / len(known) + share) * known.var(ddof=1))
+    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(known) - 1) * error)
+    return mean, mean - reach, mean + reach
+
+
+def difference(first: np.ndarray, second: np.ndarray, share: float) -> Difference:
+    """The paired difference of two series of scores ``(F,)`` over the same folds."""
+    both = first - second
+    return Difference(*interval(both, share), int((~np.isnan(both)).sum()))
+
+
+def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
+    """One-sided p-value of a cross-validated score being above what chance gives.
+
+    The t test of Nadeau and Bengio (2003), see :func:`interval`.
+
+    Args:
+      scores: ``(F,)`` of folds; NaN where one did not run.
+      chance: ``(F,)`` what is reached there without any column.
+      share: test rows for each training row.
+    """
+    gain = (scores - chance)[~np.isnan(scores - chance)]
+    if len(gain) < 2:
+        return 1.0
+    error = np.sqrt((1.0 / len(gain) + share) * gain.var(ddof=1))
+    if error == 0:
+        return 0.0 if gain.mean() > 0 else 1.0
+    return float(stats.t.sf(gain.mean() / error, len(gain) - 1))

@@ -1,0 +1,338 @@
+"""The judge: the model that says how well some columns predict rows that it has not seen.
+
+One judge for the whole table, so that methods and numbers of columns can be compared: the linear
+model, the support vector machine with an RBF kernel, or the boosted trees that predict best under
+an inner validation (:func:`choose_judge`), or any estimator of scikit-learn.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    TransformerMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+from threadpoolctl import threadpool_limits
+
+from fsjax.auto.preparation import Part, standardise
+from fsjax.auto.scoring import Metric
+from fsjax.auto.sparse import FEW, Columns, limits, scaled
+from fsjax.errors import ConfigError, check_choice
+from fsjax.evaluation import CoxRegression
+
+#: Penalties from which the ridge regression chooses, of standardised columns.
+_PENALTIES: Final = np.logspace(-2, 4, 13)
+
+#: Boosting rounds of the trees: few, with large steps, as some hundred fits are judged.
+_ROUNDS: Final = 50
+
+#: Ridge of the linear models of counts and of survival, whose columns are standardised.
+_RIDGE: Final = {"counts": 1e-2, "survival": 1.0}
+
+#: Rows from which all columns of a sparse table are judged, where the model takes a matrix of rows.
+_SPARSE_ROWS: Final = {"survival": 500}
+
+#: Rows that a support vector machine learns from at most: its time grows with their square.
+_KERNEL_ROWS: Final = 4000
+
+
+class Judge(NamedTuple):
+    """A model that judges.
+
+    Attributes:
+      name: ``linear``, ``rbf``, ``trees``, or the class of the user's own estimator.
+      words: what it is, in a sentence.
+      build: a fresh estimator, from the training rows.
+      most_rows: rows that it learns from at most.
+    """
+
+    name: str
+    words: str
+    build: Callable[[Part], Any]
+    most_rows: float = np.inf
+
+
+class Tried(NamedTuple):
+    """How one judge did in the inner validation.
+
+    Attributes:
+      name, words: of the judge.
+      score: mean score; NaN where it failed or had no time.
+      seconds: of one fit with its prediction.
+    """
+
+    name: str
+    words: str
+    score: float
+    seconds: float
+
+
+def judges_of(task: str) -> tuple[Judge, ...]:
+    """The judges that suit a task, the quickest first."""
+    trees = "gradient boosted trees"
+    if task in ("classification", "multilabel"):
+        many = task == "multilabel"
+        return (
+            Judge("linear", "L2-regularized logistic regression", _each(_logistic, many)),
+            Judge("rbf", "support vector machine with an RBF kernel", _each(_svc, many),
+                  _KERNEL_ROWS),
+            Judge("trees", trees, _each(_boosted_classes, many)),
+        )  # fmt: skip
+    if task == "regression":
+        return (
+            Judge("linear", "ridge regression", lambda train: RidgeCV(_PENALTIES)),
+            Judge("rbf", "support vector regression with an RBF kernel", _several(_svr),
+                  _KERNEL_ROWS),
+            Judge("trees", trees, _several(_boosted_numbers)),
+        )  # fmt: skip
+    if task == "counts":
+        return (
+            Judge("linear", "Poisson regression", _several(_poisson)),
+            Judge("trees", f"{trees} with the Poisson loss", _several(_boosted_counts)),
+        )
+    return (
+        Judge("linear", "ridge Cox regression", lambda train: _rotated(CoxRegression(_RIDGE[task]))),
+    )
+
+
+def own_judge(judge: Any, task: str) -> Judge | None:
+    """The judge that the user asked for, or ``None`` for the choice by inner validation.
+
+    Args:
+      judge: a name of :func:`judges_of`, or an estimator of scikit-learn.
+      task: what is predicted.
+
+    Raises:
+      ConfigError: for an unknown name, or an estimator that does not suit the task.
+    """
+    if judge is None:
+        return None
+    suited = {choice.name: choice for choice in judges_of(task)}
+    if isinstance(judge, str):
+        check_choice("judge", judge, list(suited))
+        return suited[judge]
+    kind = type(judge).__name__
+    if isinstance(judge, type) or not (hasattr(judge, "fit") and hasattr(judge, "predict")):
+        raise ConfigError(
+            f"judge={judge!r}; choose one of {', '.join(map(repr, suited))}, or an estimator of "
+            "scikit-learn such as LogisticRegression()"
+        )
+    classes = task in ("classification", "multilabel")
+    if task == "survival" or (is_regressor(judge) if classes else is_classifier(judge)):
+        wanted = "a classifier" if classes else "a regressor"
+        if task == "survival":
+            wanted = "judge='linear'"
+        raise ConfigError(f"judge={kind} does not suit task={task!r}; choose {wanted}")
+    return Judge(kind, str(judge), lambda train: clone(judge))
+
+
+def choose_judge(
+    candidates: Sequence[Judge],
+    task: str,
+    metric: Metric,
+    splits: Sequence[tuple[Part, Part, np.ndarray]],
+    affordable: Callable[[Judge, float], bool],
+) -> tuple[Judge, tuple[Tried, ...]]:
+    """The judge that predicts best on inner splits, among those that cost little enough.
+
+    Args:
+      candidates: the quickest first; where nothing else is affordable, the first is taken.
+      task: what is predicted.
+      metric: how predictions are scored.
+      splits: training rows, validation rows, and the columns that the judges see.
+      affordable: whether seconds of one fit of a judge leave time for all that has to be judged.
+
+    Returns:
+      The judge, and how each of them did.
+    """
+    tried = []
+    for judge in candidates:
+        scores, seconds = [], np.inf
+        for train, test, columns in splits if len(candidates) > 1 else splits[:1]:
+            start = time.monotonic()
+            try:
+                scores.append(judged(judge, metric, task, train, test, columns))
+            except (ValueError, np.linalg.LinAlgError):
+                if len(candidates) == 1:
+                    raise
+                scores.append(float("nan"))
+            # The first fit of a kind loads what the others find.
+            seconds = min(seconds, time.monotonic() - start)
+            if not affordable(judge, seconds):
+                break
+        complete = affordable(judge, seconds) and not np.isnan(scores).all()
+        score = float(np.nanmean(scores)) if complete else float("nan")
+        tried.append(Tried(judge.name, judge.words, score, seconds))
+    scored = [np.nan_to_num(trial.score, nan=-np.inf) for trial in tried]
+    return candidates[int(np.argmax(scored))], tuple(tried)
+
+
+def judged(
+    judge: Judge, metric: Metric, task: str, train: Part, test: Part, columns: np.ndarray
+) -> float:
+    """The score of a judge that learns from some columns of the training rows only.
+
+    Args:
+      judge: the model.
+      metric: how its predictions are scored.
+      task: what the target is.
+      train, test: prepared rows.
+      columns: numbers of the columns that it sees.
+    """
+    model, X = fitted(judge, task, train, test, columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return float(metric.score(model, X, test.y))
+
+
+def fitted(
+    judge: Judge, task: str, train: Part, test: Part, columns: np.ndarray
+) -> tuple[Any, Columns]:
+    """A judge that has learned, and the columns of the test rows as it sees them.
+
+    Few columns of sparse rows are made dense; many are divided by their largest value and have a
+    linear model, as scikit-learn advises.
+    """
+    X, X_test = _seen(train.X, test.X, columns)
+    part = Part(X, train.y)
+    most = judge.most_rows
+    if issparse(X):
+        judge = judges_of(task)[0]
+        most = _SPARSE_ROWS.get(task, np.inf)
+    if len(part.y) > most:
+        rows = np.random.default_rng(0).permutation(len(part.y))[: int(most)]
+        part = Part(part.X[rows], part.y[rows])
+    model = judge.build(part)
+    # Several threads cost small models more than they gain.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(part.X, part.y)
+    return model, X_test
+
+
+def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ...]:
+    if not issparse(X):
+        return X[:, columns], X_test[:, columns]
+    if len(columns) <= FEW:
+        return standardise(X[:, columns].toarray(), X_test[:, columns].toarray())
+    some = len(columns) < X.shape[1]
+    rows = (X[:, columns], X_test[:, columns]) if some else (X, X_test)
+    # Deviations would make rare columns large; rows of length 1 on average suit linear models.
+    low, high = limits(rows[0])
+    largest = np.maximum(-low, high)
+    largest[largest == 0] = np.inf
+    scaled_rows, scaled_test = (scaled(part, 0.0, largest) for part in rows)
+    length = np.sqrt(np.square(scaled_rows.data).sum() / X.shape[0]) or 1.0
+    return scaled_rows / length, scaled_test / length
+
+
+class _Rotation(TransformerMixin, BaseEstimator):
+    """As many coordinates as rows for wide tables: models with an L2 penalty see no rotation."""
+
+    def fit(self, X: Columns, y: Any = None) -> Self:
+        self.directions_ = None
+        if X.shape[1] > X.shape[0]:
+            gram = X @ X.T
+            values, vectors = np.linalg.eigh(gram.toarray() if issparse(gram) else gram)
+            kept = values > 1e-10 * max(values[-1], 1e-300)
+            self.directions_ = np.asarray(X.T @ (vectors[:, kept] / np.sqrt(values[kept])))
+        return self
+
+    def transform(self, X: Columns) -> Columns:
+        return X if self.directions_ is None else np.asarray(X @ self.directions_)
+
+
+def _rotated(model: BaseEstimator) -> Any:
+    return make_pipeline(_Rotation(), model)
+
+
+def _logistic(train: Part) -> Any:
+    return _rotated(LogisticRegression(C=1.0, max_iter=200, tol=1e-3))
+
+
+def _svc(train: Part) -> Any:
+    return SVC(cache_size=500)
+
+
+def _svr(train: Part) -> Any:
+    return TransformedTargetRegressor(SVR(cache_size=500), transformer=StandardScaler())
+
+
+def _poisson(train: Part) -> Any:
+    solver = "lbfgs" if issparse(train.X) else "newton-cholesky"
+    return PoissonRegressor(alpha=_RIDGE["counts"], solver=solver, max_iter=100)
+
+
+def _trees(train: Part) -> dict[str, Any]:
+    rows = len(train.y)
+    return {
+        "max_iter": _ROUNDS,
+        "learning_rate": 0.2,
+        "max_leaf_nodes": 8,
+        "max_bins": 63,
+        "min_samples_leaf": int(np.clip(rows // 20, 2, 20)),
+        "early_stopping": False,
+        "random_state": 0,
+    }
+
+
+def _boosted_classes(train: Part) -> Any:
+    return HistGradientBoostingClassifier(**_trees(train))
+
+
+def _boosted_numbers(train: Part) -> Any:
+    return HistGradientBoostingRegressor(**_trees(train))
+
+
+def _boosted_counts(train: Part) -> Any:
+    return HistGradientBoostingRegressor(loss="poisson", **_trees(train))
+
+
+def _each(build: Callable[[Part], Any], many: bool) -> Callable[[Part], Any]:
+    """One classifier, or one for each label."""
+    return (lambda train: _EachLabel(build)) if many else build
+
+
+def _several(build: Callable[[Part], Any]) -> Callable[[Part], Any]:
+    """One regressor, or one for each number."""
+    return lambda train: (MultiOutputRegressor if train.y.ndim > 1 else _same)(build(train))
+
+
+def _same(model: Any) -> Any:
+    return model
+
+
+class _EachLabel(ClassifierMixin, BaseEstimator):
+    """A classifier for each label; one that all training rows share is predicted for all."""
+
+    def __init__(self, build: Callable[[Part], Any]) -> None:
+        self.build = build
+
+    def fit(self, X: Columns, y: np.ndarray) -> Self:
+        self.models_ = [self._model(Part(X, label)).fit(X, label) for label in y.T]
+        return self
+
+    def _model(self, part: Part) -> Any:
+        return self.build(part) if np.unique(part.y).size > 1 else DummyClassifier()
+
+    def predict(self, X: Columns) -> np.ndarray:
+        return np.column_stack([model.predict(X) for model in self.models_])

@@ -1,0 +1,194 @@
+"""How large the work may be: which rows, which judge and which numbers of columns fit the time."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from fsjax.auto.budget import Clock
+from fsjax.auto.folds import rounds_of
+from fsjax.auto.judge import Judge, Tried, choose_judge, judges_of
+from fsjax.auto.ledger import Ledger
+from fsjax.auto.preparation import parts
+from fsjax.auto.problem import Problem, sizes_of
+from fsjax.auto.rankers import SIMPLE
+from fsjax.tasks import TABLE
+
+#: Rows that take part in the comparison of methods: as many as there is time for.
+ROWS: Final = (10_000, 6_000, 4_000, 2_500, 1_500, 1_000, 600, 300)
+
+#: Rows and columns on which judges are tried, and folds of it for few rows and for others.
+_TRIAL_ROWS, _TRIAL_COLUMNS, _TRIAL_FOLDS, _FEW = 1_000, 50, (5, 3), 300
+
+#: Share of the budget that the judge may take, for so many methods in a round of folds.
+_SHARE, _METHODS = 0.3, 8
+
+#: By which power of the rows, and of the columns, the seconds of a judge grow; others by the first.
+_GROWTH: Final = {"rbf": 2.0}
+_COLUMN_GROWTH: Final = {"rbf": 0.7, "linear": 0.7}
+
+
+def plan(problem: Problem, own: Judge | None, ledger: Ledger, clock: Clock) -> Problem:
+    """The problem as the methods compete for it: fewer rows, a judge, numbers of columns.
+
+    Args:
+      problem: what is asked, with all rows.
+      own: the user's judge, or ``None`` for the one that predicts best.
+      ledger: keeps the plan, so that the same work goes on when it is started again.
+      clock: the time.
+    """
+    record = ledger.get("plan", lambda: _make(problem, own, clock))
+    sample = on_rows(problem, some_rows(problem, record["rows"]))
+    judges = {judge.name: judge for judge in (own, *judges_of(problem.task)) if judge is not None}
+    return sample.replace(
+        judge=judges[record["judge"]],
+        tried=tuple(Tried(*fields) for fields in record["tried"]),
+        sizes=tuple(record["sizes"]),
+    )
+
+
+def _make(problem: Problem, own: Judge | None, clock: Clock) -> dict[str, Any]:
+    trial = on_rows(problem, some_rows(problem, _TRIAL_ROWS))
+    folds = trial.rounds[0][-_TRIAL_FOLDS[len(trial.y) >= _FEW] :]
+    splits = []
+    for fold in folds:
+        train, test = parts(trial.design, trial.y, fold)
+        scores = SIMPLE["univariate"](train, problem.task, problem.seed, 1.0)
+        columns = np.sort(np.argsort(-scores, kind="stable")[:_TRIAL_COLUMNS])
+        splits.append((train, test, columns))
+    seen = min(_TRIAL_COLUMNS, len(problem.design.names))
+    fewest = sizes_of(problem.design.num_units, len(problem.keep), thin=True)[:4]
+
+    def affordable(judge: Judge, seconds: float) -> bool:
+        cost = _cost(judge.name, seconds, fewest, trial.folds, problem, 1.0, seen)
+        return cost <= _SHARE * clock.usable
+
+    candidates = (own,) if own else judges_of(problem.task)
+    judge, tried = choose_judge(candidates, problem.task, problem.metric, splits, affordable)
+    seconds = {one.name: one.seconds for one in tried}[judge.name]
+    rows = len(folds[0].train)
+    sizes, most = _fitting(judge, seconds, trial.folds, problem, rows, seen, clock)
+    return {
+        "rows": most,
+        "judge": judge.name,
+        "tried": [_plain(one) for one in tried] if len(candidates) > 1 else [],
+        "sizes": list(sizes),
+    }
+
+
+def _fitting(
+    judge: Judge,
+    seconds: float,
+    folds: int,
+    problem: Problem,
+    rows: int,
+    seen: int,
+    clock: Clock,
+) -> tuple[tuple[int, ...], int]:
+    """The numbers of columns, and of rows, that the judge has time for: rows are given up first."""
+    units, kept = problem.design.num_units, len(problem.keep)
+    available = len(problem.y)
+    most = [count for count in ROWS if count < available] or [available]
+    if available <= ROWS[0]:
+        most = [available, *(count for count in most if count < available)]
+    for thin in (False, True):
+        sizes = sizes_of(units, kept, thin)
+        for count in most:
+            if thin or count >= min(available, 1_500):
+                grown = max(count * (folds - 1) / folds / rows, 0.3)
+                if _cost(judge.name, seconds, sizes, folds, problem, grown, seen) <= (
+                    _SHARE * clock.usable
+                ):
+                    return sizes, count
+    sizes = sizes_of(units, kept, thin=True)
+    count = min(available, max(ROWS[-1], 1))
+    grown = max(count * (folds - 1) / folds / rows, 0.3)
+    while len(sizes) > 3 and (
+        _cost(judge.name, seconds, sizes, folds, problem, grown, seen) > _SHARE * clock.usable
+    ):
+        sizes = sizes[:-1]
+    return sizes, count
+
+
+def _cost(
+    name: str,
+    seconds: float,
+    sizes: tuple[int, ...],
+    folds: int,
+    problem: Problem,
+    grown: float,
+    seen: int,
+) -> float:
+    """Seconds in which a judge looks at the selections of all methods in a round of folds.
+
+    Args:
+      name: of the judge.
+      seconds: of one fit in the trial.
+      sizes: numbers of columns.
+      folds: of a round.
+      problem: what is asked.
+      grown: rows, as a multiple of those of the trial.
+      seen: columns of the trial.
+    """
+    width = len(problem.design.names) / problem.design.num_units
+    power = _COLUMN_GROWTH.get(name, 1.0)
+    columns = np.maximum(np.array(sizes) * width / seen, 0.3) ** power
+    each = seconds * grown ** _GROWTH.get(name, 1.0)
+    everything = max(len(problem.design.names) / seen, 1.0) ** power
+    return folds * each * (_METHODS * float(columns.sum()) + everything)
+
+
+def on_rows(problem: Problem, rows: np.ndarray) -> Problem:
+    """The problem on some of its rows, with folds of these."""
+    y, design = problem.y, problem.design
+    groups = problem.row_groups
+    if len(rows) < len(y):
+        y = y[rows]
+        design = dataclasses.replace(design, X=design.X[rows])
+        groups = None if groups is None else groups[rows]
+    rounds = rounds_of(y, problem.task, problem.seed, groups, problem.ordered)
+    return problem.replace(y=y, design=design, row_groups=groups, rounds=rounds)
+
+
+def some_rows(problem: Problem, most: int) -> np.ndarray:
+    """At most so many rows: drawn in proportion to the classes, by whole groups, or the latest."""
+    count = len(problem.y)
+    rows = np.arange(count)
+    if count <= most:
+        return rows
+    if problem.ordered:
+        return rows[-most:]
+    rng = np.random.default_rng(problem.seed)
+    if problem.row_groups is not None:
+        labels, sizes = np.unique(problem.row_groups, return_counts=True)
+        order = rng.permutation(len(labels))
+        number = max(10, int((np.cumsum(sizes[order]) <= most).sum()))
+        return rows[np.isin(problem.row_groups, labels[order[:number]])]
+    strata = TABLE[problem.task].strata(problem.y)
+    if strata is not None and np.unique(strata, return_counts=True)[1].min() * most < 20 * count:
+        # Rare classes keep enough rows for the folds.
+        kept = _at_least(strata, most, rng)
+    else:
+        kept = train_test_split(
+            rows, train_size=most, random_state=problem.seed, stratify=strata
+        )[0]
+    return np.sort(kept)
+
+
+def _at_least(strata: np.ndarray, most: int, rng: np.random.Generator, least: int = 20) -> np.ndarray:
+    """Rows in proportion to the classes, but at least so many of each."""
+    shuffled = rng.permutation(len(strata))
+    kept = []
+    for label, size in zip(*np.unique(strata, return_counts=True), strict=True):
+        wanted = max(least, round(most * size / len(strata)))
+        kept.append(shuffled[strata[shuffled] == label][:wanted])
+    return np.concatenate(kept)
+
+
+def _plain(trial: Tried) -> list[Any]:
+    """A trial as JSON values."""
+    score = trial.score if np.isfinite(trial.score) else None
+    return [trial.name, trial.words, score, trial.seconds]

@@ -1,0 +1,184 @@
+"""How predictions are scored: the library's own metrics, and any scorer of scikit-learn by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import get_scorer, get_scorer_names, r2_score
+
+from fsjax.errors import ConfigError, nearest
+from fsjax.evaluation import concordance_index
+from fsjax.metrics.by_task import d2_poisson
+
+#: The smaller of two classes below this share: accuracy says little.
+_RARE: Final = 0.1
+
+#: A fitted model, test columns, test targets; larger is better, NaN where it is not defined.
+Scorer = Callable[[Any, Any, np.ndarray], float]
+
+
+class Metric(NamedTuple):
+    """How predictions are scored.
+
+    Attributes:
+      name: as in ``selection.json``; the library's own names or one of scikit-learn's scorers.
+      label: on axes.
+      short: in sentences.
+      digits: after the point, where it is shown.
+      score: larger is better; in percent where the label says so.
+      chance: the score without any column, from training and test targets.
+    """
+
+    name: str
+    label: str
+    short: str
+    digits: int
+    score: Scorer
+    chance: Callable[[np.ndarray, np.ndarray], float]
+
+    @property
+    def in_percent(self) -> bool:
+        """Whether scores are in [0, 100]."""
+        return "percent" in self.label
+
+    def show(self, value: float) -> str:
+        """A score as text, with its unit."""
+        if not np.isfinite(value):
+            return "not known"
+        return f"{value:.{self.digits}f}" + (" %" if self.in_percent else "")
+
+    def show_difference(self, value: float) -> str:
+        """A difference of scores as text, with its sign."""
+        return "not known" if not np.isfinite(value) else f"{value:+.{self.digits}f}"
+
+
+def _accuracy(model: Any, X: Any, y: np.ndarray) -> float:
+    return 100.0 * float(np.mean(model.predict(X) == y))
+
+
+def _majority(train: np.ndarray, test: np.ndarray) -> float:
+    return 100.0 * float(np.mean(test == np.bincount(train).argmax()))
+
+
+def _auc(model: Any, X: Any, y: np.ndarray) -> float:
+    return float("nan") if np.unique(y).size < 2 else float(get_scorer("roc_auc")(model, X, y))
+
+
+def _label_accuracy(model: Any, X: Any, y: np.ndarray) -> float:
+    return 100.0 * float(np.mean(model.predict(X) == y))
+
+
+def _commonest(train: np.ndarray, test: np.ndarray) -> float:
+    return 100.0 * float(np.mean(test == (train.mean(axis=0) > 0.5)))
+
+
+def _r2(model: Any, X: Any, y: np.ndarray) -> float:
+    # One row has no variance to explain.
+    return float("nan") if len(y) < 2 else float(r2_score(y, model.predict(X)))
+
+
+def _r2_of_mean(train: np.ndarray, test: np.ndarray) -> float:
+    return float("nan") if len(test) < 2 else float(r2_score(test, _mean(train, test)))
+
+
+def _d2(model: Any, X: Any, y: np.ndarray) -> float:
+    return d2_poisson(y, model.predict(X))
+
+
+def _concordance(model: Any, X: Any, y: np.ndarray) -> float:
+    if not y[:, 1].any():
+        return float("nan")
+    return concordance_index(y[:, 0], y[:, 1], model.predict(X))
+
+
+def _mean(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(train.mean(axis=0), test.shape)
+
+
+METRICS: Final = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", "accuracy in percent", "accuracy", 1, _accuracy, _majority),
+        Metric("auc", "area under the ROC curve", "AUC", 3, _auc, lambda train, test: 0.5),
+        Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
+               _label_accuracy, _commonest),
+        Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean),
+        Metric("d2", "D2 (Poisson)", "D2", 3, _d2,
+               lambda train, test: d2_poisson(test, _mean(train, test))),
+        Metric("concordance_index", "concordance index", "concordance index", 3, _concordance,
+               lambda train, test: 0.5),
+    )
+}  # fmt: skip
+
+#: The library's own metrics of each task; the first is the default.
+OF_TASK: Final = {
+    "classification": ("accuracy", "auc"),
+    "regression": ("r2",),
+    "multilabel": ("label_accuracy",),
+    "counts": ("d2",),
+    "survival": ("concordance_index",),
+}
+
+
+def metric_named(name: str, task: str) -> Metric:
+    """The library's metric of that name, or scikit-learn's scorer."""
+    return METRICS[name] if name in METRICS else _of_scorer(name, task)
+
+
+def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
+    """The metric of that name, or what suits the target: ``auc`` where one of two classes is rare.
+
+    Args:
+      name: one of :data:`OF_TASK`, or a name that :func:`sklearn.metrics.get_scorer` takes, or
+        ``None``.
+      task: of :data:`OF_TASK`.
+      y: the target.
+
+    Raises:
+      ConfigError: for a name that the task does not have, or ``auc`` of several classes.
+    """
+    allowed = OF_TASK[task]
+    two = task == "classification" and len(np.unique(y)) == 2
+    if name is None:
+        rare = two and np.bincount(y).min() < _RARE * len(y)
+        return METRICS["auc" if rare else allowed[0]]
+    if name == "auc" and not two:
+        raise ConfigError(f"metric='auc' of {task}: it is for two classes; choose {allowed[0]!r}")
+    if name in allowed:
+        return METRICS[name]
+    if name in METRICS or task == "survival" or name not in get_scorer_names():
+        own = [*allowed, *(get_scorer_names() if task != "survival" else ())]
+        hint = nearest(name, own)
+        if hint.startswith("allowed"):
+            hint = f"allowed: {', '.join(map(repr, allowed))}" + (
+                ", or a scorer of scikit-learn" if task != "survival" else ""
+            )
+        raise ConfigError(f"metric={name!r} of {task}: {hint}")
+    return _of_scorer(name, task)
+
+
+def _of_scorer(name: str, task: str) -> Metric:
+    scorer = get_scorer(name)
+
+    def chance(train: np.ndarray, test: np.ndarray) -> float:
+        kind = DummyClassifier() if task in ("classification", "multilabel") else DummyRegressor()
+        nothing = np.zeros((len(train), 1))
+        try:
+            model = kind.fit(nothing, train)
+            return float(scorer(model, np.zeros((len(test), 1)), test))
+        except ValueError:
+            return float("nan")
+
+    def score(model: Any, X: Any, y: np.ndarray) -> float:
+        try:
+            return float(scorer(model, X, y))
+        except AttributeError as error:
+            raise ConfigError(
+                f"metric={name!r} asks the judge for something it does not have ({error}); choose "
+                "another metric, or a judge that has it"
+            ) from None
+
+    return Metric(name, name.replace("_", " "), name.replace("_", " "), 3, score, chance)

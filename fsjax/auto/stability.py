@@ -1,0 +1,237 @@
+"""After the choice: the ranking on all rows, decoys, and stability selection over halves."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fsjax.auto.budget import Clock, timed
+from fsjax.auto.compete import ALL, CONSENSUS, Contest, rank
+from fsjax.auto.discoveries import decoy_model, false_discovery_rates
+from fsjax.auto.folds import halves
+from fsjax.auto.ledger import Ledger
+from fsjax.auto.preparation import Part, all_rows, standardise
+from fsjax.auto.problem import Problem, with_kept
+from fsjax.auto.rankers import SIMPLE, Ranking, consensus
+from fsjax.auto.rule import Choice
+from fsjax.auto.sparse import Columns
+
+#: Draws the columns and their decoys, and the units of these.
+Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]
+
+#: Pairs of complementary halves: those that are aimed at first, and those at most.
+PAIRS, MOST_PAIRS = 5, 25
+
+#: Sets of decoys: of quick methods, and of networks; and how many there are at most.
+SETS, NETWORK_SETS, MOST_SETS = 5, 2, 10
+
+
+class Frequencies(NamedTuple):
+    """How often complementary halves of the rows select each unit.
+
+    Attributes:
+      frequency: ``(G,)`` share of the halves, NaN where none ran.
+      halves: how many ran.
+    """
+
+    frequency: np.ndarray
+    halves: int
+
+
+class Decoys(NamedTuple):
+    """How the units fare beside their decoys.
+
+    Attributes:
+      rates: ``(G,)`` estimated false discovery rate, NaN where no set of decoys ran.
+      sets: of decoys.
+      statistic: the method whose importance competed with decoys.
+      scores: ``(M, G)`` importance of the units beside each set.
+      decoys: ``(M, G)`` importance of their decoys.
+    """
+
+    rates: np.ndarray
+    sets: int
+    statistic: str
+    scores: np.ndarray
+    decoys: np.ndarray
+
+
+def on_all_rows(
+    problem: Problem, contest: Contest, choice: Choice, ledger: Ledger, clock: Clock
+) -> Ranking:
+    """The ranking by the chosen method on all rows of the table, at the chosen number."""
+    method = "univariate" if choice.method == ALL else choice.method
+    size = min(choice.size, problem.design.num_units)
+    clock.tell(f"{method} on all rows")
+    piece = ledger.get(
+        f"rows/{method}/{size}", lambda: _plain(_rank(problem, contest, method, size, None))
+    )
+    scores = np.array([-np.inf if score is None else score for score in piece["scores"]])
+    return Ranking({size: np.array(piece["order"], int)}, scores)
+
+
+def full_order(ranking: Ranking) -> np.ndarray:
+    """``(G,)`` all units, the selected ones first, the others by their scores."""
+    first = ranking.order[max(ranking.order)]
+    by_score = np.argsort(-ranking.scores, kind="stable")
+    return np.concatenate([first, by_score[~np.isin(by_score, first)]])
+
+
+def frequencies(
+    problem: Problem,
+    contest: Contest,
+    choice: Choice,
+    ledger: Ledger,
+    clock: Clock,
+    share: float,
+    pairs: int,
+) -> Frequencies:
+    """How often complementary halves select each unit (Shah and Samworth 2013).
+
+    Args:
+      problem: what is asked.
+      contest: for what is known of the methods.
+      choice: the method, and how many units it selects.
+      ledger: of what is done.
+      clock: the time.
+      share: of the budget that may be spent.
+      pairs: of halves, at most.
+    """
+    units, method = problem.design.num_units, choice.method
+    if method == ALL or choice.size >= units:
+        return Frequencies(np.full(units, np.nan), 0)
+    counts, number = np.zeros(units), 0
+    # Half of the rows take no longer than a fold; a network may compile once more.
+    seconds = contest.seconds_of(method)
+    for pair in range(pairs):
+        sides = halves(
+            problem.y, problem.task, problem.seed + pair, problem.row_groups, problem.ordered
+        )
+        for side, rows in enumerate(sides):
+            key = f"half/{method}/{choice.size}/{pair}/{side}"
+            if key not in ledger:
+                if seconds > clock.left(share):
+                    break
+                clock.tell(f"{method} on halves of the rows, pair {pair + 1}")
+            piece = ledger.get(
+                key,
+                lambda rows=rows: timed(
+                    lambda: _plain(_rank(problem, contest, method, choice.size, rows))
+                ),
+            )
+            seconds = max(piece["seconds"], 0.5 * seconds)
+            counts[piece["order"][: choice.size]] += 1
+            number += 1
+        else:
+            continue
+        break
+    return Frequencies(counts / number if number else np.full(units, np.nan), number)
+
+
+def decoy_statistic(choice: Choice | None, means: Mapping[str, float], error: float) -> str:
+    """Whose importance competes with decoys: the path of Lasso, unless it predicts worse.
+
+    Args:
+      choice: what was chosen, or ``None`` before anything is.
+      means: the best mean score of each method.
+      error: by how much l1 may be behind the best without being worse.
+    """
+    best = max(means.values(), default=-np.inf)
+    if choice is None or means.get("l1", -np.inf) >= best - error:
+        return "l1"
+    # What a column says by itself, or in a sum, is no less linear than Lasso.
+    quick = (ALL, CONSENSUS, *SIMPLE)
+    return "l1" if choice.method in quick else choice.method
+
+
+def beside_decoys(
+    problem: Problem,
+    statistic: str,
+    contest: Contest,
+    ledger: Ledger,
+    clock: Clock,
+    share: float,
+    sets: int,
+) -> Decoys:
+    """False discovery rates of the units, from competition with their decoys.
+
+    Args:
+      problem: what is asked.
+      statistic: the method whose importance competes.
+      contest: for what is known of the methods.
+      ledger: of what is done.
+      clock: the time.
+      share: of the budget that may be spent.
+      sets: of decoys, at most.
+    """
+    units = problem.design.num_units
+    part = functools.cache(lambda: all_rows(problem.design, problem.y))
+    # Made once, and only if a set is not there yet.
+    draw = functools.cache(lambda: decoy_model(part().X, problem.design))
+    # Twice as many columns take longer.
+    seconds = 2.5 * contest.seconds_of(statistic)
+    real: list[list[float]] = []
+    false: list[list[float]] = []
+    for number in range(sets):
+        key = f"decoys/{statistic}/{number}"
+        if key not in ledger:
+            if seconds > clock.left(share):
+                break
+            clock.tell(f"decoy columns, set {number + 1}")
+        piece = ledger.get(
+            key,
+            lambda number=number: timed(
+                lambda: _beside(problem, contest, part(), draw(), statistic, number)
+            ),
+        )
+        seconds = piece["seconds"]
+        values = [0.0 if score is None else score for score in piece["scores"]]
+        real.append(values[:units])
+        false.append(values[units:])
+    if not real:
+        nothing = np.zeros((0, units))
+        return Decoys(np.full(units, np.nan), 0, statistic, nothing, nothing)
+    scores, decoys = np.array(real), np.array(false)
+    return Decoys(false_discovery_rates(scores, decoys), len(real), statistic, scores, decoys)
+
+
+def _beside(
+    problem: Problem, contest: Contest, part: Part, draw: Draw, statistic: str, number: int
+) -> dict[str, Any]:
+    """Importance of the units and of their decoys."""
+    X, groups = draw(np.random.default_rng((problem.seed, 11, number)))
+    ranking = rank(
+        problem,
+        statistic,
+        Part(*standardise(X), part.y),
+        (min(problem.sizes[-1], problem.design.num_units),),
+        problem.seed + number,
+        contest.effort(statistic),
+        groups,
+    )
+    return {"scores": [float(score) if np.isfinite(score) else None for score in ranking.scores]}
+
+
+def _rank(
+    problem: Problem, contest: Contest, method: str, size: int, rows: np.ndarray | None
+) -> Ranking:
+    part = all_rows(problem.design, problem.y, rows)
+    if method != CONSENSUS:
+        return rank(problem, method, part, (size,), problem.seed, contest.effort(method))
+    orders = [
+        rank(problem, member, part, problem.sizes, problem.seed, contest.effort(member)).order
+        for member in contest.members()
+    ]
+    firsts = [order[max(order)].tolist() for order in orders]
+    return with_kept(consensus.consensus(firsts, problem.design.num_units, (size,)), problem)
+
+
+def _plain(ranking: Ranking) -> dict[str, Any]:
+    """A ranking as JSON values."""
+    return {
+        "scores": [float(score) if np.isfinite(score) else None for score in ranking.scores],
+        "order": ranking.order[max(ranking.order)].tolist(),
+    }
