@@ -239,7 +239,7 @@ def _lines(
 
 def _last_lines(request: Request, contest: Contest, clock: Clock) -> list[str]:
     problem = contest.problem
-    lines = statements.left_out(contest.left_out, NO_TIME, problem.unsuited)
+    lines = statements.left_out(contest.left_out, NO_TIME)
     if len(problem.y) < len(request.table.y):
         lines.append(
             f"Methods were compared on {len(problem.y):,} of the {len(request.table.y):,} rows."
@@ -322,7 +322,7 @@ def _facts(
         "halves": known.halves,
         "decoy_sets": decoys.sets,
         "decoy_statistic": decoys.statistic,
-        "methods_left_out": {**contest.left_out, **problem.unsuited},
+        "methods_left_out": dict(contest.left_out),
         "kept": [design.units[unit] for unit in problem.keep],
         "nonzeros": int(design.X.nnz) if issparse(design.X) else None,
         "seed": problem.seed,
@@ -360,9 +360,7 @@ def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Compa
         if key not in scores:
             continue
         paired: Difference = difference(chosen, scores[key], problem.share)
-        rows.append(
-            Comparison(what, against, paired, paired.verdict(problem.metric.in_percent))
-        )
+        rows.append(Comparison(what, against, paired, paired.verdict(problem.metric.in_percent)))
     # All columns and random ones first, then those that come closest.
     first = [row for row in rows if row.against.startswith("all") or "at random" in row.against]
     return first + sorted(

@@ -10,7 +10,8 @@ over the permutations (Westfall and Young 1993, max-T), so that trying several i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,11 +20,12 @@ from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from threadpoolctl import threadpool_limits
 
 from fsjax.auto.budget import Clock, timed
-from fsjax.auto.folds import permutations
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Fold, all_rows
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import targets
+from fsjax.auto.row_permutations import permutations
+from fsjax.auto.row_sample import some_rows
 from fsjax.auto.sparse import Columns
 
 #: Permutations that are drawn where there is time, and without which nothing is said.
@@ -101,7 +103,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
       clock: the time.
       share: of the budget. The first chunk is drawn whatever the time.
     """
-    rows = _some_rows(problem)
+    rows = some_rows(problem, _ROWS)
     y, folds = problem.y[rows], _folds(problem, rows)
     groups = None if problem.row_groups is None else problem.row_groups[rows]
     orders = permutations(y, DRAWS, problem.seed, groups, problem.ordered)
@@ -109,34 +111,34 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     part = all_rows(problem.design, problem.y, rows)
     columns = [np.asarray(t, np.float64) for t in targets(part.y, problem.task, split=True)]
     target = np.stack([(t - t.mean()) / (t.std() or 1.0) for t in columns], axis=1)
-    machines: list[_Machine] = []
+    machines = functools.cache(lambda: [_machine(part.X, fold) for fold in folds])
     statistics: list[list[float]] = []
     width = target.shape[1] * max(part.X.shape[1], len(rows))
-    chunk = int(np.clip(_NUMBERS // width, 1, _CHUNK))
-    first, seconds = True, 0.0
+    size, seconds = _FIRST, 0.0
     while (drawn := max(len(statistics) - 1, 0)) < len(orders):
-        size = min(_FIRST if first else chunk, len(orders) - drawn)
         key = f"chance/{drawn}"
-        if key not in ledger:
-            if not first and (seconds > clock.left(share) or clock.left() <= 0):
-                break
-            if drawn == 0 and clock.left() <= 0:
-                break
-            machines = machines or [_machine(part.X, fold) for fold in folds]
+        if key not in ledger and clock.left(share if drawn else 1.0) <= seconds:
+            break
         clock.tell(f"permuted targets, {drawn} of {len(orders)}")
         batch = orders[drawn : drawn + size]
         batch = np.concatenate([real[None], batch]) if drawn == 0 else batch
-        piece = ledger.get(
-            key, lambda batch=batch: timed(lambda: {"scores": _scores(machines, target, batch)})
-        )
-        seconds, first = piece["seconds"], False
+        work = functools.partial(_piece, machines, target, batch)
+        piece = ledger.get(key, functools.partial(timed, work))
         statistics += piece["scores"]
+        size = int(np.clip(_NUMBERS // width, 1, _CHUNK))
+        seconds = piece["seconds"]
     if len(statistics) < 2:
         return Chance(0, 0, len(rows))
     scores = np.array(statistics)
     deviation = scores.std(axis=0)
     largest = ((scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)).max(1)
     return Chance(int((largest[1:] >= largest[0]).sum()), len(largest) - 1, len(rows))
+
+
+def _piece(
+    machines: Callable[[], Sequence[_Machine]], target: np.ndarray, orders: np.ndarray
+) -> dict[str, list[list[float]]]:
+    return {"scores": _scores(machines(), target, orders)}
 
 
 def _scores(
@@ -223,22 +225,6 @@ def _dense(product: Columns) -> np.ndarray:
     return product.toarray() if issparse(product) else product
 
 
-def _some_rows(problem: Problem) -> np.ndarray:
-    """Rows of the test: all, or some drawn at random, by whole groups, or the last in time."""
-    count = len(problem.y)
-    if count <= _ROWS:
-        return np.arange(count)
-    if problem.ordered:
-        return np.arange(count - _ROWS, count)
-    rng = np.random.default_rng(problem.seed)
-    if problem.row_groups is None:
-        return np.sort(rng.permutation(count)[:_ROWS])
-    labels, sizes = np.unique(problem.row_groups, return_counts=True)
-    order = rng.permutation(len(labels))
-    fits = max(2, int((np.cumsum(sizes[order]) <= _ROWS).sum()))
-    return np.flatnonzero(np.isin(problem.row_groups, labels[order[:fits]]))
-
-
 def _folds(problem: Problem, rows: np.ndarray) -> list[Fold]:
     """Folds that know nothing of the target, so that it can be exchanged with its permutations."""
     if problem.ordered:
@@ -246,7 +232,9 @@ def _folds(problem: Problem, rows: np.ndarray) -> list[Fold]:
     elif problem.row_groups is not None:
         groups = problem.row_groups[rows]
         count = min(_FOLDS, len(np.unique(groups)))
-        splits = GroupKFold(count, shuffle=True, random_state=problem.seed).split(rows, None, groups)
+        splits = GroupKFold(count, shuffle=True, random_state=problem.seed).split(
+            rows, None, groups
+        )
     else:
         count = min(_FOLDS, len(rows))
         splits = KFold(count, shuffle=True, random_state=problem.seed).split(rows)

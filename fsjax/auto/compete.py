@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from fsjax.auto.judge import judged
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Part, parts
 from fsjax.auto.problem import Problem, with_kept
-from fsjax.auto.rankers import SIMPLE, Ranking, consensus, expected_seconds, rank_units
+from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
 from fsjax.auto.rule import Scores, levelled_means, standard_error
 
 #: What stands for all columns among the methods, and for the merged rankings of the simple ones.
@@ -76,20 +76,22 @@ class Contest:
         for name in self.problem.methods:
             if name in SIMPLE and name not in NEEDED:
                 self._round(name, 0, share)
-        if CONSENSUS in self.problem.methods and self._members():
+        if CONSENSUS in self.problem.methods and self.members():
             self._round(CONSENSUS, 0, share)
 
     def run_networks(self, share: float) -> None:
         """The first round of the library's methods."""
         for name in self.problem.methods:
             if name not in SIMPLE and name != CONSENSUS:
-                self._round(name, 0, share)
+                self._network_round(name, 0, share)
 
     def run_further_rounds(self, share: float) -> None:
         """New folds for the methods that may still win."""
         for number in range(1, len(self.problem.rounds)):
             for name in self._still_in():
-                if name not in self.left_out and not self._round(name, number, share):
+                network = name not in (ALL, CONSENSUS) and name not in SIMPLE
+                run = self._network_round if network else self._round
+                if not run(name, number, share):
                     return
 
     def scores(self) -> dict[tuple[str, int], np.ndarray]:
@@ -100,7 +102,9 @@ class Contest:
         """
         problem, ledger = self.problem, self.ledger
         places = [(n, p) for n, folds in enumerate(problem.rounds) for p in range(len(folds))]
-        least = sum(all(_key(name, 0, p) in ledger for name in NEEDED) for p in range(problem.folds))
+        least = sum(
+            all(_key(name, 0, p) in ledger for name in NEEDED) for p in range(problem.folds)
+        )
         table: dict[tuple[str, int], np.ndarray] = {}
         for name in (ALL, *problem.methods):
             if any(_key(name, 0, place) not in ledger for place in range(least)) or not least:
@@ -133,7 +137,7 @@ class Contest:
             if (key := _key(name, 0, place)) in self.ledger
         ]
         if name == CONSENSUS:
-            return sum(self.seconds_of(member) for member in self._members())
+            return sum(self.seconds_of(member) for member in self.members())
         # The first one of a network compiles.
         return float(np.median(pieces)) if pieces else 0.0
 
@@ -143,20 +147,18 @@ class Contest:
 
         def chosen() -> float:
             share = _SIMPLE_SHARE * self.clock.usable / problem.folds
-            fold = problem.rounds[0][0]
-            full = _expected(name, problem, len(fold.train), 1.0) * self._pace.of(name)
+            rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
+            full = expected_seconds(name, rows, columns, _outputs(problem), 1.0)
+            full *= self._pace.of(name)
             return float(np.clip(share / full, _LEAST_EFFORT, 1.0)) if full > 0 else 1.0
 
         return self.ledger.get(f"effort/{name}", chosen) if name in SIMPLE else 1.0
 
     def members(self) -> tuple[str, ...]:
         """The simple methods whose rankings the consensus merges."""
-        return self._members()
-
-    def _members(self) -> tuple[str, ...]:
         whole = [
             name
-            for name in consensus.MEMBERS
+            for name in MEMBERS
             if name in self.problem.methods
             and all(_key(name, 0, place) in self.ledger for place in range(self.problem.folds))
         ]
@@ -191,6 +193,41 @@ class Contest:
                 break
         return True
 
+    def _network_round(self, name: str, number: int, share: float) -> bool:
+        """A round of a network, whose folds train together; False where time ran out."""
+        problem, folds = self.problem, self.problem.rounds[number]
+        keys = [_key(name, number, place) for place in range(len(folds))]
+        if name in self.left_out or all(key in self.ledger for key in keys):
+            return True
+        listed = self._listed(name, len(folds))
+        need = listed * self._pace.of(name) + len(folds) * self._judging()
+        if need > self.clock.left(share):
+            if number == 0:
+                self.left_out[name] = f"{NO_TIME}: about {rounded(need)} more were needed"
+            return False
+        self.clock.tell(f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}")
+        parts_of = [self._parts(number, place) for place in range(len(folds))]
+        start = time.monotonic()
+        # A method that fails on this table is no reason to lose the others.
+        try:
+            rankings = library.rank_folds(
+                name,
+                [train for train, _ in parts_of],
+                problem.task,
+                problem.design.groups,
+                problem.sizes,
+                problem.seed,
+            )
+        except (ValueError, np.linalg.LinAlgError) as error:
+            self.left_out[name] = f"failed{' in a later round' * bool(number)}: {error}"
+            return True
+        seconds = time.monotonic() - start
+        self._pace.record(name, listed, seconds)
+        for place, ranking in enumerate(rankings):
+            piece = self._scored(number, place, with_kept(ranking, problem), seconds / len(folds))
+            self.ledger.get(keys[place], lambda piece=piece: piece)
+        return True
+
     def _run(self, name: str, number: int, place: int) -> dict[str, Any]:
         return self.ledger.get(_key(name, number, place), lambda: self._fold(name, number, place))
 
@@ -200,33 +237,40 @@ class Contest:
         train, test = self._parts(number, place)
         if name == ALL:
             columns = np.arange(len(problem.design.names))
-            score = _number(judged(problem.judge, problem.metric, problem.task, train, test, columns))
+            score = _number(
+                judged(problem.judge, problem.metric, problem.task, train, test, columns)
+            )
             seconds = time.monotonic() - start
             return {
                 "scores": {problem.design.num_units: score},
                 "seconds": seconds,
                 "judging": seconds,
             }
-        seed = problem.seed + place
         if name == CONSENSUS:
-            pieces = [self._run(member, number, place)["order"] for member in self._members()]
-            merged = consensus.consensus(pieces, problem.design.num_units, problem.sizes)
+            pieces = [self._run(member, number, place)["order"] for member in self.members()]
+            merged = consensus(pieces, problem.design.num_units, problem.sizes)
             ranking = with_kept(merged, problem)
         else:
+            seed = problem.seed + place
             ranking = rank(problem, name, train, problem.sizes, seed, self.effort(name))
-            ranked = time.monotonic() - start
-            self._pace.record(name, self._listed(name, train, place + number == 0), ranked)
-        before = time.monotonic()
+            self._pace.record(name, self._listed(name), time.monotonic() - start)
+        return self._scored(number, place, ranking, time.monotonic() - start)
+
+    def _scored(self, number: int, place: int, ranking: Ranking, seconds: float) -> dict[str, Any]:
+        """A ranking judged at every size, as JSON values."""
+        start = time.monotonic()
+        train, test = self._parts(number, place)
         scores = {
             size: self._judge(number, place, train, test, order)
             for size, order in ranking.order.items()
         }
         largest = ranking.order[max(ranking.order)]
+        judging = time.monotonic() - start
         return {
             "scores": scores,
             "order": largest[:_MERGED].tolist(),
-            "seconds": time.monotonic() - start,
-            "judging": time.monotonic() - before,
+            "seconds": seconds + judging,
+            "judging": judging,
         }
 
     def _judge(
@@ -251,35 +295,38 @@ class Contest:
             self._prepared[number, place] = parts(self.problem.design, self.problem.y, fold)
         return self._prepared[number, place]
 
-    def _listed(self, name: str, train: Part, first: bool) -> float:
-        """Seconds of a ranking on an idle machine, by the tables of costs."""
-        return _expected(name, self.problem, len(train.y), self.effort(name), first)
+    def _listed(self, name: str, folds: int = 1) -> float:
+        """Seconds of a ranking on an idle machine, by the tables of costs; of folds together."""
+        problem = self.problem
+        rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
+        if name in SIMPLE:
+            outputs = _outputs(problem)
+            return expected_seconds(name, rows, columns, outputs, self.effort(name))
+        return library.expected_seconds(name, rows, columns, folds)
+
+    def _judging(self) -> float:
+        """Seconds in which a fold of a method is judged, as last seen."""
+        seen = [
+            self.ledger[key]["judging"]
+            for name in self.problem.methods
+            for place in range(self.problem.folds)
+            if (key := _key(name, 0, place)) in self.ledger
+        ]
+        return max(seen[-3:], default=0.0)
 
     def _need(self, name: str, number: int, place: int) -> float:
         """Seconds that a fold should take here and now."""
         if _key(name, number, place) in self.ledger:
             return 0.0
-        judging = [
-            self.ledger[key]["judging"]
-            for other in ("univariate", *SIMPLE)
-            for p in range(self.problem.folds)
-            if (key := _key(other, 0, p)) in self.ledger
-        ]
-        need = max(judging[-3:]) if judging and name != ALL else 0.0
-        before = [
-            self.ledger[key]["seconds"]
-            for p in range(self.problem.folds)
-            if (key := _key(name, 0, p)) in self.ledger
-        ]
-        if name == CONSENSUS:
-            return need + sum(self._need(member, number, place) for member in self._members())
         if name == ALL:
-            return max(before, default=0.0)
-        train = self.problem.rounds[number][place].train
-        listed = _expected(
-            name, self.problem, len(train), self.effort(name), not before and place == 0
-        )
-        return need + listed * self._pace.of(name)
+            before = [
+                key for p in range(self.problem.folds) if (key := _key(ALL, 0, p)) in self.ledger
+            ]
+            return max((self.ledger[key]["seconds"] for key in before), default=0.0)
+        if name == CONSENSUS:
+            members = sum(self._need(member, number, place) for member in self.members())
+            return self._judging() + members
+        return self._judging() + self._listed(name) * self._pace.of(name)
 
     def _still_in(self) -> Sequence[str]:
         """Who takes part in later rounds: those that may still win."""
@@ -298,7 +345,7 @@ class Contest:
 
         kept = {key[0] for key in allowed if near(key)}
         if CONSENSUS in kept:
-            kept.update(self._members())
+            kept.update(self.members())
         # Those that are needed are for comparison, and they cost little.
         return [name for name in (ALL, *self.problem.methods) if name in kept or name in NEEDED]
 
@@ -332,17 +379,11 @@ def rank(
     return with_kept(ranking, problem) if groups is None else ranking
 
 
-def _expected(
-    name: str, problem: Problem, rows: int, effort: float, first: bool = False
-) -> float:
-    """Seconds of a ranking on an idle machine, by the tables of costs."""
-    columns = len(problem.design.names)
-    outputs = 1 if problem.y.ndim == 1 else problem.y.shape[1]
+def _outputs(problem: Problem) -> int:
+    """Classes, or columns of the target."""
     if problem.task == "classification":
-        outputs = int(problem.y.max()) + 1
-    if name in SIMPLE:
-        return expected_seconds(name, rows, columns, outputs, effort)
-    return library.expected_seconds(name, rows, columns, first)
+        return int(problem.y.max()) + 1
+    return 1 if problem.y.ndim == 1 else problem.y.shape[1]
 
 
 def _key(name: str, number: int, place: int) -> str:

@@ -1,4 +1,4 @@
-"""Paired comparisons over the same folds: a difference of scores, its interval, and what it says."""
+"""Paired comparisons over the same folds: differences of scores and what their intervals say."""
 
 from __future__ import annotations
 

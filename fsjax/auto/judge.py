@@ -110,7 +110,9 @@ def judges_of(task: str) -> tuple[Judge, ...]:
             Judge("trees", f"{trees} with the Poisson loss", _several(_boosted_counts)),
         )
     return (
-        Judge("linear", "ridge Cox regression", lambda train: _rotated(CoxRegression(_RIDGE[task]))),
+        Judge(
+            "linear", "ridge Cox regression", lambda train: _rotated(CoxRegression(_RIDGE[task]))
+        ),
     )
 
 

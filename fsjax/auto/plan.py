@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Final
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from fsjax.auto.budget import Clock
-from fsjax.auto.folds import rounds_of
 from fsjax.auto.judge import Judge, Tried, choose_judge, judges_of
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import parts
 from fsjax.auto.problem import Problem, sizes_of
 from fsjax.auto.rankers import SIMPLE
-from fsjax.tasks import TABLE
+from fsjax.auto.row_sample import on_rows, some_rows
 
 #: Rows that take part in the comparison of methods: as many as there is time for.
 ROWS: Final = (10_000, 6_000, 4_000, 2_500, 1_500, 1_000, 600, 300)
+
+#: Numbers that the rows may hold together, as several folds of them are prepared at a time.
+_NUMBERS: Final = 10_000_000
 
 #: Rows and columns on which judges are tried, and folds of it for few rows and for others.
 _TRIAL_ROWS, _TRIAL_COLUMNS, _TRIAL_FOLDS, _FEW = 1_000, 50, (5, 3), 300
@@ -90,7 +90,7 @@ def _fitting(
 ) -> tuple[tuple[int, ...], int]:
     """The numbers of columns, and of rows, that the judge has time for: rows are given up first."""
     units, kept = problem.design.num_units, len(problem.keep)
-    available = len(problem.y)
+    available = min(len(problem.y), max(_NUMBERS // len(problem.design.names), ROWS[-1]))
     most = [count for count in ROWS if count < available] or [available]
     if available <= ROWS[0]:
         most = [available, *(count for count in most if count < available)]
@@ -139,53 +139,6 @@ def _cost(
     each = seconds * grown ** _GROWTH.get(name, 1.0)
     everything = max(len(problem.design.names) / seen, 1.0) ** power
     return folds * each * (_METHODS * float(columns.sum()) + everything)
-
-
-def on_rows(problem: Problem, rows: np.ndarray) -> Problem:
-    """The problem on some of its rows, with folds of these."""
-    y, design = problem.y, problem.design
-    groups = problem.row_groups
-    if len(rows) < len(y):
-        y = y[rows]
-        design = dataclasses.replace(design, X=design.X[rows])
-        groups = None if groups is None else groups[rows]
-    rounds = rounds_of(y, problem.task, problem.seed, groups, problem.ordered)
-    return problem.replace(y=y, design=design, row_groups=groups, rounds=rounds)
-
-
-def some_rows(problem: Problem, most: int) -> np.ndarray:
-    """At most so many rows: drawn in proportion to the classes, by whole groups, or the latest."""
-    count = len(problem.y)
-    rows = np.arange(count)
-    if count <= most:
-        return rows
-    if problem.ordered:
-        return rows[-most:]
-    rng = np.random.default_rng(problem.seed)
-    if problem.row_groups is not None:
-        labels, sizes = np.unique(problem.row_groups, return_counts=True)
-        order = rng.permutation(len(labels))
-        number = max(10, int((np.cumsum(sizes[order]) <= most).sum()))
-        return rows[np.isin(problem.row_groups, labels[order[:number]])]
-    strata = TABLE[problem.task].strata(problem.y)
-    if strata is not None and np.unique(strata, return_counts=True)[1].min() * most < 20 * count:
-        # Rare classes keep enough rows for the folds.
-        kept = _at_least(strata, most, rng)
-    else:
-        kept = train_test_split(
-            rows, train_size=most, random_state=problem.seed, stratify=strata
-        )[0]
-    return np.sort(kept)
-
-
-def _at_least(strata: np.ndarray, most: int, rng: np.random.Generator, least: int = 20) -> np.ndarray:
-    """Rows in proportion to the classes, but at least so many of each."""
-    shuffled = rng.permutation(len(strata))
-    kept = []
-    for label, size in zip(*np.unique(strata, return_counts=True), strict=True):
-        wanted = max(least, round(most * size / len(strata)))
-        kept.append(shuffled[strata[shuffled] == label][:wanted])
-    return np.concatenate(kept)
 
 
 def _plain(trial: Tried) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +39,6 @@ class Problem:
       ordered: whether the rows are in order of time.
       keep: units that are always selected.
       costs: ``(G,)`` of the units, or ``None`` where all cost the same.
-      unsuited: methods that would compete as a rule and cannot here, and why.
     """
 
     design: Design
@@ -56,7 +55,6 @@ class Problem:
     ordered: bool = False
     keep: tuple[int, ...] = ()
     costs: np.ndarray | None = None
-    unsuited: dict[str, str] = field(default_factory=dict)
 
     @property
     def folds(self) -> int:

@@ -20,6 +20,7 @@ from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, Note, design
 from fsjax.auto.compete import CONSENSUS, Contest
+from fsjax.auto.contenders import contenders
 from fsjax.auto.folds import common_classes
 from fsjax.auto.judge import Judge, own_judge
 from fsjax.auto.leaks import leaks
@@ -27,20 +28,19 @@ from fsjax.auto.ledger import Ledger, Section
 from fsjax.auto.plan import plan, some_rows
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import SIMPLE
+from fsjax.auto.row_groups import group_numbers
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse import is_sparse
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys
 from fsjax.auto.target import Names, read_target
+from fsjax.data.checks import name_some
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.given import as_array
 from fsjax.lock import exclusive
 from fsjax.registry import METHODS
 from fsjax.version import __version__
-
-#: Why a method does not compete for a sparse table.
-_DENSE = "looks at the whole table at once"
 
 #: Shares of the budget that may be spent when the permutations, the simple methods, the networks
 #: and the further rounds end; networks and rounds have at least the first of two, and as much of
@@ -257,8 +257,8 @@ def _problem(
     if len(X.shape) != 2 or not X.shape[0]:
         raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
     target, task, classes, notes = read_target(y, task, X.shape[0])
-    groups = _group_numbers(row_groups, X.shape[0], ordered)
-    rows, target, classes, rare = common_classes(target, task, classes)
+    groups = None if row_groups is None else group_numbers(row_groups, X.shape[0], ordered)
+    rows, target, classes, rare = _common_rows(target, task, classes, groups)
     if rare:
         X = X[rows] if not isinstance(X, pd.DataFrame) else X.iloc[rows].reset_index(drop=True)
         groups = None if groups is None else groups[rows]
@@ -269,7 +269,6 @@ def _problem(
         raise DataError(
             f"one column, {table.units[0]!r}, is left to choose from; there is nothing to select"
         )
-    kept_methods, unsuited = _methods(methods, task, sparse, len(target), len(table.names))
     numbers = {name: number for number, name in enumerate(table.units)}
     if len(keep) >= table.num_units:
         raise ConfigError("keep names all columns; there is nothing to select")
@@ -279,13 +278,12 @@ def _problem(
         task=task,
         metric=choose_metric(metric, task, target),
         rounds=[],
-        methods=kept_methods,
+        methods=_methods(methods, task, sparse, len(target), len(table.names)),
         seed=seed,
         row_groups=groups,
         ordered=ordered,
         keep=tuple(numbers[name] for name in keep),
         costs=None if costs is None else _costs(costs, table, X),
-        unsuited=unsuited,
     )
     return problem, classes, (*notes, *rare, *table.notes)
 
@@ -301,17 +299,22 @@ def _frame(X: Any) -> pd.DataFrame:
     return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
 
 
-def _group_numbers(row_groups: Any, rows: int, ordered: bool) -> np.ndarray | None:
-    if row_groups is None:
-        return None
-    if ordered:
-        raise ConfigError("choose either groups of rows or the order of time, not both")
-    labels = np.asarray(row_groups)
-    if labels.shape != (rows,):
-        raise ConfigError(f"row_groups has shape {labels.shape}; give one of the {rows} rows")
-    if missing := int(pd.isna(labels).sum()):
-        raise DataError(f"row_groups has {missing} missing values; give these rows a group each")
-    return pd.factorize(labels)[0]
+def _common_rows(
+    y: np.ndarray, task: str, classes: Names, groups: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, Names, tuple[Note, ...]]:
+    """Rows of frequent classes, their target, the names of these, and a note on the others."""
+    common = common_classes(y, task, groups)
+    rows = np.flatnonzero(common.rows)
+    if not common.rare:
+        return rows, y, classes, ()
+    labels = [str(label) if classes is None else classes[label] for label in common.rare]
+    kept, numbers = np.unique(y[rows], return_inverse=True)
+    text = (
+        f"has classes with too few rows for cross-validation, which were set aside: "
+        f"{name_some(labels)} ({len(y) - len(rows)} of {len(y)} rows)"
+    )
+    names = None if classes is None else tuple(classes[label] for label in kept)
+    return rows, numbers.astype(y.dtype), names, (Note("(target)", "rare", text),)
 
 
 def _known_columns(label: str, names: Sequence[str], table: Design, X: Any) -> list[str]:
@@ -324,7 +327,9 @@ def _known_columns(label: str, names: Sequence[str], table: Design, X: Any) -> l
         if str(name) not in there and str(name) not in left:
             raise ConfigError(f"{label}={name!r}: {nearest(str(name), there)}")
         if label == "keep" and str(name) not in left:
-            (why, *_) = [note.text for note in table.notes if note.column == str(name)] or ["is out"]
+            (why, *_) = [note.text for note in table.notes if note.column == str(name)] or [
+                "is out"
+            ]
             raise ConfigError(f"keep={name!r} cannot be used: the column {why}")
     return list(dict.fromkeys(str(name) for name in names if str(name) in left))
 
@@ -378,12 +383,10 @@ def _costs(costs: Mapping[str, float], table: Design, X: Any) -> np.ndarray:
 
 def _methods(
     names: Sequence[str] | None, task: str, sparse: bool, rows: int, columns: int
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The contenders, and why others that would be among them are not."""
+) -> tuple[str, ...]:
+    """The contenders, cheapest and most promising first."""
     if names is None:
-        networks = library.contenders(rows, columns, task)
-        unsuited = {name: _DENSE for name in networks if sparse and not library.takes_sparse(name)}
-        return (*SIMPLE, CONSENSUS, *(n for n in networks if n not in unsuited)), unsuited
+        return (*SIMPLE, CONSENSUS, *contenders(rows, columns, task, sparse))
     if isinstance(names, str):
         names = names.split(",")
     for name in names:
@@ -392,12 +395,8 @@ def _methods(
         check_choice("methods", name, [*SIMPLE, CONSENSUS, *METHODS])
         if not library.fits_task(name, task):
             raise ConfigError(f"{name} is not for {task}; leave it out of methods")
-        if sparse and not library.takes_sparse(name):
-            raise ConfigError(
-                f"methods={name!r} {_DENSE}, and X is sparse; leave it out, or give X.toarray()"
-            )
     # Some comparison there has to be.
-    return tuple(dict.fromkeys(["random", "univariate", *names])), {}
+    return tuple(dict.fromkeys(["random", "univariate", *names]))
 
 
 def _identity(problem: Problem, judge: Judge | None) -> dict[str, Any]:

@@ -226,7 +226,7 @@ def _rank(
         for member in contest.members()
     ]
     firsts = [order[max(order)].tolist() for order in orders]
-    return with_kept(consensus.consensus(firsts, problem.design.num_units, (size,)), problem)
+    return with_kept(consensus(firsts, problem.design.num_units, (size,)), problem)
 
 
 def _plain(ranking: Ranking) -> dict[str, Any]:

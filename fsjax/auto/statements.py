@@ -18,6 +18,12 @@ from fsjax.auto.verdict import Verdict
 #: Selection frequency from which a column counts as steady.
 STEADY = 0.8
 
+#: Estimated false discovery rate up to which a column counts as likely true.
+LIKELY = 0.2
+
+#: Comparisons that are told in sentences; the report has them all.
+_COMPARED = 4
+
 #: What methods are called in sentences.
 TITLES: Mapping[str, str] = {
     ALL: "all columns",
@@ -156,9 +162,9 @@ def scores(
 
 
 def comparisons(rows: Sequence[Comparison], metric: Metric) -> list[str]:
-    """A sentence for each comparison, with its interval."""
+    """A sentence, with its interval, for all columns, random ones, and who comes closest."""
     lines = []
-    for row in rows:
+    for row in rows[:_COMPARED]:
         difference = row.difference
         if not np.isfinite(difference.low):
             continue
@@ -196,11 +202,13 @@ def certainty(
             f"{frequencies.halves} halves of the rows"
         )
     known = not np.isnan(rates[chosen]).any()
-    true = int((rates[chosen] <= 0.2).sum()) if known else 0
+    true = int((rates[chosen] <= LIKELY).sum()) if known else 0
     if known:
-        told.append(f"{true} of {len(chosen)} have an estimated false discovery rate of 0.2 or less")
+        told.append(
+            f"{true} of {len(chosen)} have an estimated false discovery rate of 0.2 or less"
+        )
     if not told:
-        return ["How sure single columns are is not known: there was no time for halves or decoys."]
+        return ["How sure single columns are is not known: no time was left for halves or decoys."]
     unsure = (frequencies.halves and steady < len(chosen) / 2) or (known and true < len(chosen) / 2)
     meaning = (
         ": together they predict, but which of them matter is not settled; other columns that tell "
@@ -225,22 +233,20 @@ def stand_ins(enough: Mapping[str, int], choice: Choice, units: int) -> list[str
         if name not in (choice.method, ALL, "random") and choice.method != ALL
     }
     if others:
-        named = ", ".join(f"{name} {size}" for name, size in sorted(others.items(), key=_by_size)[:4])
+        named = ", ".join(
+            f"{name} {size}" for name, size in sorted(others.items(), key=_by_size)[:4]
+        )
         lines.append(f"Columns that other methods need to come as close: {named}.")
     return lines
 
 
-def left_out(reasons: Mapping[str, str], no_time: str, sparse: Mapping[str, str]) -> list[str]:
+def left_out(reasons: Mapping[str, str], no_time: str) -> list[str]:
     """Which methods did not take part, and why."""
     short = [name for name, why in reasons.items() if why.startswith(no_time)]
     lines = []
     if short:
-        lines.append(
-            f"Not tried for lack of time: {', '.join(short)}; nothing is said about them."
-        )
+        lines.append(f"Not tried for lack of time: {', '.join(short)}; nothing is said about them.")
     lines += [f"{name} {why}." for name, why in reasons.items() if name not in short]
-    if sparse:
-        lines.append(f"Not tried, as the table is sparse: {', '.join(sparse)}.")
     return lines
 
 

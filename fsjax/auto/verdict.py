@@ -50,9 +50,9 @@ class Verdict(NamedTuple):
         chance = self.chance
         if self.by_folds:
             return (
-                f"p = {self.folds_p_value:.2g} by the t test over the folds of the whole procedure, "
-                f"level {FOLDS_LEVEL:g}; the permutation test, which looks for sums and single "
-                f"columns only, gives {_permutations(chance)}"
+                f"p = {self.folds_p_value:.2g} by the t test over the folds of the whole "
+                f"procedure, level {FOLDS_LEVEL:g}; the permutation test, which looks for single "
+                f"columns and sums of them, gives {_permutations(chance)}"
             )
         return f"{_permutations(chance)}, level {LEVEL:g}"
 

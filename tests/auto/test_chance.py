@@ -1,0 +1,104 @@
+"""The permutation test: it keeps its level, it sees what is there, it says when it cannot tell."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fsjax.auto import chance
+from fsjax.auto.budget import Clock
+from fsjax.auto.chance import Chance, chance_test
+from fsjax.auto.columns import design_of_array
+from fsjax.auto.ledger import Ledger
+from fsjax.auto.problem import Problem
+from fsjax.auto.scoring import METRICS
+from fsjax.auto.verdict import verdict
+
+
+def problem(X: np.ndarray, y: np.ndarray, task: str = "classification", **more) -> Problem:
+    metric = METRICS["accuracy" if task == "classification" else "r2"]
+    table = design_of_array(X, None, None)
+    return Problem(table, y, task, metric, [], (), seed=0, **more)
+
+
+def result_of(X: np.ndarray, y: np.ndarray, task: str = "classification", **more) -> Chance:
+    return chance_test(problem(X, y, task, **more), Ledger(None, {}), Clock(1e6), 1.0)
+
+
+@pytest.fixture
+def few_draws(monkeypatch):
+    monkeypatch.setattr(chance, "DRAWS", 99)
+
+
+def test_noise_has_uniform_p_values(few_draws):
+    rng = np.random.default_rng(0)
+    p = [result_of(rng.normal(size=(40, 30)), rng.integers(0, 2, 40)).p_value for _ in range(60)]
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
+def test_noise_by_patient_is_noise_when_patients_change_places(few_draws):
+    # Columns and labels by patient: rows of a patient tell each other's label.
+    p_values, naive = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        groups = np.repeat(np.arange(20), 4)
+        X = rng.normal(size=(20, 15))[groups] + 0.1 * rng.normal(size=(80, 15))
+        y = rng.permutation(np.repeat([0, 1], 10))[groups]
+        p_values.append(result_of(X, y, row_groups=groups).p_value)
+        naive.append(result_of(X, y).p_value)
+    assert np.mean(np.array(p_values) <= 0.05) <= 0.2
+    assert np.mean(np.array(naive) <= 0.05) > 0.5
+
+
+@pytest.mark.parametrize("kind", ["single", "sum", "square", "classes", "numbers"])
+def test_what_is_there_is_seen(kind, few_draws):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 12))
+    noise = 0.5 * rng.normal(size=150)
+    y, task = (X[:, 3] + noise > 0).astype(int), "classification"
+    if kind == "sum":
+        y = (X.sum(axis=1) + noise > 0).astype(int)
+    if kind == "square":
+        X = X[:, :4]
+        y = (np.square(X[:, :2]).sum(axis=1) > 1.4).astype(int)
+    if kind == "classes":
+        y = X[:, :3].argmax(axis=1)
+    if kind == "numbers":
+        y, task = X[:, 1] + noise, "regression"
+    assert result_of(X, y, task).better
+
+
+def test_the_first_chunk_is_drawn_whatever_the_time_and_time_ends_the_rest():
+    rng = np.random.default_rng(0)
+    one = problem(rng.normal(size=(40, 5)), np.resize([0, 1], 40))
+    clock = Clock(1e6)
+    ledger = Ledger(None, {})
+    short = chance_test(one, ledger, clock, 1e-12)
+    assert short.draws == chance.LEAST
+    clock.stop()
+    assert chance_test(one, Ledger(None, {}), clock, 1.0) == Chance(0, 0, 40)
+    # What was drawn before counts.
+    assert chance_test(one, ledger, clock, 1.0) == short
+
+
+def test_verdicts_are_called_what_they_are():
+    assert Chance(0, 999, 50).better and not Chance(0, 999, 50).undecided
+    assert not Chance(15, 999, 50).better and Chance(15, 999, 50).undecided
+    assert not Chance(300, 999, 50).better and not Chance(300, 999, 50).undecided
+    # No permutation is as good, and there are too few of them to tell.
+    assert Chance(0, 20, 50).undecided and not Chance(0, 20, 50).better
+    assert Chance(21, 999, 50).p_value == pytest.approx(0.022)
+
+
+def test_good_folds_count_where_permutations_do_not_see_it():
+    rng = np.random.default_rng(0)
+    one = problem(rng.normal(size=(50, 3)), np.resize([0, 1], 50))
+    from fsjax.auto.plan import on_rows
+
+    one = on_rows(one, np.arange(50))
+    nothing, good = np.full(5, 50.0), np.array([92.0, 88.0, 95.0, 84.0, 90.0])
+    found = verdict(Chance(400, 999, 50), good, nothing, one)
+    assert found.better and found.by_folds and found.p_value < 0.005 and "t test" in found.words
+    lucky = verdict(Chance(400, 999, 50), nothing + [5.0, -3, 4, 2, 0], nothing, one)
+    assert not lucky.better and not lucky.undecided
+    weak = verdict(Chance(21, 999, 50), nothing, nothing, one)
+    assert weak.undecided and not weak.better and "level 0.01" in weak.words

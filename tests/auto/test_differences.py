@@ -1,0 +1,48 @@
+"""Paired differences: their intervals hold what they should, and their words follow from them."""
+
+import numpy as np
+import pytest
+
+from fsjax.auto.differences import (
+    ALIKE,
+    BETTER,
+    UNCLEAR,
+    WORSE,
+    Difference,
+    above_chance,
+    difference,
+    interval,
+)
+
+
+def test_words_follow_from_the_interval():
+    assert Difference(3.0, 1.0, 5.0, 5).verdict(in_percent=True) == BETTER
+    assert Difference(-3.0, -5.0, -1.0, 5).verdict(in_percent=True) == WORSE
+    assert Difference(0.2, -1.0, 1.4, 5).verdict(in_percent=True) == ALIKE
+    assert Difference(0.2, -9.0, 9.4, 5).verdict(in_percent=True) == UNCLEAR
+    # A share of 0.01 is little, one of 1 is all there is.
+    assert Difference(0.0, -0.5, 0.5, 5).verdict(in_percent=False) == UNCLEAR
+    assert Difference(0.0, -0.01, 0.01, 5).verdict(in_percent=False) == ALIKE
+
+
+def test_the_interval_is_that_of_nadeau_and_bengio():
+    values = np.array([1.0, 2.0, 3.0, 4.0, np.nan])
+    mean, low, high = interval(values, 0.25)
+    error = np.sqrt((1 / 4 + 0.25) * np.var([1, 2, 3, 4], ddof=1))
+    assert mean == 2.5
+    assert (low, high) == pytest.approx((2.5 - 3.182446 * error, 2.5 + 3.182446 * error))
+    assert interval(values[:1], 0.25) == (1.0, -np.inf, np.inf)
+
+
+def test_differences_are_paired():
+    hard = np.array([-20.0, 20.0, -20.0, 20.0, 0.0])
+    paired = difference(81.0 + hard, 80.0 + hard, 0.25)
+    assert (paired.low, paired.mean, paired.high) == pytest.approx((1.0, 1.0, 1.0))
+    assert paired.folds == 5
+
+
+def test_above_chance():
+    gain = np.array([1.0, 2.0, 1.5, 1.7, np.nan])
+    assert above_chance(gain, np.zeros(5), 0.25) < 0.01
+    assert above_chance(-gain, np.zeros(5), 0.25) > 0.9
+    assert above_chance(gain[:1], np.zeros(1), 0.25) == 1.0
