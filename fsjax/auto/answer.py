@@ -104,6 +104,8 @@ def answer(
     order = full_order(ranking)
     chosen = _chosen(request, order, choice, decoys, decision)
     mean, low, high = interval(honest, problem.share)
+    if np.isfinite([low, high]).all():
+        low, high = np.clip([low, high], *problem.metric.bounds).tolist()
     everything = _mean(scores, (ALL, units))
     level = float(np.nanmean(nothing))
     compared = _comparisons(scores, choice, problem)

@@ -17,7 +17,7 @@ _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 
 #: Seconds, and share of the budget, that are left for the answer to be written.
-_RESERVE, _RESERVE_SHARE = 3.0, 0.15
+_RESERVE, _RESERVE_SHARE = 6.0, 0.15
 
 
 def seconds(budget: str | float | None) -> float:

@@ -141,6 +141,12 @@ class Contest:
         # The first one of a network compiles.
         return float(np.median(pieces)) if pieces else 0.0
 
+    def seconds_of_rankings(self, name: str, count: int) -> float:
+        """Seconds in which a method ranks the rows so many times: networks do so together."""
+        if name in SIMPLE or name == CONSENSUS:
+            return count * self.seconds_of(name)
+        return self._listed(name, count) * self._pace.of(name)
+
     def effort(self, name: str) -> float:
         """The effort in (0, 1] at which a simple method runs, kept so that it stays the same."""
         problem = self.problem

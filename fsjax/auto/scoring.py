@@ -30,6 +30,7 @@ class Metric(NamedTuple):
       digits: after the point, where it is shown.
       score: larger is better; in percent where the label says so.
       chance: the score without any column, from training and test targets.
+      bounds: between which scores lie.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Metric(NamedTuple):
     digits: int
     score: Scorer
     chance: Callable[[np.ndarray, np.ndarray], float]
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
     @property
     def in_percent(self) -> bool:
@@ -101,15 +103,17 @@ def _mean(train: np.ndarray, test: np.ndarray) -> np.ndarray:
 METRICS: Final = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", "accuracy in percent", "accuracy", 1, _accuracy, _majority),
-        Metric("auc", "area under the ROC curve", "AUC", 3, _auc, lambda train, test: 0.5),
+        Metric("accuracy", "accuracy in percent", "accuracy", 1, _accuracy, _majority,
+               (0.0, 100.0)),
+        Metric("auc", "area under the ROC curve", "AUC", 3, _auc, lambda train, test: 0.5,
+               (0.0, 1.0)),
         Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
-               _label_accuracy, _commonest),
-        Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean),
+               _label_accuracy, _commonest, (0.0, 100.0)),
+        Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean, (-np.inf, 1.0)),
         Metric("d2", "D2 (Poisson)", "D2", 3, _d2,
-               lambda train, test: d2_poisson(test, _mean(train, test))),
+               lambda train, test: d2_poisson(test, _mean(train, test)), (-np.inf, 1.0)),
         Metric("concordance_index", "concordance index", "concordance index", 3, _concordance,
-               lambda train, test: 0.5),
+               lambda train, test: 0.5, (0.0, 1.0)),
     )
 }  # fmt: skip
 

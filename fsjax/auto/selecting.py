@@ -157,6 +157,7 @@ def select(
     with nullcontext() if folder is None else exclusive(folder):
         ledger = Ledger(folder, _identity(problem, chosen_judge))
         selection = _with_and_without_leaks(request, chosen_judge, ledger, clock)
+        selection = dataclasses.replace(selection, seconds=round(clock.spent, 2))
         if folder is not None:
             selection.save(folder, origin.command)
     clock.clear()
@@ -190,7 +191,6 @@ def _with_and_without_leaks(
     return dataclasses.replace(
         selection,
         without_leaks=without,
-        seconds=round(clock.spent, 2),
         finished=selection.finished and without is not None and without.finished,
         stopped=clock.stopped,
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fsjax.auto import library
 from fsjax.auto.budget import Clock, timed
 from fsjax.auto.compete import ALL, CONSENSUS, Contest, rank
 from fsjax.auto.discoveries import decoy_model, false_discovery_rates
@@ -103,32 +104,49 @@ def frequencies(
     units, method = problem.design.num_units, choice.method
     if method == ALL or choice.size >= units:
         return Frequencies(np.full(units, np.nan), 0)
+    together = _together(method)
     counts, number = np.zeros(units), 0
-    # Half of the rows take no longer than a fold; a network may compile once more.
-    seconds = contest.seconds_of(method)
-    for pair in range(pairs):
-        sides = halves(
-            problem.y, problem.task, problem.seed + pair, problem.row_groups, problem.ordered
-        )
-        for side, rows in enumerate(sides):
-            key = f"half/{method}/{choice.size}/{pair}/{side}"
-            if key not in ledger:
-                if seconds > clock.left(share):
-                    break
-                clock.tell(f"{method} on halves of the rows, pair {pair + 1}")
-            piece = ledger.get(
-                key,
-                lambda rows=rows: timed(
-                    lambda: _plain(_rank(problem, contest, method, choice.size, rows))
-                ),
-            )
-            seconds = max(piece["seconds"], 0.5 * seconds)
-            counts[piece["order"][: choice.size]] += 1
-            number += 1
-        else:
-            continue
-        break
+    for first in range(0, pairs, together):
+        numbers = range(first, min(first + together, pairs))
+        need = contest.seconds_of_rankings(method, 2 * len(numbers))
+        keys = [f"half/{method}/{choice.size}/{pair}" for pair in numbers]
+        if any(key not in ledger for key in keys):
+            if need > clock.left(share):
+                break
+            clock.tell(f"{method} on halves of the rows, pair {first + 1}")
+            rows = [rows for pair in numbers for rows in _halves(problem, pair)]
+            rankings = _rank_all(problem, contest, method, choice.size, rows)
+            for place, key in enumerate(keys):
+                sides = rankings[2 * place : 2 * place + 2]
+                orders = [side.order[max(side.order)][: choice.size].tolist() for side in sides]
+                ledger.get(key, lambda orders=orders: {"orders": orders})
+        for key in keys:
+            for order in ledger[key]["orders"]:
+                counts[order] += 1
+                number += 1
     return Frequencies(counts / number if number else np.full(units, np.nan), number)
+
+
+def _together(method: str) -> int:
+    """Pairs of halves that are ranked by one program: networks compile once for all of them."""
+    return 1 if method in SIMPLE or method == CONSENSUS else PAIRS
+
+
+def _halves(problem: Problem, pair: int) -> list[np.ndarray]:
+    return halves(problem.y, problem.task, problem.seed + pair, problem.row_groups, problem.ordered)
+
+
+def _rank_all(
+    problem: Problem, contest: Contest, method: str, size: int, rows: Sequence[np.ndarray]
+) -> list[Ranking]:
+    """Rankings of several parts of the rows; those of a network train together."""
+    if _together(method) == 1:
+        return [_rank(problem, contest, method, size, part) for part in rows]
+    parts = [all_rows(problem.design, problem.y, part) for part in rows]
+    rankings = library.rank_folds(
+        method, parts, problem.task, problem.design.groups, (size,), problem.seed
+    )
+    return [with_kept(ranking, problem) for ranking in rankings]
 
 
 def decoy_statistic(choice: Choice | None, means: Mapping[str, float], error: float) -> str:

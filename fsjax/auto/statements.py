@@ -21,6 +21,9 @@ STEADY = 0.8
 #: Estimated false discovery rate up to which a column counts as likely true.
 LIKELY = 0.2
 
+#: Fewer halves of the rows than this say nothing of how steady columns are.
+_LEAST_HALVES = 6
+
 #: Comparisons that are told in sentences; the report has them all.
 _COMPARED = 4
 
@@ -196,7 +199,8 @@ def certainty(
         return []
     told = []
     steady = int((frequencies.frequency[chosen] >= STEADY).sum())
-    if frequencies.halves:
+    settled = frequencies.halves >= _LEAST_HALVES
+    if settled:
         told.append(
             f"{steady} of {len(chosen)} are selected by at least {STEADY:.0%} of "
             f"{frequencies.halves} halves of the rows"
@@ -209,7 +213,7 @@ def certainty(
         )
     if not told:
         return ["How sure single columns are is not known: no time was left for halves or decoys."]
-    unsure = (frequencies.halves and steady < len(chosen) / 2) or (known and true < len(chosen) / 2)
+    unsure = (settled and steady < len(chosen) / 2) or (known and true < len(chosen) / 2)
     meaning = (
         ": together they predict, but which of them matter is not settled; other columns that tell "
         "the same could stand in their place"
