@@ -51,6 +51,7 @@ def effects(
     task: str,
     order: Sequence[int] | np.ndarray,
     names: Sequence[str] | None = None,
+    selected: int = WITH_CURVE,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Direction, size and evidence of the effect of each unit by itself.
@@ -63,9 +64,10 @@ def effects(
       y: the target, as the task has it: classes from 0, ``(N,)`` or ``(N, C)`` numbers, or time and
         event.
       task: what y is.
-      order: units by importance, the best first; the first :data:`DESCRIBED` are described, the
-        first :data:`WITH_CURVE` have a partial dependence curve.
+      order: units by importance, the best first; the first :data:`DESCRIBED` are described.
       names: of the classes, or of several outputs; by default their numbers.
+      selected: so many of the first units predict together for the partial dependence curves; the
+        first :data:`WITH_CURVE` at most, the others have none.
       seed: of the drawn rows.
 
     Returns:
@@ -91,16 +93,18 @@ def effects(
     units = order[:DESCRIBED]
     columns = np.array([_strongest(design, unit, tests) for unit in units], int)
     association = tests.association[:, columns]
-    names = list(map(str, range(len(association)))) if names is None else list(map(str, names))
+    outputs_named = range(len(tests.association)) if names is None else names
+    labels = [_label(name, task) for name in outputs_named]
     few = drawn_rows(part.y, task, _ROWS, seed)
     (X,) = standardise(densify(part.X[few][:, columns]))
     describe = _by_class if task == "classification" else _by_number
-    described, outputs = describe(X, part.y[few], task, association, names)
+    described, outputs = describe(X, part.y[few], task, association, labels)
     described.insert(0, "part", [design.names[column] for column in columns])
-    curves = _curves(design, y, task, columns[:WITH_CURVE], outputs[:WITH_CURVE], seed)
+    drawn = min(selected, WITH_CURVE)
+    curves = _curves(design, y, task, columns[:drawn], outputs[:drawn], seed)
     described["curve"] = pd.Series([*curves, *[None] * (len(units) - len(curves))], dtype=object)
     described["curve_of"] = [
-        "" if curve is None else _output_name(task, names, output)
+        "" if curve is None else _output_name(task, labels, output)
         for curve, output in zip(described["curve"], outputs, strict=True)
     ]
     return frame.join(described)
@@ -222,7 +226,9 @@ def _by_number(
     output = np.abs(association).argmax(axis=0)
     correlation = association[output, np.arange(X.shape[1])]
     rise, fall = ("earlier events", "later events") if task == "survival" else ("rises", "falls")
-    prefix = [f"{names[number]} " if len(names) > 1 else "" for number in output]
+    prefix = [""] * len(output)
+    if task != "survival":
+        prefix = [f"{names[number] if len(names) > 1 else 'target'} " for number in output]
     numbers = outputs_of(y, task)[:, output]
     described = pd.DataFrame(
         {
@@ -242,6 +248,12 @@ def outputs_of(y: np.ndarray, task: str) -> np.ndarray:
     return (
         targets(y, task, split=False)[0][:, None] if task == "survival" else y.reshape(len(y), -1)
     )
+
+
+def _label(name: object, task: str) -> str:
+    """A class or an output in words: ``class 1``, ``malignant``."""
+    text = str(name)
+    return f"class {text}" if task == "classification" and text.isdigit() else text
 
 
 def _output_name(task: str, names: Sequence[str], output: int) -> str:

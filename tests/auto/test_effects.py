@@ -143,7 +143,7 @@ def test_effects_on_numbers():
     )
     y = 3 * X["up"].to_numpy() - 2 * X["down"].to_numpy() ** 3
     frame = effects.effects(design(X), y, "regression", [0, 1, 2])
-    assert list(frame["direction"][:2]) == ["rises", "falls"]
+    assert list(frame["direction"][:2]) == ["target rises", "target falls"]
     slope = np.polyfit(X["up"] / X["up"].std(ddof=0), y, 1)[0]
     assert frame["slope"][0] == pytest.approx(slope)
     assert frame["correlation"][1] == pytest.approx(stats.spearmanr(X["down"], y).statistic)
@@ -155,11 +155,14 @@ def test_effects_on_numbers():
 
 def test_only_the_first_units_are_described(monkeypatch):
     monkeypatch.setattr(effects, "DESCRIBED", 3)
-    monkeypatch.setattr(effects, "WITH_CURVE", 2)
     X = sp.random_array((60, 10), density=0.4, rng=np.random.default_rng(0), format="csr")
-    frame = effects.effects(sparse_design(X), np.arange(60) % 2, "classification", range(10))
+    y = np.arange(60) % 2
+    frame = effects.effects(sparse_design(X), y, "classification", range(10), selected=2)
     assert len(frame) == 10 and frame["q_value"].notna().all()
     assert frame["direction"].notna().sum() == 3 and frame["curve"].notna().sum() == 2
+    assert frame["direction"][0].endswith(("in class 0", "in class 1"))
+    frame = effects.effects(sparse_design(X), y, "classification", range(10), selected=0)
+    assert frame["curve"].isna().all()
 
 
 def test_a_curve_follows_the_column_that_matters():
