@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: Rows that are open, rows of selected columns, and rows of columns that are not selected.
 OPEN, SELECTED, OTHERS = 20, 300, 100
 
+#: Files of all columns that the page links to: of the selection, and of that without leaks.
+FILE, WITHOUT_LEAKS = "columns.csv", "columns-without-leaks.csv"
+
 #: Class means, and correlated columns, that a row shows.
 _MEANS, _ALIKE = 3, 3
 
@@ -81,15 +84,20 @@ for (const part of document.querySelectorAll("section.search")) {
     }
     for (const fold of folds) fold.open = text && fold.querySelector("tr[data-name]:not([hidden])");
     part.querySelector("output").textContent = text
-      ? `${shown} of ${rows.length} rows of this page; all columns are in columns.csv` : "";
+      ? `${shown} of ${rows.length} rows of this page; ${part.dataset.file} has all columns` : "";
   });
 }
 </script>
 """
 
 
-def columns_section(selection: Selection) -> str:
-    """Selected columns, the first of them open; then the most important others, folded."""
+def columns_section(selection: Selection, file: str = FILE) -> str:
+    """Selected columns, the first of them open; then the most important others, folded.
+
+    Args:
+      selection: whose columns.
+      file: name of the CSV file of all columns, beside the page.
+    """
     table = _rows(selection)
     chosen = table[table["selected"] == 1].head(SELECTED)
     others = table[table["selected"] == 0].head(OTHERS)
@@ -98,7 +106,8 @@ def columns_section(selection: Selection) -> str:
     heads = [name for name in _HEAD if name in table and _has_values(table.loc[first.index, name])]
     span = _span(table)
     parts = [
-        "<section class='search'><p hidden><input type='search' placeholder='search columns' "
+        f"<section class='search' data-file='{file}'>"
+        "<p hidden><input type='search' placeholder='search columns' "
         "aria-label='search columns'> <output></output></p>"
     ]
     if len(first):
@@ -115,7 +124,7 @@ def columns_section(selection: Selection) -> str:
         parts.append(_folded(what, _table(others, heads, span)))
     left = number - len(chosen)
     beyond = f"{left} more selected columns and all others" if left else "All columns"
-    parts.append(f"<p>{beyond}: <a href='columns.csv'>columns.csv</a>.</p></section>")
+    parts.append(f"<p>{beyond}: <a href='{file}'>{file}</a>.</p></section>")
     legend = _legend(selection, table, heads)
     return "".join(parts) + _folded("what the numbers mean", facts_table(legend), "legend")
 
@@ -198,12 +207,10 @@ def _direction(row: dict[str, Any]) -> str:
 
 
 def _means(means: dict[str, float]) -> list[str]:
-    """Standardised class means; of many classes the largest and the smallest."""
+    """Standardised class means, a line each; of many classes the largest and the smallest."""
     ordered = sorted(means, key=lambda label: -means[label])
-    shown = ordered if len(ordered) <= _MEANS else [ordered[0], ordered[-1]]
-    dots = "; ...; " if len(ordered) > _MEANS else "; "
-    texts = (f"{label} {_number(means[label], '+.2f')}" for label in shown)
-    return [dots.join(texts)]
+    lines = [f"{label} {_number(means[label], '+.2f')}" for label in ordered]
+    return lines if len(lines) <= _MEANS else [lines[0], "...", lines[-1]]
 
 
 def _alike(text: str) -> str:

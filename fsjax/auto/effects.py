@@ -80,6 +80,12 @@ def effects(
       or ``None`` where not described.
     """
     order = np.asarray(order, int)
+    if task == "classification":
+        # Classes whose rows were all set aside have no place among the others.
+        labels, codes = np.unique(y, return_inverse=True)
+        if len(labels) <= labels[-1]:
+            kept = labels if names is None else [names[label] for label in labels]
+            return effects(design, codes, task, order, kept, selected, seed)
     part = all_rows(design, y, drawn_rows(y, task, _tested_rows(design), seed))
     tests = column_tests(part.X, part.y, task)
     p_values = unit_p_values(tests.p_values, design.groups)

@@ -64,9 +64,9 @@ def confusion_table(counts: pd.DataFrame) -> str:
     largest = np.argsort(-mistakes, axis=None, kind="stable")[:_CONFUSIONS]
     places = [divmod(int(place), len(labels)) for place in largest if mistakes.flat[place] > 0]
     rows = [
-        [labels[true], str(counts.columns[told]), f"{values[true, told]:g}",
-         f"{100 * share[true, told]:.0f} %"]
-        for true, told in places
+        [labels[true], str(counts.columns[other]), f"{values[true, other]:g}",
+         f"{100 * share[true, other]:.0f} %"]
+        for true, other in places
     ]  # fmt: skip
     return rows_table(["true", "predicted", "rows", "share of the class"], rows)
 

@@ -53,8 +53,8 @@ def curves(X: np.ndarray, y: np.ndarray, columns: Sequence[int], seed: int = 0) 
 
 def _curve(forest: RandomForestRegressor, X: np.ndarray, column: int) -> Curve:
     low, high = np.quantile(X[:, column], _ENDS)
-    found = partial_dependence(
+    dependence = partial_dependence(
         forest, X, [column], grid_resolution=POINTS, method="recursion",
         percentiles=_ENDS if high > low else (0.0, 1.0),
     )  # fmt: skip
-    return Curve(found["grid_values"][0], found["average"][0])
+    return Curve(dependence["grid_values"][0], dependence["average"][0])

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, columns_section
+from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITHOUT_LEAKS, columns_section
 from fsjax.auto.columns import LEFT_OUT, Note
 from fsjax.auto.heatmaps import HEATMAP_STYLE, confusion_table, likeness_heatmap
 from fsjax.auto.models import METRICS
@@ -134,7 +134,7 @@ def _without_leaks(selection: Selection) -> str:
     return (
         "<h2>Without these columns</h2><div class='aside'>"
         f"{_verdict(selection)}{_figures(selection)}{_curves(selection, 'without-leaks')}"
-        f"{columns_section(selection)}</div>"
+        f"{columns_section(selection, WITHOUT_LEAKS)}</div>"
     )
 
 
@@ -149,7 +149,8 @@ def _curves(selection: Selection, name: str) -> str:
 
 
 def _column_pictures(selection: Selection) -> Iterable[str]:
-    halves, sets = selection.facts["halves"], selection.facts["decoy_sets"]
+    halves = selection.facts["halves"]
+    sets = 0 if selection.decoy_scores is None else len(selection.decoy_scores[1])
     if selection.likeness is not None and len(selection.likeness) > 1:
         yield (
             "<h3>Correlated columns</h3><p>Absolute rank correlations of selected columns; those "

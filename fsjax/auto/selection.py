@@ -145,8 +145,9 @@ class Selection:
     ) -> Path:
         """Writes ``selection.json``, ``columns.csv``, ``curves.csv`` and ``report.html``.
 
-        Text in the CSV files that a spreadsheet would take for a formula begins with ``'``;
-        ``selection.json`` has all names as they are.
+        Where likely leaks were found, ``columns-without-leaks.csv`` too. Text in the CSV files that
+        a spreadsheet would take for a formula begins with ``'``; ``selection.json`` has all names
+        as they are.
 
         Args:
           folder: where to; created if it does not exist.
@@ -156,13 +157,16 @@ class Selection:
         Returns:
           The path of the report.
         """
+        from fsjax.auto.column_table import FILE, WITHOUT_LEAKS
         from fsjax.auto.report import page
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         write_text(folder / "selection.json", text + "\n")
-        write_text(folder / "columns.csv", csv_of(self.columns_table()))
+        write_text(folder / FILE, csv_of(self.columns_table()))
+        if self.without_leaks is not None:
+            write_text(folder / WITHOUT_LEAKS, csv_of(self.without_leaks.columns_table()))
         write_text(folder / "curves.csv", csv_of(self.curves))
         write_text(folder / "report.html", page(self, command, date or datetime.date.today()))
         return folder / "report.html"

@@ -44,7 +44,8 @@ def _declarations(dark: bool) -> str:
 CHART_STYLE: Final = f"""
 :root {{ {_declarations(dark=False)} }}
 @media (prefers-color-scheme: dark) {{ :root {{ {_declarations(dark=True)} }} }}
-.chart svg {{ background: none; border-radius: 0; padding: 0; display: block; }}
+.chart svg {{ background: none; border-radius: 0; padding: 0; display: block;
+  max-width: 100%; }}
 .chart text {{ fill: var(--text); }}
 .chart .narrow {{ display: none; }}
 @media (max-width: 40rem) {{

@@ -69,7 +69,8 @@ summary { cursor: pointer; }
   body { padding: 0.7rem; } h1 { font-size: 1.25rem; overflow-wrap: anywhere; }
   th, td { padding: 0.25rem 0.45rem; }
   .facts td, .wraps td, .wraps th { white-space: normal; }
-  .facts td:first-child { min-width: 7em; } .wraps .words { min-width: 0; }
+  .facts td:first-child { min-width: 7em; } .wraps td:first-child { min-width: 8em; }
+  .wraps .words { min-width: 0; }
   .words, .words:nth-child(n + 3) { min-width: 9em; }
 }
 """

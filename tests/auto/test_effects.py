@@ -53,7 +53,7 @@ def test_p_values_of_numbers_are_those_of_spearman(numbers):
         assert tests.p_values[column] == pytest.approx(expected.pvalue, rel=1e-9)
     assert tests.p_values[4] == 1.0
     both = column_tests(numbers, np.stack([y, numbers[:, 1]], axis=1), "regression")
-    smallest = min(stats.spearmanr(numbers[:, 2], one).pvalue for one in (y, numbers[:, 1]))
+    smallest = min(stats.spearmanr(numbers[:, 2], target).pvalue for target in (y, numbers[:, 1]))
     assert both.p_values[2] == pytest.approx(2 * smallest)
     copy = column_tests(numbers, numbers[:, 1], "regression")
     assert copy.p_values[1] == 0.0
@@ -123,6 +123,17 @@ def test_effects_on_several_classes_name_the_class():
     assert list(frame["curve_of"]) == ["share of setosa"] * 2
 
 
+def test_a_class_without_rows_is_left_out():
+    iris = load_iris(as_frame=True)
+    some = iris.target.to_numpy() != 1
+    table, y = design(iris.data[some]), iris.target.to_numpy()[some]
+    frame = effects.effects(table, y, "classification", [2], iris.target_names)
+    assert frame["direction"][0] == "higher in virginica"
+    assert set(frame["means"][0]) == {"setosa", "virginica"}
+    frame = effects.effects(table, y, "classification", [2])
+    assert frame["direction"][0] == "higher in class 2"
+
+
 def test_effects_of_categories_and_missing_values():
     rng = np.random.default_rng(0)
     kind = rng.choice(["a", "b", "c"], 200)
@@ -186,11 +197,11 @@ def test_likeness_is_the_rank_correlation():
     frame["kind"] = np.where(first > 0, "a", "b")
     table = design(frame)
     order = [2, 0, 1, 3]
-    found = effects.likeness(table, np.arange(100) % 2, "classification", order)
-    assert list(found.index) == list(found.columns) == ["z", "x", "y", "kind"]
-    assert found.loc["x", "y"] == pytest.approx(1.0)
+    correlation = effects.likeness(table, np.arange(100) % 2, "classification", order)
+    assert list(correlation.index) == list(correlation.columns) == ["z", "x", "y", "kind"]
+    assert correlation.loc["x", "y"] == pytest.approx(1.0)
     expected = abs(stats.spearmanr(frame["x"], frame["z"]).statistic)
-    assert found.loc["z", "x"] == found.loc["x", "z"] == pytest.approx(expected)
+    assert correlation.loc["z", "x"] == correlation.loc["x", "z"] == pytest.approx(expected)
 
 
 def test_rare_classes_stay_among_the_drawn_rows():

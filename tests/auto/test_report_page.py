@@ -172,7 +172,7 @@ def test_the_first_columns_are_open_and_the_others_folded(full):
 def test_effects_and_evidence_of_columns(full):
     row = full[full.index("<tr data-name='=cmd") :]
     text = text_of(row[: row.index("</tr>")])
-    for part in ("higher in -yes", "-yes +0.50; no \N{MINUS SIGN}0.50", "0.910", "1.50",
+    for part in ("higher in -yes", "-yes +0.50", "no \N{MINUS SIGN}0.50", "0.910", "1.50",
                  "0.2 \N{RIGHTWARDS ARROW} 0.9", "share of -yes", "100 %", "&lt; 1e-300",
                  "and 1 more"):  # fmt: skip
         assert part in text, part
@@ -212,48 +212,50 @@ def test_correlated_columns_are_side_by_side():
 def test_the_threshold_of_decoys_is_drawn():
     scores = np.array([5.0, 4.0, 3.0, *np.zeros(37)])
     decoys = np.full((10, 40), 0.1)
-    found = selection(3, 40, decoy_scores=(scores, decoys))
-    axes = plot_decoys(found).axes[0]
+    result = selection(3, 40, decoy_scores=(scores, decoys))
+    axes = plot_decoys(result).axes[0]
     (line,) = [line for line in axes.lines if "rate" in str(line.get_label())]
     assert line.get_ydata()[0] == 3.0 and line.get_label() == "false discovery rate 10 %"
-    none = dataclasses.replace(found, decoy_scores=(np.zeros(40), decoys), fdr=0.2)
+    none = dataclasses.replace(result, decoy_scores=(np.zeros(40), decoys), fdr=0.2)
     assert not [line for line in plot_decoys(none).axes[0].lines if "rate" in str(line.get_label())]
     assert plot_decoys(selection()) is None
 
 
 def test_the_result_without_leaks_has_a_section(tmp_path):
     inner = selection(2, statements=("2 columns are enough without it.",))
-    found = with_everything(without_leaks=inner, notes=(Note("x", "leak", "is a leak"),))
-    text = page(found, None, DAY)
+    result = with_everything(without_leaks=inner, notes=(Note("x", "leak", "is a leak"),))
+    text = page(result, None, DAY)
     assert text.index("Look at these first") < text.index("<h2>Without these columns")
     assert "2 columns are enough without it." in text
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
-    printed = str(found)
+    printed = str(result)
     assert "2 columns are enough without it." in printed and "(level 0.02)" in printed
-    found.save(tmp_path, date=DAY)
-    said = json.loads((tmp_path / "selection.json").read_text())
-    assert said["without_leaks"]["num_features"] == 2
+    result.save(tmp_path, date=DAY)
+    content = json.loads((tmp_path / "selection.json").read_text())
+    assert content["without_leaks"]["num_features"] == 2
+    assert "<a href='columns-without-leaks.csv'>" in text
+    assert pd.read_csv(tmp_path / "columns-without-leaks.csv")["selected"].sum() == 2
 
 
 def test_the_files(tmp_path):
     path = with_everything().save(tmp_path, date=DAY)
     assert "2026-11-23" in path.read_text()
-    said = json.loads((tmp_path / "selection.json").read_text())
-    assert said["columns"][0] == "=cmd|' /C calc'!A0"
+    content = json.loads((tmp_path / "selection.json").read_text())
+    assert content["columns"][0] == "=cmd|' /C calc'!A0"
     expected = {"p_value": 0.02, "judge": "linear model", "undecided": False, "level": 0.02,
                 "score_interval": [88.0, 92.5], "without_leaks": None, "source": "a & b.csv",
                 "target": "outcome", "costs": {"column 2": 4.5}}  # fmt: skip
-    assert {name: said[name] for name in expected} == expected
-    assert said["confusion"] == {"classes": ["no", "yes"], "counts": [[40, 10], [5, 45]]}
-    assert said["comparisons"][0]["low"] == -1.2
+    assert {name: content[name] for name in expected} == expected
+    assert content["confusion"] == {"classes": ["no", "yes"], "counts": [[40, 10], [5, 45]]}
+    assert content["comparisons"][0]["low"] == -1.2
     columns = pd.read_csv(tmp_path / "columns.csv")
     assert columns["column"][0] == "'=cmd|' /C calc'!A0" and columns["p_value"][1] == 1e-9
     assert columns["direction"][0] == "higher in -yes" and "means" not in columns
     plain = selection(level=math.nan)
     plain.save(tmp_path, date=DAY)
-    said = json.loads((tmp_path / "selection.json").read_text())
-    assert said["level"] is None and said["score_interval"] is None
+    content = json.loads((tmp_path / "selection.json").read_text())
+    assert content["level"] is None and content["score_interval"] is None
 
 
 def test_formulas_in_csv_files_are_text():
@@ -274,8 +276,8 @@ def test_scores_of_other_metrics_are_shown():
 
 def test_nothing_selected():
     table = selection().table.assign(selected=0)
-    found = dataclasses.replace(
+    result = dataclasses.replace(
         selection(), better_than_chance=False, num_features=0, columns=(), table=table
     )
-    text = page(found, None, DAY)
+    text = page(result, None, DAY)
     assert "No column is selected." in text and "100 most important columns" in text
