@@ -255,6 +255,10 @@ def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> 
     facts, classes = selection.facts, selection.task == "classification"
     test = "Kruskal and Wallis" if classes else "Spearman's rank correlation"
     low, high = _span(table)
+    tested = facts["rows"]
+    if selection.effects is not None:
+        tested = selection.effects.attrs.get("rows", tested)
+    part = f" on {tested:,} rows drawn at random" if tested < facts["rows"] else ""
     meanings = {
         "direction": "in which class the column is higher, with standardised means by class"
         if classes
@@ -271,7 +275,7 @@ def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> 
         "score": "importance by the chosen method on all rows",
         "false_discovery_rate": "estimated share of false ones among the columns that are at least "
         "as important beside decoys (knockoffs of numeric columns, permuted copies of the others)",
-        "p_value": f"test of the column by itself ({test}), with rows taken as independent",
+        "p_value": f"test of the column by itself ({test}){part}, with rows taken as independent",
         "q_value": "false discovery rate by Benjamini and Hochberg over all "
         f"{facts['columns_offered']} columns",
         "cost": "of the column, as given",

@@ -77,7 +77,7 @@ def effects(
       minus smallest class mean, in deviations within classes) and ``means`` (standardised mean by
       class name); for other tasks ``correlation`` (of ranks) and ``slope`` (of the target, for one
       standard deviation of the column); ``curve`` and ``curve_of`` (what it predicts). Empty, NaN
-      or ``None`` where not described.
+      or ``None`` where not described. ``attrs["rows"]`` is the number of tested rows.
     """
     order = np.asarray(order, int)
     if task == "classification":
@@ -113,7 +113,9 @@ def effects(
         "" if curve is None else _output_name(task, labels, output)
         for curve, output in zip(described["curve"], outputs, strict=True)
     ]
-    return frame.join(described)
+    frame = frame.join(described)
+    frame.attrs["rows"] = len(part.y)
+    return frame
 
 
 def likeness(

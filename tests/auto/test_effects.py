@@ -119,7 +119,11 @@ def test_effects_on_several_classes_name_the_class():
         design(iris.data), iris.target.to_numpy(), "classification", [2, 1], iris.target_names
     )
     assert list(frame["direction"]) == ["lower in setosa", "higher in setosa"]
-    assert frame["auc"][0] == 1.0 and set(frame["means"][0]) == set(iris.target_names)
+    assert (
+        frame.attrs["rows"] == 150
+        and frame["auc"][0] == 1.0
+        and set(frame["means"][0]) == set(iris.target_names)
+    )
     assert list(frame["curve_of"]) == ["share of setosa"] * 2
 
 

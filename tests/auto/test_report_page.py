@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fsjax.auto.column_table import columns_section
 from fsjax.auto.columns import Note
 from fsjax.auto.csv_text import csv_of
 from fsjax.auto.heatmaps import MAX_CLASSES, confusion_table, likeness_heatmap
@@ -181,7 +182,10 @@ def test_effects_and_evidence_of_columns(full):
     legend = text_of(full[full.index("what the numbers mean") : full.index("<h3>")])
     for words in ("Benjamini and Hochberg over all 200", "20 complementary halves", "knockoffs"):
         assert words in legend
-    assert "AUC" not in page(selection(), None, DAY)
+    assert "drawn at random" not in legend and "AUC" not in page(selection(), None, DAY)
+    result = with_everything()
+    result.effects.attrs["rows"] = 50
+    assert "on 50 rows drawn at random" in columns_section(result)
 
 
 def test_comparisons_have_intervals(full):
