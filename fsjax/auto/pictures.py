@@ -1,4 +1,4 @@
-"""Pictures of a selection: scores by the number of columns, and the columns themselves."""
+"""Pictures of a selection: scores by number of columns, selection frequencies, decoys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from fsjax.auto.compete import ALL
-from fsjax.auto.models import METRICS
+from fsjax.auto.discoveries import false_discovery_rates
+from fsjax.auto.score_text import score_text
 from fsjax.report import style
 
 if TYPE_CHECKING:
@@ -24,17 +25,24 @@ _LOOKS: Final = {
 }
 _REST: Final = (style.ORANGE, style.PURPLE, "#56B4E9", "#000000", "#8B5A2B", "#6A3D9A", "#B15928")
 
-#: Bars of columns, at most.
-_BARS: Final = 25
+#: Bars of columns, and ranks of columns beside decoys, at most.
+_BARS, _RANKS = 25, 60
+
+#: The false discovery rate of the line, where none was asked for.
+_RATE = 0.1
+
+#: Below this width in inches, labels are short.
+_SHORT = 6.0
 
 
-def plot_curves(selection: Selection) -> Figure:
+def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
     """The score against the number of columns for every method, with one standard error.
 
     A grey band is within one standard error of the best, a ring marks the choice.
     """
-    facts, metric = selection.facts, METRICS[selection.metric]
-    figure = style.new_figure(5.0)
+    facts, label = selection.facts, score_text(selection.metric).label
+    narrow = width < _SHORT
+    figure = style.new_figure(5.0 if not narrow else 4.4, width=width)
     axes = figure.subplots()
     low, best = facts["best_score"] - facts["standard_error"], facts["best_score"]
     axes.axhspan(low, best, color="#9AA3AD", alpha=0.25, linewidth=0)
@@ -44,44 +52,93 @@ def plot_curves(selection: Selection) -> Figure:
     )  # fmt: skip
     rest = iter(_REST * 5)
     for name, rows in selection.curves.groupby("method", sort=False):
-        rows = rows.sort_values("num_features")
+        ordered = rows.sort_values("num_features")
         if name == ALL:
-            mean = rows["mean"].iloc[0]
+            mean = ordered["mean"].iloc[0]
             axes.axhline(mean, color="black", linewidth=1, linestyle="--", label="all columns")
             continue
         color, marker, line = _LOOKS.get(str(name)) or (next(rest), "D", "-")
         axes.errorbar(
-            rows["num_features"], rows["mean"], rows["error"], color=color, marker=marker,
-            linestyle=line, markersize=4, linewidth=1.4, elinewidth=0.8, label=str(name),
+            ordered["num_features"], ordered["mean"], ordered["error"], color=color,
+            marker=marker, linestyle=line, markersize=4, linewidth=1.4, elinewidth=0.8,
+            label=style.literal(str(name)),
         )  # fmt: skip
     if selection.method != ALL and selection.better_than_chance:
         size = _chosen_size(selection)
         style.circle(axes, [size], [selection.score_at_choice], 140, 1.6, "choice")
     sizes = sorted(set(selection.curves.loc[selection.curves["method"] != ALL, "num_features"]))
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(sizes))
+    axes.xaxis.set_major_locator(FixedLocator(_spaced(sizes) if narrow else sizes))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(style.plain_number)
     axes.set_ylim(bottom=_bottom(selection))
-    style.finish(axes, "", "number of columns", f"cross-validated {metric.label}", size=9)
-    figure.legend(fontsize=8, loc="outside lower center", ncols=5, frameon=False)
+    vertical = "" if narrow else f"cross-validated {label}"
+    style.finish(axes, "", "number of columns", vertical, size=9)
+    columns = 2 if narrow else 5
+    figure.legend(fontsize=8, loc="outside lower center", ncols=columns, frameon=False)
     return figure
 
 
-def plot_columns(selection: Selection) -> Figure | None:
-    """How often halves of the rows select the columns; ``None`` where no half was tried."""
+def plot_columns(selection: Selection, width: float = style.WIDTH) -> Figure | None:
+    """Selection frequencies; ``None`` where no half was tried, or no column selected by any."""
     table = selection.table[selection.table["frequency"].notna()]
     ranked = table.sort_values(["selected", "frequency"], ascending=False, kind="stable")
     ranked = ranked[(ranked["selected"] == 1) | (ranked["frequency"] > 0)].head(_BARS)
     if not len(ranked):
         return None
     chosen = (ranked["selected"] == 1).to_numpy()
-    figure = style.new_figure(0.9 + 0.24 * max(len(ranked), style.MIN_BARS))
+    figure = style.new_figure(0.9 + 0.24 * max(len(ranked), style.MIN_BARS), width=width)
     axes = figure.subplots()
-    names = [style.literal(style.shorten(name)) for name in ranked["column"]]
+    length = style.NAME_LENGTH if width >= _SHORT else 20
+    names = [style.literal(style.shorten(name, length)) for name in ranked["column"]]
     color = np.where(chosen, style.BLUE, "#B0B0B0")
     style.draw_bars(axes, ranked["frequency"].to_numpy(), names, color, "halves of the rows")
     return figure
+
+
+def plot_decoys(selection: Selection, width: float = style.WIDTH) -> Figure | None:
+    """Importance of columns and of decoys, each in descending order, and the threshold.
+
+    The line is the least importance at which the estimated false discovery rate is no more than
+    the asked for one, or a tenth. ``None`` where no decoys ran.
+    """
+    if selection.decoy_scores is None:
+        return None
+    scores, decoys = selection.decoy_scores
+    order = np.argsort(-scores, kind="stable")[:_RANKS]
+    rank = np.arange(1, len(order) + 1)
+    ranked = -np.sort(-decoys, axis=1)[:, : len(order)]
+    figure = style.new_figure(3.6, width=width)
+    axes = figure.subplots()
+    axes.fill_between(
+        rank, ranked.min(axis=0), ranked.max(axis=0), color=style.ORANGE, alpha=0.3, linewidth=0
+    )
+    axes.plot(rank, ranked.mean(axis=0), color=style.ORANGE, linewidth=1.4, label="decoys")
+    rate = _RATE if selection.fdr is None else selection.fdr
+    below = false_discovery_rates(np.broadcast_to(scores, decoys.shape), decoys) <= rate
+    axes.plot(rank, scores[order], color=style.BLUE, linewidth=0.8)
+    axes.scatter(
+        rank, scores[order], s=16, linewidths=1.0, edgecolors=style.BLUE, zorder=3,
+        facecolors=np.where(below[order], style.BLUE, "none"), label="columns",
+    )  # fmt: skip
+    if below.any():
+        threshold = scores[below].min()
+        axes.axhline(
+            threshold, color="black", linewidth=1, linestyle="--",
+            label=f"false discovery rate {100 * rate:g} %",
+        )  # fmt: skip
+    style.finish(axes, "", "rank by importance", "importance", size=9)
+    figure.legend(fontsize=8, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _spaced(sizes: list[int]) -> list[int]:
+    """Sizes at least a factor of 1.6 apart, so that their labels do not touch."""
+    kept = sizes[:1]
+    for size in sizes[1:]:
+        if size >= 1.6 * kept[-1]:
+            kept.append(size)
+    return kept
 
 
 def _chosen_size(selection: Selection) -> int:

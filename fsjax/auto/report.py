@@ -1,146 +1,251 @@
-"""``report.html`` of a selection: the verdict, the picture, the columns, and how it was done."""
+"""``report.html`` of a selection: the verdict first, then the numbers, then how it was done."""
 
 from __future__ import annotations
 
+import datetime
 import html
-import io
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-from matplotlib.figure import Figure
-
+from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITHOUT_LEAKS, columns_section
 from fsjax.auto.columns import LEFT_OUT, Note
+from fsjax.auto.heatmaps import HEATMAP_STYLE, confusion_table, likeness_heatmap
 from fsjax.auto.models import METRICS
-from fsjax.auto.pictures import plot_columns, plot_curves
+from fsjax.auto.pictures import plot_columns, plot_curves, plot_decoys
+from fsjax.auto.score_text import score_text
 from fsjax.auto.sparse import FEW
-from fsjax.report.html import facts_table, inline_svg, page_of, rows_table
+from fsjax.report import style
+from fsjax.report.charts import CHART_STYLE, chart
+from fsjax.report.html import facts_table, page_of, rows_table
 
 if TYPE_CHECKING:
     from fsjax.auto.selection import Selection
 
-#: Columns and notes that the page shows; the files have all.
-_COLUMNS, _NOTES = 100, 50
+#: Notes that the page shows; selection.json has all.
+_NOTES = 50
 
-_HEAD = {
-    "column": "column",
-    "frequency": "selected by halves",
-    "score": "importance",
-    "false_discovery_rate": "false discovery rate",
-    "alike": "could be replaced by (correlation)",
-}
+_STYLE: Final = """
+body { max-width: 72rem; } figcaption, body > p { max-width: 56rem; }
+.verdict { border-left: 0.4rem solid var(--ink-0072b2); background: var(--soft);
+  padding: 0.6rem 0.9rem; border-radius: 4px; margin: 1rem 0; }
+.verdict.undecided { border-color: var(--ink-d55e00); }
+.verdict.nothing { border-color: var(--ink-5f5f5f); }
+.verdict p { margin: 0.3rem 0; overflow-wrap: anywhere; } .verdict .label { font-size: 0.85rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr));
+  gap: 0.6rem; margin: 1rem 0; }
+.figures div { border: 1px solid var(--line); border-radius: 4px; padding: 0.4rem 0.6rem; }
+.figures dt { font-size: 0.82rem; opacity: 0.8; } .figures dl, .figures dd { margin: 0; }
+.figures dd { font-size: 1.15rem; } .figures small { display: block; font-size: 0.8rem; }
+.aside { border-left: 0.2rem solid var(--line); padding-left: 0.9rem; }
+@media (max-width: 40rem) { .aside { padding-left: 0.5rem; } }
+"""
 
 
-def page(selection: Selection, command: str | None = None) -> str:
-    """The page as HTML; ``command`` is what made it."""
-    return page_of("Which columns to keep", _sections(selection, command))
+def page(selection: Selection, command: str | None, date: datetime.date) -> str:
+    """The page as HTML.
+
+    Args:
+      selection: what to report, with the names of its table and target where they are known.
+      command: what produced it, if it was a command.
+      date: of the report.
+    """
+    title = "Which columns to keep" + (f": {selection.source}" if selection.source else "")
+    css = CHART_STYLE + COLUMN_STYLE + HEATMAP_STYLE + _STYLE
+    return page_of(title, _sections(selection, command, date), css)
 
 
-def _sections(selection: Selection, command: str | None) -> Iterable[str]:
-    first, *others = (html.escape(text) for text in selection.statements)
-    yield f"<p><strong>{first}</strong></p>"
-    yield "".join(f"<p>{text}</p>" for text in others)
+def _sections(selection: Selection, command: str | None, date: datetime.date) -> Iterable[str]:
+    target = f"Target {selection.target}, " if selection.target else ""
+    yield f"<p>{html.escape(target)}{selection.task}, {date:%Y-%m-%d}</p>"
+    yield _verdict(selection) + _figures(selection)
     leaks = [note for note in selection.notes if note.kind == "leak"]
     if leaks:
         yield "<h2>Look at these first</h2>" + _notes(leaks)
-    yield _picture(
-        plot_curves(selection),
-        "curves",
-        "Score by the number of columns, with one standard error; the band is within one of the "
-        "best",
-    )
-    yield "<h2>Columns</h2>" + _columns(selection)
-    if figure := plot_columns(selection):
-        halves = selection.facts["halves"]
-        yield _picture(figure, "columns", f"How often {halves} halves of the rows select a column")
+    if selection.without_leaks is not None:
+        yield _without_leaks(selection.without_leaks)
+    yield "<h2>Score by number of columns</h2>" + _curves(selection, "curves")
+    if selection.comparisons is not None and len(selection.comparisons):
+        yield "<h2>Comparisons</h2>" + _comparisons(selection)
+    yield "<h2>Columns</h2>" + columns_section(selection)
+    yield from _column_pictures(selection)
+    if selection.confusion is not None:
+        yield "<h2>Confusion matrix</h2><p>Predictions for rows that the model has not seen.</p>"
+        yield confusion_table(selection.confusion)
     yield "<h2>Methods</h2>" + _methods(selection)
-    done = [note for note in selection.notes if note.kind not in LEFT_OUT and note.kind != "leak"]
-    left = [note for note in selection.notes if note.kind in LEFT_OUT]
-    if left:
-        yield "<h2>Left out</h2>" + _notes(left)
-    if done:
-        yield "<h2>How columns were read</h2>" + _notes(done)
+    kept = [note for note in selection.notes if note.kind not in LEFT_OUT and note.kind != "leak"]
+    left_out = [note for note in selection.notes if note.kind in LEFT_OUT]
+    if left_out:
+        yield "<h2>Left out</h2>" + _notes(left_out)
+    if kept:
+        yield "<h2>How columns were read</h2>" + _notes(kept)
     yield "<h2>How it was done</h2>" + facts_table(_how(selection))
     if command:
         yield f"<h2>How to run it again</h2><pre>{html.escape(command)}</pre>"
+    yield SEARCH_SCRIPT
 
 
-def _columns(selection: Selection) -> str:
-    chosen = selection.table[selection.table["selected"] == 1]
-    if not len(chosen):
-        return "<p>None is selected. All columns, by importance, are in columns.csv.</p>"
-    shown = chosen.head(_COLUMNS)
-    keep = [name for name in _HEAD if shown[name].notna().any() and (shown[name] != "").any()]
-    rows = [[_cell(name, value) for name, value in zip(keep, row, strict=True)]
-            for row in shown[keep].itertuples(index=False)]  # fmt: skip
-    more = len(chosen) - len(shown)
-    note = f"<p>{more} more in columns.csv.</p>" if more else ""
-    return rows_table([_HEAD[name] for name in keep], rows, words=("alike" in keep)) + note
+def _verdict(selection: Selection) -> str:
+    if selection.undecided:
+        kind, label = "undecided", "Undecided"
+    elif selection.better_than_chance:
+        leaks = any(note.kind == "leak" for note in selection.notes)
+        kind, label = "better", "Better than chance" + (", with likely leaks" if leaks else "")
+    else:
+        kind, label = "nothing", "Not better than chance"
+    first, *others = (html.escape(text) for text in selection.statements)
+    more = "".join(f"<p>{text}</p>" for text in others)
+    return (
+        f"<div class='verdict {kind}'><p class='label'>{label}</p>"
+        f"<p><strong>{first}</strong></p>{more}</div>"
+    )
 
 
-def _cell(name: str, value: object) -> str:
-    if isinstance(value, float):
-        if pd.isna(value):
-            return ""
-        return f"{100 * value:.0f} %" if name == "frequency" else f"{value:.3g}"
-    return str(value)
+def _figures(selection: Selection) -> str:
+    """The numbers behind the verdict: each with what it is, and a remark."""
+    text, facts = score_text(selection.metric), selection.facts
+    interval = ""
+    if selection.score_interval is not None:
+        interval = "95 % interval " + " to ".join(map(text.number, selection.score_interval))
+    level = "" if math.isnan(selection.level) else f"level {selection.level:g}, "
+    figures = [
+        ("columns selected", f"{selection.num_features} of {facts['columns_offered']}",
+         f"by {selection.method}" if selection.num_features else ""),
+        (f"{text.short} of the whole procedure", text.score(selection.score), interval),
+        ("all columns", text.score(selection.score_all_columns), ""),
+        ("without any column", text.score(selection.score_chance), ""),
+        ("permutation test, p", "not known" if math.isnan(selection.p_value)
+         else f"{selection.p_value:.2g}", f"{level}{facts['permutations']} permutations"),
+    ]  # fmt: skip
+    if selection.costs is not None and selection.num_features:
+        total = sum(selection.costs.get(name, 0.0) for name in selection.columns)
+        figures.append(("cost of the columns", f"{total:g}", ""))
+    tiles = "".join(
+        f"<div><dt>{html.escape(what)}</dt><dd>{html.escape(value)}"
+        + (f"<small>{html.escape(remark)}</small>" if remark else "")
+        + "</dd></div>"
+        for what, value, remark in figures
+    )
+    return f"<dl class='figures'>{tiles}</dl>"
+
+
+def _without_leaks(selection: Selection) -> str:
+    """Verdict, numbers and columns of the selection from the other columns."""
+    return (
+        "<h2>Without these columns</h2><div class='aside'>"
+        f"{_verdict(selection)}{_figures(selection)}{_curves(selection, 'without-leaks')}"
+        f"{columns_section(selection, WITHOUT_LEAKS)}</div>"
+    )
+
+
+def _curves(selection: Selection, name: str) -> str:
+    label = score_text(selection.metric).label
+    label = label if label.isupper() or label[0].isdigit() else label[0].lower() + label[1:]
+    caption = (
+        f"Cross-validated {label} by number of columns, with one standard error; the band is "
+        "within one standard error of the best"
+    )
+    return chart(lambda width: plot_curves(selection, width), name, caption)
+
+
+def _column_pictures(selection: Selection) -> Iterable[str]:
+    halves = selection.facts["halves"]
+    sets = 0 if selection.decoy_scores is None else len(selection.decoy_scores[1])
+    if selection.likeness is not None and len(selection.likeness) > 1:
+        yield (
+            "<h3>Correlated columns</h3><p>Absolute rank correlations of selected columns; those "
+            "that are close to 1 could replace each other.</p>"
+        )
+        yield likeness_heatmap(selection.likeness)
+    yield chart(
+        lambda width: plot_columns(selection, width),
+        "columns",
+        f"Selection frequency: stability selection over {halves} complementary halves of the rows",
+    )
+    yield chart(
+        lambda width: plot_decoys(selection, width),
+        "decoys",
+        f"Columns beside {style.count(sets, 'set')} of decoys (knockoffs of numeric columns, "
+        "permuted copies of the others), both by importance; columns above the line are filled, "
+        "the band holds all sets",
+    )
+
+
+def _comparisons(selection: Selection) -> str:
+    text = score_text(selection.metric)
+    rows = [
+        [
+            f"{row.what} minus {row.against}",
+            text.number(row.difference, sign=True),
+            f"{text.number(row.low, sign=True)} to {text.number(row.high, sign=True)}",
+            row.verdict,
+        ]
+        for row in selection.comparisons.itertuples()
+    ]
+    head = ["scores", f"difference of {text.short}", "95 % interval", "verdict"]
+    return rows_table(head, rows, words=True, wraps=True) + "<p>Paired over the same folds.</p>"
 
 
 def _methods(selection: Selection) -> str:
-    digits = METRICS[selection.metric].digits
+    digits = score_text(selection.metric).digits
     sizes = sorted(selection.curves["num_features"].unique())
     rows = []
-    for name, own in selection.curves.groupby("method", sort=False):
-        told = dict(zip(own["num_features"], zip(own["mean"], own["error"], strict=True)))  # noqa: B905
+    for name, of_method in selection.curves.groupby("method", sort=False):
+        scores = of_method.set_index("num_features")[["mean", "error"]]
         cells = [
-            f"{told[size][0]:.{digits}f} ± {told[size][1]:.{digits}f}" if size in told else ""
+            "{:.{d}f} ± {:.{d}f}".format(*scores.loc[size], d=digits)
+            if size in scores.index
+            else ""
             for size in sizes
         ]
-        rows.append([str(name), str(int(own["folds"].max())), *cells])
-    left = selection.facts["methods_left_out"]
-    note = "".join(f"<p>{html.escape(name)}: {html.escape(why)}.</p>" for name, why in left.items())
+        rows.append([str(name), str(int(of_method["folds"].max())), *cells])
+    left_out = selection.facts["methods_left_out"]
+    note = "".join(
+        f"<p>{html.escape(name)}: {html.escape(why)}.</p>" for name, why in left_out.items()
+    )
     return rows_table(["method", "folds", *map(str, sizes)], rows) + note
 
 
-def _notes(notes: list[Note]) -> str:
+def _notes(notes: Sequence[Note]) -> str:
     rows = [[note.column, note.text] for note in notes[:_NOTES]]
     more = len(notes) - len(rows)
-    table = rows_table(["column", "what was found"], rows, words=True)
+    table = rows_table(["column", "note"], rows, words=True, wraps=True)
     return table + (f"<p>{more} more in selection.json.</p>" if more else "")
 
 
 def _how(selection: Selection) -> dict[str, str]:
     facts = selection.facts
     rounds = f", {facts['rounds']} rounds" if facts["rounds"] > 1 else ""
-    model, sparse = METRICS[selection.metric].model, {}
+    sparse = {}
     if facts["nonzeros"] is not None:
         share = facts["nonzeros"] / facts["rows"] / facts["columns_offered"]
         sparse["values that are not zero"] = f"{facts['nonzeros']:,} ({100 * share:.2g} %)"
-        if facts["columns_offered"] > FEW:
-            model += METRICS[selection.metric].wide
-    told = {
+    values = {
         "rows": facts["rows"],
         "columns to choose from": facts["columns_offered"],
         **sparse,
         "task": selection.task,
-        "score": METRICS[selection.metric].label,
+        "score": score_text(selection.metric).label,
         "cross-validation": f"{facts['folds']} folds{rounds}, selection within the training rows",
-        "model behind": model,
+        "judge": _judge(selection),
         "rule": "fewest columns within one standard error of the best",
-        "permutations of the target": f"{facts['permutations']}, {facts['as_good']} as good",
-        "decoys": f"{facts['decoy_sets']} sets, importance by {facts['decoy_statistic']}",
+        "permutation test": f"{facts['permutations']} permutations of the target, "
+        f"{facts['as_good']} as good",
+        "decoys": f"{style.count(facts['decoy_sets'], 'set')}, importance by "
+        f"{facts['decoy_statistic']}"
+        if facts["decoy_sets"]
+        else "none",
         "seconds": selection.seconds,
         "seed": facts["seed"],
         "version": facts["version"],
     }
-    return {name: str(value) for name, value in told.items()}
+    return {name: str(value) for name, value in values.items()}
 
 
-def _picture(figure: Figure, name: str, caption: str) -> str:
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = html.escape(caption)
-    return (
-        f"<figure><figcaption>{text}</figcaption>"
-        f"{inline_svg(buffer.getvalue(), name, text)}</figure>"
-    )
+def _judge(selection: Selection) -> str:
+    """The model that predicts from the columns."""
+    if selection.judge or selection.metric not in METRICS:
+        return selection.judge
+    metric, facts = METRICS[selection.metric], selection.facts
+    wide = facts["nonzeros"] is not None and facts["columns_offered"] > FEW
+    return metric.model + (metric.wide if wide else "")

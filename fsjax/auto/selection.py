@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +15,19 @@ import pandas as pd
 
 from fsjax.atomic import write_text
 from fsjax.auto.columns import LEFT_OUT, Note
+from fsjax.auto.csv_text import csv_of
+from fsjax.auto.score_text import score_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Columns of the printed table.
 _SHOWN = 20
+
+#: What of the effects is written to ``columns.csv``.
+EFFECTS = (
+    "p_value", "q_value", "part", "direction", "auc", "difference", "correlation", "slope",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +48,7 @@ class Selection:
         ``concordance_index``.
       task: what the target was taken for.
       fdr: the false discovery rate that the selection keeps below, or ``None``.
-      p_value: of permuted labels.
+      p_value: of the permutation test of the target.
       seconds: that it took.
       finished: whether everything ran that was asked for.
       stopped: whether Ctrl-C ended it.
@@ -47,6 +57,21 @@ class Selection:
       statements: what it means, in sentences.
       notes: what was done with columns, and found in them.
       facts: what else the report tells (rows, columns, folds, decoys, ...).
+      undecided: whether there was too little time to tell the target from permuted ones.
+      level: significance level that ``p_value`` is compared with; NaN if none was.
+      score_interval: 95 % confidence interval of ``score``, in its unit.
+      judge: the model that predicts from the columns, in words.
+      comparisons: a row for each paired comparison: ``what``, ``against``, ``difference`` of their
+        scores, its 95 % interval ``low`` to ``high``, and ``verdict`` in words.
+      confusion: counts of out-of-fold predictions, a row for each true class and a column for each
+        predicted one.
+      effects: what :func:`fsjax.auto.effects.effects` gives for the columns.
+      decoy_scores: importance of the columns ``(G,)`` and of M sets of decoys ``(M, G)``.
+      likeness: what :func:`fsjax.auto.effects.likeness` gives for the selected columns.
+      without_leaks: the selection from the columns that are not likely leaks, where there are some.
+      source: file name of the table, if known.
+      target: name of the target, if known.
+      costs: of the columns by name, if some were given.
     """
 
     method: str
@@ -69,20 +94,45 @@ class Selection:
     statements: tuple[str, ...]
     notes: tuple[Note, ...]
     facts: dict[str, Any]
+    undecided: bool = False
+    level: float = math.nan
+    score_interval: tuple[float, float] | None = None
+    judge: str = ""
+    comparisons: pd.DataFrame | None = None
+    confusion: pd.DataFrame | None = None
+    effects: pd.DataFrame | None = None
+    decoy_scores: tuple[np.ndarray, np.ndarray] | None = None
+    likeness: pd.DataFrame | None = None
+    without_leaks: Selection | None = None
+    source: str | None = None
+    target: str | None = None
+    costs: Mapping[str, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``selection.json``; numbers that are not finite are ``None``."""
         names = (
-            "method num_features columns better_than_chance score score_at_choice "
-            "score_all_columns score_chance metric task fdr p_value seconds finished stopped"
+            "source target method num_features columns better_than_chance undecided score "
+            "score_interval score_at_choice score_all_columns score_chance metric judge task fdr "
+            "p_value level seconds finished stopped"
         ).split()
-        found = {name: _json(getattr(self, name)) for name in names}
+        values = {name: _json(getattr(self, name)) for name in names}
         return {
-            **found,
+            **values,
             "statements": list(self.statements),
             "notes": [note._asdict() for note in self.notes],
+            "comparisons": None if self.comparisons is None else _records(self.comparisons),
+            "confusion": None if self.confusion is None else _confusion(self.confusion),
+            "costs": None if self.costs is None else {k: _json(v) for k, v in self.costs.items()},
+            "without_leaks": None if self.without_leaks is None else self.without_leaks.to_dict(),
             **{name: _json(value) for name, value in self.facts.items()},
         }
+
+    def columns_table(self) -> pd.DataFrame:
+        """The content of ``columns.csv``: ``table``, with the effects of the columns."""
+        if self.effects is None:
+            return self.table
+        kept = [name for name in EFFECTS if name in self.effects]
+        return self.table.merge(self.effects[["column", *kept]], on="column", how="left")
 
     def plot(self) -> Figure:
         """The score against the number of columns, for every method, with standard errors."""
@@ -90,47 +140,81 @@ class Selection:
 
         return plot_curves(self)
 
-    def save(self, folder: str | Path, command: str | None = None) -> Path:
+    def save(
+        self, folder: str | Path, command: str | None = None, date: datetime.date | None = None
+    ) -> Path:
         """Writes ``selection.json``, ``columns.csv``, ``curves.csv`` and ``report.html``.
 
+        Where likely leaks were found, ``columns-without-leaks.csv`` too. Text in the CSV files that
+        a spreadsheet would take for a formula begins with ``'``; ``selection.json`` has all names
+        as they are.
+
         Args:
-          folder: where to; made if it is not there.
-          command: what made the selection, for the report.
+          folder: where to; created if it does not exist.
+          command: what produced the selection, for the report.
+          date: of the report, by default today.
 
         Returns:
           The path of the report.
         """
+        from fsjax.auto.column_table import FILE, WITHOUT_LEAKS
         from fsjax.auto.report import page
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         write_text(folder / "selection.json", text + "\n")
-        write_text(folder / "columns.csv", self.table.to_csv(index=False))
-        write_text(folder / "curves.csv", self.curves.to_csv(index=False))
-        write_text(folder / "report.html", page(self, command))
+        write_text(folder / FILE, csv_of(self.columns_table()))
+        if self.without_leaks is not None:
+            write_text(folder / WITHOUT_LEAKS, csv_of(self.without_leaks.columns_table()))
+        write_text(folder / "curves.csv", csv_of(self.curves))
+        write_text(folder / "report.html", page(self, command, date or datetime.date.today()))
         return folder / "report.html"
 
     def __str__(self) -> str:
-        lines = [*self.statements, ""]
-        chosen = self.table[self.table["selected"] == 1]
-        if len(chosen):
-            shown = chosen.head(_SHOWN).copy()
-            shown = shown.drop(columns=["selected", "group"]).dropna(axis=1, how="all")
-            shown["alike"] = [", ".join(text.split(", ")[:2]) for text in shown["alike"]]
-            lines.append(shown.to_string(index=False, float_format="{:.3g}".format))
-            if len(chosen) > _SHOWN:
-                lines.append(f"... and {len(chosen) - _SHOWN} more in columns.csv")
-            lines.append("")
-        left = [note for note in self.notes if note.kind in LEFT_OUT]
-        lines += [f"left out: {note.column!r} {note.text}" for note in left[:10]]
-        if len(left) > 10:
-            lines.append(f"... and {len(left) - 10} more left out")
-        warned = [note for note in self.notes if note.kind == "leak"]
-        lines += [f"look at: {note.column!r} {note.text}" for note in warned[:5]]
-        if len(warned) > 5:
-            lines.append(f"... and {len(warned) - 5} more such columns")
+        lines = [*self.statements]
+        if evidence := self._evidence():
+            lines.append(evidence)
+        lines += ["", *self._printed_columns()]
+        if self.without_leaks is not None:
+            lines += ["Without the columns that are likely leaks:", *self.without_leaks.statements]
+            lines += ["", *self.without_leaks._printed_columns()]
+        left_out = [note for note in self.notes if note.kind in LEFT_OUT]
+        lines += [f"left out: {note.column!r} {note.text}" for note in left_out[:10]]
+        if len(left_out) > 10:
+            lines.append(f"... and {len(left_out) - 10} more left out")
+        warnings = [note for note in self.notes if note.kind == "leak"]
+        lines += [f"look at: {note.column!r} {note.text}" for note in warnings[:5]]
+        if len(warnings) > 5:
+            lines.append(f"... and {len(warnings) - 5} more such columns")
         return "\n".join(lines).rstrip()
+
+    def _evidence(self) -> str:
+        """Interval of the score, p value and level, as far as they are known."""
+        parts = []
+        if self.score_interval is not None:
+            shown = score_text(self.metric)
+            low, high = map(shown.number, self.score_interval)
+            parts.append(f"95 % interval of the score {low} to {high}")
+        if not math.isnan(self.level):
+            parts.append(f"permutation test p = {self.p_value:.2g} (level {self.level:g})")
+        return f"{'; '.join(parts)}." if parts else ""
+
+    def _printed_columns(self) -> list[str]:
+        selected = self.table[self.table["selected"] == 1]
+        if not len(selected):
+            return []
+        shown = selected.head(_SHOWN).copy()
+        shown = shown.drop(columns=["selected", "group"]).dropna(axis=1, how="all")
+        shown["alike"] = [", ".join(text.split(", ")[:2]) for text in shown["alike"]]
+        if self.effects is not None:
+            effects = self.effects.set_index("column")
+            for name in ("direction", "q_value"):
+                shown.insert(1, name, effects[name].reindex(shown["column"]).to_numpy())
+        lines = [shown.to_string(index=False, float_format="{:.3g}".format)]
+        if len(selected) > _SHOWN:
+            lines.append(f"... and {len(selected) - _SHOWN} more in columns.csv")
+        return [*lines, ""]
 
 
 def _json(value: Any) -> Any:
@@ -138,4 +222,17 @@ def _json(value: Any) -> Any:
         return float(value) if np.isfinite(value) else None
     if isinstance(value, np.generic):
         return value.item()
-    return list(value) if isinstance(value, tuple) else value
+    return [_json(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table."""
+    return [{str(k): _json(v) for k, v in row.items()} for row in frame.to_dict("records")]
+
+
+def _confusion(counts: pd.DataFrame) -> dict[str, Any]:
+    """Classes and counts, a list for each true class."""
+    return {
+        "classes": [str(label) for label in counts.index],
+        "counts": [[_json(value) for value in row] for row in counts.to_numpy()],
+    }

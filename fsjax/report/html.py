@@ -65,6 +65,14 @@ figure > * { max-width: 100%; }
 img, svg { height: auto; background: #ffffff; border-radius: 4px; padding: 4px; }
 pre { background: var(--soft); padding: 0.7rem; overflow-x: auto; font-size: 0.82rem; }
 summary { cursor: pointer; }
+@media (max-width: 40rem) {
+  body { padding: 0.7rem; } h1 { font-size: 1.25rem; overflow-wrap: anywhere; }
+  th, td { padding: 0.25rem 0.45rem; }
+  .facts td, .wraps td, .wraps th { white-space: normal; }
+  .facts td:first-child { min-width: 7em; } .wraps td:first-child { min-width: 8em; }
+  .wraps .words { min-width: 0; }
+  .words, .words:nth-child(n + 3) { min-width: 9em; }
+}
 """
 
 
@@ -273,8 +281,17 @@ def _short(value: Any) -> str:
     return str(value)
 
 
-def rows_table(head: Sequence[str], rows: Iterable[Sequence[str]], words: bool = False) -> str:
-    """A table that scrolls sideways; with ``words`` the last cells are text that may wrap."""
+def rows_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    words: bool = False,
+    wraps: bool = False,
+) -> str:
+    """A table that scrolls sideways.
+
+    With ``words`` the last cells are text that may wrap, with ``wraps`` all cells wrap on narrow
+    screens.
+    """
     last = len(head) - 1 if words else -1
 
     def cells(row: Sequence[str]) -> str:
@@ -284,7 +301,8 @@ def rows_table(head: Sequence[str], rows: Iterable[Sequence[str]], words: bool =
 
     top = cells(list(map(str, head))).replace("<td", "<th").replace("</td>", "</th>")
     body = "".join(f"<tr>{cells(row)}</tr>" for row in rows)
-    table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    opening = "<table class='wraps'>" if wraps else "<table>"
+    table = f"{opening}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
     return f"<div class='scroll'>{table}</div>"
 
 
@@ -294,15 +312,15 @@ def facts_table(values: Mapping[str, str]) -> str:
         f"<tr><td>{html.escape(name)}</td><td class='words'>{html.escape(value)}</td></tr>"
         for name, value in values.items()
     )
-    return f"<div class='scroll'><table><tbody>{rows}</tbody></table></div>"
+    return f"<div class='scroll'><table class='facts'><tbody>{rows}</tbody></table></div>"
 
 
-def page_of(title: str, sections: Iterable[str]) -> str:
-    """A whole page, from its sections as HTML."""
+def page_of(title: str, sections: Iterable[str], style: str = "") -> str:
+    """A whole page, from its sections as HTML, and more CSS."""
     body = "\n".join(sections)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<meta name='color-scheme' content='light dark'><title>{html.escape(title)}</title>"
-        f"<style>{STYLE}</style></head><body><h1>{html.escape(title)}</h1>\n{body}\n</body></html>\n"
+        f"<style>{STYLE}{style}</style></head><body><h1>{html.escape(title)}</h1>\n{body}\n</body></html>\n"
     )

@@ -48,9 +48,14 @@ class Picture(Figure):
         return buffer.getvalue()
 
 
-def new_figure(height: float, layout: str = "constrained", title: str | None = None) -> Figure:
-    """An empty figure, :data:`WIDTH` by ``height`` inches, drawn without a display."""
-    figure = Picture(figsize=(WIDTH, height), dpi=DPI, layout=layout, facecolor="white")
+def new_figure(
+    height: float,
+    layout: str = "constrained",
+    title: str | None = None,
+    width: float = WIDTH,
+) -> Figure:
+    """An empty figure, ``width`` by ``height`` inches, drawn without a display."""
+    figure = Picture(figsize=(width, height), dpi=DPI, layout=layout, facecolor="white")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     FigureCanvasAgg(figure)
     if title is not None:

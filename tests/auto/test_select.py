@@ -81,7 +81,7 @@ def test_what_it_leaves(found, tmp_path):
         "column", "selected", "frequency", "score", "false_discovery_rate", "group",
     ]  # fmt: skip
     page = (folder / "report.html").read_text()
-    assert "2 columns are enough of 10" in page and page.count("<svg") == 2
+    assert "2 columns are enough of 10" in page and page.count("<svg") == 4
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "weight" in str(found) and "kind" in str(found)
 

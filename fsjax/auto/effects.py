@@ -1,0 +1,294 @@
+"""What the columns of a selection do: direction, size of the effect, p and q values, likeness.
+
+All of it describes single columns on the rows of the table; none of it takes part in the selection.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from fsjax.auto import partial_dependence
+from fsjax.auto.columns import Design
+from fsjax.auto.leaks import alike
+from fsjax.auto.partial_dependence import Curve
+from fsjax.auto.preparation import all_rows, standardise
+from fsjax.auto.rankers import targets
+from fsjax.auto.univariate_tests import (
+    ColumnTests,
+    column_tests,
+    densify,
+    q_values,
+    unit_p_values,
+)
+from fsjax.tasks import TABLE
+
+#: Units whose direction and size of effect are described, those with a curve, and those whose
+#: correlations are shown: the most important ones.
+DESCRIBED, WITH_CURVE, COMPARED = 200, 20, 25
+
+#: Numbers that the tests may rank, and the fewest and the most rows that they draw.
+_CELLS, _FEWEST, _MOST = 4_000_000, 2_000, 200_000
+
+#: Rows that the effects of the described units are computed from.
+_ROWS = 10_000
+
+#: Rows of each class that are always drawn, as far as there are some.
+_OF_CLASS = 50
+
+#: Outputs with a forest of their own.
+_FORESTS = 6
+
+
+def effects(
+    design: Design,
+    y: np.ndarray,
+    task: str,
+    order: Sequence[int] | np.ndarray,
+    names: Sequence[str] | None = None,
+    selected: int = WITH_CURVE,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Direction, size and evidence of the effect of each unit by itself.
+
+    A unit of several columns (a category, a date, a number with missing values) is described by the
+    column with the smallest p value. Large tables are described on a random part of their rows.
+
+    Args:
+      design: the columns.
+      y: the target, as the task has it: classes from 0, ``(N,)`` or ``(N, C)`` numbers, or time and
+        event.
+      task: what y is.
+      order: units by importance, the best first; the first :data:`DESCRIBED` are described.
+      names: of the classes, or of several outputs; by default their numbers.
+      selected: so many of the first units predict together for the partial dependence curves; the
+        first :data:`WITH_CURVE` at most, the others have none.
+      seed: of the drawn rows.
+
+    Returns:
+      A row for each unit of ``order``: ``column`` its name; ``p_value``, and ``q_value`` over all
+      units of the design; ``part`` the described column; ``direction`` in words; for classes
+      ``auc`` (0.5 to 1, of the class in ``direction`` against the rest), ``difference`` (largest
+      minus smallest class mean, in deviations within classes) and ``means`` (standardised mean by
+      class name); for other tasks ``correlation`` (of ranks) and ``slope`` (of the target, for one
+      standard deviation of the column); ``curve`` and ``curve_of`` (what it predicts). Empty, NaN
+      or ``None`` where not described. ``attrs["rows"]`` is the number of tested rows.
+    """
+    order = np.asarray(order, int)
+    if task == "classification":
+        # Classes whose rows were all set aside have no place among the others.
+        labels, codes = np.unique(y, return_inverse=True)
+        if len(labels) <= labels[-1]:
+            kept = labels if names is None else [names[label] for label in labels]
+            return effects(design, codes, task, order, kept, selected, seed)
+    part = all_rows(design, y, drawn_rows(y, task, _tested_rows(design), seed))
+    tests = column_tests(part.X, part.y, task)
+    p_values = unit_p_values(tests.p_values, design.groups)
+    frame = pd.DataFrame(
+        {
+            "column": [design.units[unit] for unit in order],
+            "p_value": p_values[order],
+            "q_value": q_values(p_values)[order],
+        }
+    )
+    units = order[:DESCRIBED]
+    columns = np.array([_strongest(design, unit, tests) for unit in units], int)
+    association = tests.association[:, columns]
+    outputs_named = range(len(tests.association)) if names is None else names
+    labels = [_label(name, task) for name in outputs_named]
+    few = drawn_rows(part.y, task, _ROWS, seed)
+    (X,) = standardise(densify(part.X[few][:, columns]))
+    describe = _by_class if task == "classification" else _by_number
+    described, outputs = describe(X, part.y[few], task, association, labels)
+    described.insert(0, "part", [design.names[column] for column in columns])
+    drawn = min(selected, WITH_CURVE)
+    curves = _curves(design, y, task, columns[:drawn], outputs[:drawn], seed)
+    described["curve"] = pd.Series([*curves, *[None] * (len(units) - len(curves))], dtype=object)
+    described["curve_of"] = [
+        "" if curve is None else _output_name(task, labels, output)
+        for curve, output in zip(described["curve"], outputs, strict=True)
+    ]
+    frame = frame.join(described)
+    frame.attrs["rows"] = len(part.y)
+    return frame
+
+
+def likeness(
+    design: Design,
+    y: np.ndarray,
+    task: str,
+    order: Sequence[int] | np.ndarray,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Absolute rank correlations of the first :data:`COMPARED` units of ``order`` with each other.
+
+    Args:
+      design: the columns.
+      y, task: the target, which the drawn rows keep in proportion.
+      order: units, such as the selected ones, the most important first.
+      seed: of the drawn rows.
+
+    Returns:
+      ``(k, k)`` in [0, 1] with the names of the units on both sides; units of several columns are
+      as correlated as any two of their columns.
+    """
+    units = np.asarray(order, int)[:COMPARED]
+    columns = np.concatenate([design.columns_of([unit]) for unit in units])
+    place = {unit: number for number, unit in enumerate(units.tolist())}
+    rows = drawn_rows(y, task, _ROWS, seed)
+    compared = replace(
+        design,
+        X=design.X[rows][:, columns],
+        names=tuple(design.names[column] for column in columns),
+        groups=np.array([place[unit] for unit in design.groups[columns].tolist()], int),
+        units=tuple(design.units[unit] for unit in units),
+        notes=(),
+    )
+    correlation = alike(compared, np.arange(len(units)))
+    return pd.DataFrame(correlation, index=compared.units, columns=compared.units)
+
+
+def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
+    """At most about ``most`` rows, ascending, drawn at random; rare classes keep 50 rows at least.
+
+    Args:
+      y: ``(N,)`` or ``(N, C)``.
+      task: what y is.
+      most: all rows where there are no more than this.
+      seed: of the draw.
+    """
+    if len(y) <= most:
+        return np.arange(len(y))
+    order = np.random.default_rng(seed).permutation(len(y))
+    kept = np.arange(len(y)) < most
+    strata = TABLE[task].strata(y)
+    if strata is not None:
+        kept |= pd.Series(strata[order]).groupby(strata[order]).cumcount().to_numpy() < _OF_CLASS
+    return np.sort(order[kept])
+
+
+def _tested_rows(design: Design) -> int:
+    cells = design.X.nnz / design.X.shape[0] if issparse(design.X) else design.X.shape[1]
+    return int(np.clip(_CELLS / max(cells, 1), _FEWEST, _MOST))
+
+
+def _strongest(design: Design, unit: int, tests: ColumnTests) -> int:
+    """The column of a unit with the smallest p value; of equal ones the most associated."""
+    columns = design.columns_of([unit])
+    spread = np.ptp(tests.association[:, columns], axis=0)
+    size = np.abs(tests.association[:, columns]).max(axis=0) + spread
+    return int(columns[np.lexsort([-size, tests.p_values[columns]])[0]])
+
+
+def _by_class(
+    X: np.ndarray, y: np.ndarray, task: str, association: np.ndarray, names: Sequence[str]
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Direction and size for classes, and the class ``(n,)`` whose share the curve shows.
+
+    Args:
+      X: ``(N, n)`` standardised.
+      association: ``(C, n)`` areas under the ROC curve.
+    """
+    two = len(association) == 2
+    every = np.arange(X.shape[1])
+    output = association.argmax(axis=0) if two else np.abs(association - 0.5).argmax(axis=0)
+    auc = association[output, every]
+    binary = [len(np.unique(column)) == 2 for column in X.T]
+    words = {(True, True): "more often in", (True, False): "less often in",
+             (False, True): "higher in", (False, False): "lower in"}  # fmt: skip
+    direction = [
+        f"{words[only_two, high]} {names[label]}"
+        for only_two, high, label in zip(binary, (auc >= 0.5).tolist(), output, strict=True)
+    ]
+    member = np.stack([y == label for label in range(len(association))]).astype(np.float64)
+    size = member.sum(axis=1)[:, None]
+    means = member @ X / size
+    within = np.sqrt(np.square(X - means[y]).sum(axis=0) / max(len(y) - len(member), 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difference = np.ptp(means, axis=0) / within
+    described = pd.DataFrame(
+        {
+            "direction": direction,
+            "auc": np.maximum(auc, 1.0 - auc),
+            "difference": difference,
+            "means": [dict(zip(names, column.tolist(), strict=True)) for column in means.T],
+        }
+    )
+    return described, np.ones_like(output) if two else output
+
+
+def _by_number(
+    X: np.ndarray, y: np.ndarray, task: str, association: np.ndarray, names: Sequence[str]
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Direction and size for numbers, and the output ``(n,)`` with the largest correlation.
+
+    Args:
+      X: ``(N, n)`` standardised.
+      association: ``(C, n)`` rank correlations.
+    """
+    output = np.abs(association).argmax(axis=0)
+    correlation = association[output, np.arange(X.shape[1])]
+    rise, fall = ("earlier events", "later events") if task == "survival" else ("rises", "falls")
+    prefix = [""] * len(output)
+    if task != "survival":
+        prefix = [f"{names[number] if len(names) > 1 else 'target'} " for number in output]
+    numbers = outputs_of(y, task)[:, output]
+    described = pd.DataFrame(
+        {
+            "direction": [
+                text + (rise if sign >= 0 else fall)
+                for text, sign in zip(prefix, correlation, strict=True)
+            ],
+            "correlation": correlation,
+            "slope": (X * (numbers - numbers.mean(axis=0))).mean(axis=0),
+        }
+    )
+    return described, output
+
+
+def outputs_of(y: np.ndarray, task: str) -> np.ndarray:
+    """``(N, C)`` numbers in their own unit; of times and events the martingale residuals."""
+    return (
+        targets(y, task, split=False)[0][:, None] if task == "survival" else y.reshape(len(y), -1)
+    )
+
+
+def _label(name: object, task: str) -> str:
+    """A class or an output in words: ``class 1``, ``malignant``."""
+    text = str(name)
+    return f"class {text}" if task == "classification" and text.isdigit() else text
+
+
+def _output_name(task: str, names: Sequence[str], output: int) -> str:
+    if task == "classification":
+        return f"share of {names[output]}"
+    if task == "survival":
+        return "events beyond those expected"
+    return f"target {names[output]}" if len(names) > 1 else "target"
+
+
+def _curves(
+    design: Design, y: np.ndarray, task: str, columns: np.ndarray, outputs: np.ndarray, seed: int
+) -> list[Curve | None]:
+    """Partial dependence of the outputs ``(n,)`` on the columns ``(n,)``, side by side in a forest.
+
+    Where there are many classes, some columns have none.
+    """
+    rows = drawn_rows(y, task, partial_dependence.ROWS, seed)
+    X = densify(design.X[rows][:, columns])
+    X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+    curves: list[Curve | None] = [None] * len(columns)
+    for output, _ in Counter(outputs.tolist()).most_common(_FORESTS):
+        places = np.flatnonzero(outputs == output)
+        numbers = (
+            y[rows] == output if task == "classification" else outputs_of(y, task)[rows, output]
+        )
+        drawn = partial_dependence.curves(X, numbers.astype(np.float64), places.tolist(), seed)
+        for place, curve in zip(places, drawn, strict=True):
+            curves[place] = curve
+    return curves

@@ -1,0 +1,86 @@
+"""Matplotlib figures as parts of a page: colours of its light or dark scheme, and a narrow form."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable
+from typing import Final
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from fsjax.report import style
+from fsjax.report.html import inline_svg
+
+#: Width in inches of a chart on a telephone of 390 pixels.
+NARROW: Final = 3.7
+
+#: Colours of charts on a light page, and what they are on a dark one.
+_DARK: Final = {
+    "#000000": "#e4e7eb",
+    style.BLUE: "#4ea8de",
+    style.ORANGE: "#f0803c",
+    style.GREEN: "#2fbf94",
+    style.PURPLE: "#e2a0c4",
+    style.GREY: "#a0a7b0",
+    "#8B5A2B": "#c49264",
+    "#6A3D9A": "#ae8ad9",
+    "#B15928": "#dd8a58",
+}
+
+
+def _variable(color: str) -> str:
+    return f"--ink-{color.lstrip('#').lower()}"
+
+
+def _declarations(dark: bool) -> str:
+    colors = ((light, other if dark else light) for light, other in _DARK.items())
+    return " ".join(f"{_variable(light)}: {color};" for light, color in colors)
+
+
+#: Goes into the style of a page with such charts.
+CHART_STYLE: Final = f"""
+:root {{ {_declarations(dark=False)} }}
+@media (prefers-color-scheme: dark) {{ :root {{ {_declarations(dark=True)} }} }}
+.chart svg {{ background: none; border-radius: 0; padding: 0; display: block;
+  max-width: 100%; }}
+.chart text {{ fill: var(--text); }}
+.chart .narrow {{ display: none; }}
+@media (max-width: 40rem) {{
+  .chart .wide {{ display: none; }} .chart .narrow {{ display: block; }}
+}}
+"""
+
+
+def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> str:
+    """A figure in two widths, of which the page shows the one that fits.
+
+    Args:
+      draw: from a width in inches to the figure, or ``None`` if there is nothing to draw.
+      name: of the figure, unlike that of others on the page.
+      caption: what it shows.
+
+    Returns:
+      HTML, empty if there is nothing to draw.
+    """
+    text, forms = html.escape(caption), ""
+    for form, width in (("wide", style.WIDTH), ("narrow", NARROW)):
+        figure = draw(width)
+        if figure is None:
+            return ""
+        forms += f"<div class='{form}'>{themed_svg(figure, f'{name}-{form}', text)}</div>"
+    return f"<figure class='chart'><figcaption>{text}</figcaption>{forms}</figure>"
+
+
+def themed_svg(figure: Figure, name: str, caption: str) -> str:
+    """A figure as inline SVG without a background, its colours variables of the page's style."""
+    buffer = io.StringIO()
+    # Text stays text, and the same figure has the same ids.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    text = inline_svg(buffer.getvalue(), name, caption)
+    for color in _DARK:
+        text = re.sub(f"{color}\\b", f"var({_variable(color)})", text, flags=re.IGNORECASE)
+    return re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2sans-serif", text)
