@@ -116,7 +116,7 @@ BAD_TEXT = {
     "repeated names": ("a,b,a\n1,2,3\n", "more than once: 'a'"),
     "no header": ("0.5,1.5\n2,3\n", "first line.*holds numbers"),
     "long rows": ("a,b\n1,2,3\n4,5,6\n", "more values in a line than column names"),
-    "ragged": ("a,b\n1,2\n4,5,6\n", "cannot be read as a CSV table"),
+    "ragged": ("a,b\n1,2\n4,5,6\n", "Expected 2 fields in line 3, saw 3"),
     "html": ("<!DOCTYPE html><html></html>", "is a web page .HTML., not a CSV table"),
 }
 
