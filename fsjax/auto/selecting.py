@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ from scipy.sparse import issparse
 
 from fsjax.auto import compete, finish, permutations, rule
 from fsjax.auto.budget import Clock, seconds
-from fsjax.auto.columns import LEFT_OUT, Design, design
+from fsjax.auto.columns import LEFT_OUT, Design, Note, design
 from fsjax.auto.compete import ALL, Problem
 from fsjax.auto.folds import rounds_of
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders, leaks
@@ -30,6 +31,7 @@ from fsjax.auto.sparse_columns import sparse_design
 from fsjax.auto.statements import statements
 from fsjax.auto.target import Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
+from fsjax.given import as_array
 from fsjax.lock import exclusive
 from fsjax.registry import METHODS
 from fsjax.version import __version__
@@ -56,6 +58,8 @@ def select(
     seed: int = 0,
     workdir: str | Path | None = None,
     progress: bool = False,
+    command: str | None = None,
+    notes: Sequence[Note] = (),
 ) -> Selection:
     """Selects columns of a table: by which method, how many, and how sure that is.
 
@@ -85,6 +89,8 @@ def select(
       seed: of folds, draws and trainings, at least 0.
       workdir: folder for ``progress.jsonl`` and the report; the same call goes on from there.
       progress: whether to show what is going on.
+      command: what the report says made it.
+      notes: on how the table was read, which the report repeats.
 
     Returns:
       The selection. After Ctrl-C, what is known by then, ``finished`` false.
@@ -99,12 +105,14 @@ def select(
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
     seed = check_whole("seed", seed, least=0)
     clock = Clock(total, progress)
-    problem, classes = _problem(X, y, task, metric, impute, methods, row_groups, ordered, seed)
+    problem, classes = _problem(
+        X, y, task, metric, impute, methods, row_groups, ordered, seed, notes
+    )
     folder = None if workdir is None else Path(workdir)
     with nullcontext() if folder is None else exclusive(folder):
         found = _run(problem, Ledger(folder, _identity(problem)), clock, fdr, classes)
         if folder is not None:
-            found.save(folder)
+            found.save(folder, command)
     return found
 
 
@@ -143,12 +151,13 @@ def _problem(
     row_groups: Any,
     ordered: bool,
     seed: int,
+    notes: Sequence[Note] = (),
 ) -> tuple[Problem, Names]:
     sparse = is_sparse(X)
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
         raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
-    target, task, classes = read_target(y, task, X.shape[0])
+    target, task, classes, target_notes = read_target(y, task, X.shape[0])
     kept, unsuited = _methods(methods, task, sparse)
     table = (sparse_design if sparse else design)(X, impute)
     if table.num_units < 2:
@@ -156,7 +165,7 @@ def _problem(
             f"one column, {table.units[0]!r}, is left to choose from; there is nothing to select"
         )
     found = Problem(
-        design=table,
+        design=dataclasses.replace(table, notes=(*notes, *target_notes, *table.notes)),
         y=target,
         task=task,
         metric=choose_metric(metric, task, target),
@@ -173,7 +182,7 @@ def _frame(X: Any) -> pd.DataFrame:
         return X.reset_index(drop=True)
     if hasattr(X, "to_pandas"):
         return X.to_pandas()
-    values = np.asarray(X)
+    values = as_array(X, "X")
     if values.ndim != 2:
         raise DataError(f"X has shape {values.shape}; give a table of (rows, columns)")
     return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
