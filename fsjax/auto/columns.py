@@ -50,8 +50,8 @@ class Note(NamedTuple):
     Attributes:
       column: its name.
       kind: ``constant``, ``identifier``, ``text``, ``duplicate``, ``empty``, ``leak``, ``date``,
-        ``category``, ``missing``, ``number``, ``sentinel``, ``target`` or ``file``; the first five
-        are left out.
+        ``category``, ``missing``, ``number``, ``sentinel``, ``target``, ``file`` or ``order``; the
+        first five are left out.
       text: what was found, without the name.
     """
 
@@ -62,6 +62,9 @@ class Note(NamedTuple):
 
 #: Kinds of notes on columns that are left out.
 LEFT_OUT = ("constant", "identifier", "text", "duplicate", "empty")
+
+#: Kinds of notes that a user should look at before believing a result.
+LOOK_AT = ("leak", "sentinel", "target")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.atomic import write_text
-from fsjax.auto.columns import LEFT_OUT, Note
+from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,10 +126,10 @@ class Selection:
         lines += [f"left out: {note.column!r} {note.text}" for note in left[:10]]
         if len(left) > 10:
             lines.append(f"... and {len(left) - 10} more left out")
-        warned = [note for note in self.notes if note.kind == "leak"]
+        warned = [note for note in self.notes if note.kind in LOOK_AT]
         lines += [f"look at: {note.column!r} {note.text}" for note in warned[:5]]
         if len(warned) > 5:
-            lines.append(f"... and {len(warned) - 5} more such columns")
+            lines.append(f"... and {len(warned) - 5} more such notes")
         return "\n".join(lines).rstrip()
 
 
