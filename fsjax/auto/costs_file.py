@@ -23,7 +23,7 @@ def read_costs(path: str | Path) -> dict[str, float]:
     """
     path = Path(path).expanduser()
     try:
-        text = decoded(path.read_bytes())
+        text, _ = decoded(path.read_bytes())
         dialect = dialect_of(text, USUAL_SEPARATOR.get(path.suffix.lower(), ","))
         frame = frame_of_text(text, dialect)
     except OSError as error:

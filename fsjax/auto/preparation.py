@@ -49,16 +49,16 @@ def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     :func:`fsjax.data.constant_columns` calls so.
     """
     lowest, highest = limits(rows)
-    # Shifted and scaled into [-1, 1] first: squares of 1e-200 vanish, and a mean of 1e13 hides what
-    # varies around it.
-    shift = np.zeros_like(lowest) if issparse(rows) else lowest / 2 + highest / 2
-    reach = np.maximum(np.abs(lowest - shift), np.abs(highest - shift))
     constant = one_value(lowest, highest, np.dtype(np.float64))
-    reach = np.where(constant | (reach == 0), np.inf, reach)
-    in_reach = [scaled(part, shift, reach) for part in (rows, *others)]
-    mean, deviation = moments(in_reach[0])
-    deviation = np.where(constant | (deviation == 0), np.inf, deviation)
-    return tuple(scaled(part, mean, deviation) for part in in_reach)
+    # Moments are taken in [-1, 1]: squares of 1e-200 vanish, and the mean of 1e13 + v hides v.
+    shift = np.zeros_like(lowest) if issparse(rows) else lowest / 2 + highest / 2
+    reach = np.maximum(highest - shift, shift - lowest)
+    reach = np.where(constant | (reach == 0), 1.0, reach)
+    mean, deviation = moments(scaled(rows, shift, reach))
+    centre = shift + mean * reach
+    scale = deviation * reach
+    scale = np.where(constant | (scale == 0), np.inf, scale)
+    return tuple(scaled(part, centre, scale) for part in (rows, *others))
 
 
 def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:

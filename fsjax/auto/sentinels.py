@@ -32,10 +32,12 @@ def sentinel(values: np.ndarray) -> str | None:
         return None
     for place, others in ((0, distinct[1:]), (-1, distinct[:-1])):
         value, count = float(distinct[place]), int(counts[place])
-        gap = np.min(np.abs(others / 2 - value / 2))
+        nearest = others[0] if place == 0 else others[-1]
+        gap = abs(nearest / 2 - value / 2)
         extent = others[-1] / 2 - others[0] / 2
-        known = bool(np.isclose(value, CODES, rtol=1e-6).any())
-        if count >= _LEAST_ROWS and gap > (_FAR_OF_CODE if known else _FAR) * extent:
+        if count < _LEAST_ROWS or gap <= _FAR_OF_CODE * extent:
+            continue
+        if gap > _FAR * extent or np.isclose(value, CODES, rtol=1e-6).any():
             return (
                 f"has {value:.7g} in {count} of {len(values)} rows, far from all other values "
                 f"({others[0]:.4g} to {others[-1]:.4g}); if it stands for a missing value, leave "

@@ -29,6 +29,7 @@ from fsjax.data.text_tables import (
     decoded,
     dialect_of,
     frame_of_text,
+    without_separator_line,
 )
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.limits import check_bytes
@@ -290,9 +291,10 @@ def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
     """A text table whose suffix promises a separator, or none."""
     if usual is None and options.separator is None and _is_libsvm(data):
         return None
-    text = decoded(data)
-    dialect = dialect_of(text, usual, options.separator, options.decimal)
-    return frame_of_text(text, dialect), dialect.remarks
+    whole, remarks = decoded(data)
+    text, declared = without_separator_line(whole)
+    dialect = dialect_of(text, usual, options.separator or declared, options.decimal)
+    return frame_of_text(text, dialect), remarks + dialect.remarks
 
 
 def _parquet_frame(data: bytes, options: Options) -> _Frame:

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.data.checks import name_some
+from fsjax.data.sniff import UTF16_MARKS
 from fsjax.errors import ConfigError, DataError
 
 #: Separator of the columns by suffix; what a ``.txt`` has is always detected.
@@ -39,6 +40,7 @@ _RECORDS, _CELLS = 200, 200_000
 
 _PANDAS_PREFIX = "Error tokenizing data. C error: "
 
+_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 _BLANK_START = re.compile(r"\A(?:[ \t]*\r?\n)+")
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?")
 _DECIMAL_POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?:[eE][+-]?\d+)?")
@@ -176,21 +178,34 @@ def _shown(separator: str) -> str:
     return {"\t": "tabs", WHITESPACE: "spaces"}.get(separator, repr(separator))
 
 
-def decoded(data: bytes) -> str:
-    """The text of a table without blank lines before its header.
+def decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """The text of a table without blank lines before its header, and remarks.
+
+    UTF-8; UTF-16 with its mark; anything else as Windows-1252, which a remark says.
 
     Raises:
-      DataError: unless it is UTF-8 and has a line.
+      DataError: for bytes that none of them has, and without any line.
     """
+    remarks: tuple[str, ...] = ()
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-16" if data[:2] in UTF16_MARKS else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"it is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
-        ) from None
+        try:
+            text = data.decode("cp1252")
+        except UnicodeDecodeError:
+            raise DataError(
+                f"it is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
+            ) from None
+        remarks = ("it is not UTF-8 text and is read as Windows-1252",)
     if not text.strip():
         raise DataError("it is empty: there is no line of column names")
-    return _BLANK_START.sub("", text)
+    return _BLANK_START.sub("", text), remarks
+
+
+def without_separator_line(text: str) -> tuple[str, str | None]:
+    """The text without a first line such as ``sep=;``, which Excel reads, and that separator."""
+    match = _SEPARATOR_LINE.match(text)
+    return (text, None) if match is None else (text[match.end() :], match[1])
 
 
 def frame_of_text(text: str, dialect: Dialect) -> pd.DataFrame:
@@ -219,7 +234,7 @@ def frame_of_text(text: str, dialect: Dialect) -> pd.DataFrame:
     except pd.errors.ParserWarning:
         raise DataError(
             f"it has more values in a line than column names ({len(header)}); give every column a "
-            "name, and remove separators at line ends"
+            "name, that of row names too, and remove titles above the column names"
         ) from None
     except pd.errors.ParserError as error:
         complaint = str(error).strip().splitlines()[0].removeprefix(_PANDAS_PREFIX)
@@ -243,8 +258,8 @@ def without_nameless_columns(frame: pd.DataFrame) -> pd.DataFrame:
     nameless = [place for place in kept if frame.columns[place] == ""]
     if nameless:
         raise DataError(
-            f"column {nameless[0] + 1} (the first is 1) has values but no name; give every column "
-            "its own name"
+            f"column {nameless[0] + 1} (the first is 1) has values but no name; the first line "
+            "has to give every column its own name"
         )
     return frame.iloc[:, kept]
 

@@ -73,6 +73,12 @@ def test_which_part_of_a_date_is_the_day(written: pd.DatetimeIndex, form: str, n
     assert note in notes_of(found, "c")
 
 
+def test_one_day_above_12_settles_which_part_is_the_day() -> None:
+    found = column([*(f"{day:02d}/03/2024" for day in range(1, 13)), "13/03/2024"] * 4)
+    assert found.names[1] == "c: days" and notes_of(found, "c").startswith("is a date from 2024-03")
+    np.testing.assert_array_equal(found.X[:13, 1], np.arange(13))
+
+
 def test_texts_that_are_no_dates_are_counted() -> None:
     written = [*days("2024-01-01", 59).strftime("%Y-%m-%d"), "soon"]
     found = column(written, impute="median")

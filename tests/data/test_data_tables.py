@@ -167,7 +167,7 @@ def test_many_bad_columns_are_named_up_to_five(tmp_path) -> None:
         ("a.npz", PNG, "is a PNG image, not a NumPy archive"),
         ("a.csv", PNG, "is a PNG image"),
         ("a.csv", gzip.compress(b"a,b\n1,2\n", mtime=0), "is a gzip file"),
-        ("a.csv", b"a,b\n\xff\xfe,2\n", "not UTF-8"),
+        ("a.csv", b"a,b\n\xff\x81,2\n", "not UTF-8"),
         ("a.parquet", b"a,b\n1,2\n", "is text, not a Parquet file"),
         ("a.parquet", b"PAR1 cut short", "cannot be read as a Parquet file"),
         ("a.mat", b"MATLAB 7.3 MAT-file", "v7.3.*save with -v7"),

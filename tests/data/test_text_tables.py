@@ -113,3 +113,19 @@ def test_whole_numbers_beyond_64_bits_are_numbers(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", f"a,b\n{2**64 + 1},1\n2,0\n,1\n")
     X = load(path, target="b", impute="mean").X
     np.testing.assert_allclose(X[:, 0], [2.0**64, 2, 2.0**63])
+
+
+def test_encodings_of_excel_are_read_and_said(tmp_path: Path) -> None:
+    text = "größe;label\n1,5;x\n2,5;y\n"
+    (tmp_path / "windows.csv").write_bytes(text.encode("cp1252"))
+    frame, _, remarks = load_frame(str(tmp_path / "windows.csv"), "label")
+    assert frame["größe"].tolist() == [1.5, 2.5]
+    assert remarks[0] == "it is not UTF-8 text and is read as Windows-1252"
+    (tmp_path / "utf16.csv").write_bytes(text.encode("utf-16"))
+    frame, _, remarks = load_frame(str(tmp_path / "utf16.csv"), "label")
+    assert frame["größe"].tolist() == [1.5, 2.5] and len(remarks) == 2
+
+
+def test_a_line_that_names_the_separator_for_excel(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "sep=:\r\na:b\r\n1:2\r\n3:4\r\n")
+    assert load(path, target="b").X.tolist() == [[1], [3]]
