@@ -10,10 +10,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Exit codes: of mistakes, and after Ctrl-C.
 MISTAKE, STOPPED = 2, 130
@@ -38,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _terminated_as_interrupted():
             if options.command == "convert":
                 return _convert(options)
-            return _select(options, shlex.join(["fsjax", *given]))
+            # Within another program its age says nothing.
+            elapsed = seconds_since_process_start() if arguments is None else 0.0
+            return _select(options, shlex.join(["fsjax", *given]), elapsed)
     except FsjaxError as error:
         return _mistake(str(error))
     except OSError as error:
@@ -67,50 +72,79 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _select(options: argparse.Namespace, command: str) -> int:
+def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     # Heavy, and not needed for --help or a mistyped flag.
-    import pandas as pd
-
-    from fsjax.auto import select
+    from fsjax.auto import Origin, select
+    from fsjax.auto.columns import Note
+    from fsjax.auto.costs_file import read_costs
+    from fsjax.auto.row_order import row_groups, row_order
     from fsjax.data.tables import load_frame
 
     workdir = Path(options.workdir or f"{Path(options.table).stem}-selection")
     if workdir.exists() and not workdir.is_dir():
         raise ConfigError(f"--workdir={workdir} is a file; name a folder for the report")
-    frame, target = load_frame(options.table, options.target)
-    row_groups = None
+    frame, target, remarks = load_frame(
+        options.table, options.target, separator=options.separator, decimal=options.decimal
+    )
+    notes = [Note("(file)", "file", remark) for remark in remarks]
+    settings: dict[str, Any] = {}
     if options.groups is not None:
-        if options.groups not in frame:
-            raise ConfigError(f"--groups={options.groups}: {nearest(options.groups, frame)}")
-        row_groups = pd.factorize(frame.pop(options.groups))[0]
+        _check_columns("groups", [options.groups], frame)
+        settings["row_groups"] = row_groups(options.groups, frame.pop(options.groups))
     if options.order is not None:
-        if options.order not in frame:
-            raise ConfigError(f"--order={options.order}: {nearest(options.order, frame)}")
-        order = frame[options.order].argsort(kind="stable").to_numpy()
-        frame, target = frame.drop(columns=options.order).iloc[order], target[order]
-    for name in filter(None, (options.drop or "").split(",")):
-        if name not in frame:
-            raise ConfigError(f"--drop={name}: {nearest(name, frame)}")
-        frame = frame.drop(columns=name)
-    found = select(
+        _check_columns("order", [options.order], frame)
+        order = row_order(options.order, frame.pop(options.order))
+        if order.remark:
+            notes.append(Note(options.order, "order", order.remark))
+        frame, target = frame.iloc[order.rows], target[order.rows]
+    dropped, kept = _names(options.drop, frame), _names(options.keep, frame)
+    _check_columns("drop", dropped, frame)
+    frame = frame.drop(columns=dropped)
+    _check_columns("keep", kept, frame)
+    for note in notes:
+        subject = "" if note.kind == "file" else f"{note.column!r} "
+        print(f"{options.table}: {subject}{note.text}")
+    given = {
+        "task": options.task,
+        "metric": options.metric,
+        "judge": options.judge,
+        "fdr": options.fdr,
+        "impute": options.impute,
+        "methods": options.methods,
+        "keep": kept or None,
+        "costs": None if options.costs is None else read_costs(options.costs),
+    }
+    settings |= {name: value for name, value in given.items() if value is not None}
+    selection = select(
         frame,
         target,
-        task=options.task,
-        metric=options.metric,
         budget=options.budget,
-        fdr=options.fdr,
-        impute=options.impute,
-        methods=options.methods,
-        row_groups=row_groups,
         ordered=options.order is not None,
         seed=options.seed,
         workdir=workdir,
         progress=not options.quiet,
+        origin=Origin(
+            Path(options.table).name, options.target, command, tuple(notes), elapsed
+        ),
+        **settings,
     )
-    path = found.save(workdir, command)
-    print(found)
-    print(f"\nreport: {path}, columns: {workdir / 'columns.csv'}; {found.seconds:.0f} s")
-    return STOPPED if found.stopped else 0
+    print(selection)
+    paths = f"report: {workdir / 'report.html'}, columns: {workdir / 'columns.csv'}"
+    print(f"\n{paths}; {selection.seconds:.0f} s")
+    return STOPPED if selection.stopped else 0
+
+
+def _names(text: str | None, frame: pd.DataFrame) -> list[str]:
+    """The columns that a flag names, with commas between them unless a column is called so."""
+    if text is None or text in frame:
+        return [] if text is None else [text]
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check_columns(flag: str, names: Sequence[str], frame: pd.DataFrame) -> None:
+    for name in names:
+        if name not in frame:
+            raise ConfigError(f"--{flag}={name}: {nearest(name, frame)}")
 
 
 def _convert(options: argparse.Namespace) -> int:
@@ -138,12 +172,15 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     def add(*names: str, **settings: Any) -> None:
         flags.extend(one.add_argument(*names, **settings).option_strings)
 
-    add("table", metavar="TABLE", help="a .csv, .tsv, .parquet, .npz, .mat or .libsvm file")
+    add("table", metavar="TABLE", help="a .csv, .tsv, .xlsx, .parquet, .npz, .mat or .libsvm file")
     add("--target", metavar="NAME", help="the column to predict (the array y), or A,B: numbers")
+    add("--separator", metavar="MARK", help="between the columns: ',', ';', tab, space (detected)")
+    add("--decimal", metavar="MARK", help="decimal mark of numbers: . or , (detected)")
     add("--workdir", metavar="DIR", help="folder of the report (TABLE-selection)")
     add("--budget", default="5min", metavar="TIME", help="such as 90s, 5min, 1h")
     add("--task", metavar="TASK", help="classification, regression, multilabel, counts or survival")
-    add("--metric", metavar="NAME", help="of classes: accuracy or auc")
+    add("--metric", metavar="NAME", help="what scores are measured by, for example accuracy or auc")
+    add("--judge", metavar="MODEL", help="what predicts from columns: linear, rbf or trees")
     add(
         "--fdr",
         type=float,
@@ -152,9 +189,11 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     )
     add("--impute", metavar="RULE", help="fill missing numbers: median or mean")
     add("--methods", metavar="A,B", help="contenders, such as l1,forest,stg")
-    add("--groups", metavar="NAME", help="column of rows that belong together")
-    add("--order", metavar="NAME", help="column of the time: earlier rows teach")
+    add("--groups", metavar="NAME", help="column that tells which rows belong together (patient)")
+    add("--order", metavar="NAME", help="column of times: models train on earlier rows")
     add("--drop", metavar="A,B", help="columns that may not be selected")
+    add("--keep", metavar="A,B", help="columns that are selected in any case")
+    add("--costs", metavar="FILE", help="a .csv file with the columns column and cost")
     add("--seed", type=int, default=0, metavar="N", help="of all draws (0)")
     add("--quiet", action="store_true", help="no progress line")
     one = commands.add_parser(

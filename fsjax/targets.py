@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from fsjax.classes_or_numbers import MANY_LABELS, kind_of_target
 from fsjax.errors import ConfigError, DataError
 from fsjax.given import as_array
 
@@ -25,13 +26,28 @@ _NAMED = 5
 
 
 def read_classes(y: Any) -> Target:
-    """Labels of any kind, numbered from 0 in sorted order; numbers with fractions stay."""
+    """Labels of any kind, numbered from 0 in sorted order; numbers with fractions stay.
+
+    Warns of whole numbers that are rather numbers than classes.
+    """
     y = _array(y)
     check_present(y)
     if y.dtype.kind == "f" and not np.array_equal(y, np.floor(y)):
         return y, None
+    warn_of_numbers(y)
     classes, labels = numbered(y)
     return labels.astype(np.int32), tuple(map(str, classes))
+
+
+def warn_of_numbers(y: np.ndarray, where: str = "y") -> None:
+    """Warns of many whole numbers that become classes because the task is classification."""
+    labels = len(np.unique(y)) if y.dtype.kind in "iuf" else 0
+    if labels > MANY_LABELS and not kind_of_target(y).classes:
+        warnings.warn(
+            f"{where} holds {labels} different numbers in {len(y)} rows, each of which becomes a "
+            "class; for numbers choose task='regression'",
+            stacklevel=4,
+        )
 
 
 def numbered(y: np.ndarray, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +143,14 @@ def check_any(y: np.ndarray | None, names: tuple[str, ...] | None, where: str) -
 
 
 def check_classes(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
-    """Whole numbers from 0, of at least two classes."""
+    """Whole numbers from 0, of at least two classes.
+
+    Whole numbers that a loader took for numbers become classes, with a warning.
+    """
+    if y.dtype.kind == "f" and y.ndim == 1 and _are_exact_whole_numbers(y):
+        warn_of_numbers(y, f"the target of {where}")
+        labels, y = np.unique(y, return_inverse=True)
+        y, names = y.astype(np.int32), tuple(str(int(label)) for label in labels)
     if not np.issubdtype(y.dtype, np.integer):
         raise DataError(
             f"task=classification needs classes, but the target of {where} holds "
@@ -143,6 +166,11 @@ def check_classes(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> T
     if y.min() < 0:
         raise DataError(f"{where}: class numbers start at {y.min()}; number them from 0")
     return y, names
+
+
+def _are_exact_whole_numbers(y: np.ndarray) -> bool:
+    """Whether floats are whole, and so small that their type tells neighbours apart."""
+    return bool(np.all(y == np.round(y)) and np.abs(y).max() <= 2 ** (np.finfo(y.dtype).nmant))
 
 
 def check_numbers(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:

@@ -10,15 +10,23 @@ import re
 from collections import Counter
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+from pandas.api.types import (
+    is_bool_dtype,
+    is_datetime64_any_dtype,
+    is_numeric_dtype,
+    is_timedelta64_dtype,
+)
 from sklearn.preprocessing import OneHotEncoder
 
+from fsjax.auto.sentinels import sentinel
 from fsjax.auto.sparse import Columns
-from fsjax.data.checks import holds_numbers, name_some
+from fsjax.data.checks import holds_numbers, name_some, one_value
+from fsjax.data.written_dates import MOST_ARE_DATES, days_of, read_dates, read_durations
+from fsjax.data.written_numbers import read_numbers
 from fsjax.errors import DataError, check_choice
 
 #: What ``impute`` may be.
@@ -30,13 +38,9 @@ MAX_CATEGORIES = 20
 #: More different texts than this, in more than half of the rows, are no categories.
 _MANY_TEXTS = 30
 
-#: Share of the values that have to read as numbers, or dates, for the column to be one.
-_MOST = 0.95
-
 #: Texts that stand for a missing value in a column of numbers; pandas knows the others.
 _GAPS = frozenset({"?", "-", "--", ".", "missing", "unknown"})
 
-_DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
 _IDENTIFIER = re.compile(r"(^|[^a-z])(id|uuid|guid|index|idx|key|rowid|row|nr|no|number)([^a-z]|$)")
 
 
@@ -46,7 +50,8 @@ class Note(NamedTuple):
     Attributes:
       column: its name.
       kind: ``constant``, ``identifier``, ``text``, ``duplicate``, ``empty``, ``leak``, ``date``,
-        ``category``, ``missing`` or ``number``; the first five are left out.
+        ``category``, ``missing``, ``number``, ``sentinel``, ``target``, ``file`` or ``order``; the
+        first five are left out.
       text: what was found, without the name.
     """
 
@@ -57,6 +62,9 @@ class Note(NamedTuple):
 
 #: Kinds of notes on columns that are left out.
 LEFT_OUT = ("constant", "identifier", "text", "duplicate", "empty")
+
+#: Kinds of notes that a user should look at before believing a result.
+LOOK_AT = ("leak", "sentinel", "target")
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,43 +183,67 @@ def _part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
     if not column.notna().any():
         notes.append(Note(name, "empty", "has no value at all"))
         return None
+    typed, remarks = _typed(column)
+    notes += [Note(name, "date" if _is_date(typed) else "number", remark) for remark in remarks]
+    if is_bool_dtype(typed) or is_numeric_dtype(typed):
+        return _number_part(name, typed, notes)
+    if typed.nunique(dropna=False) < 2:
+        notes.append(Note(name, "constant", _one_value_only(typed.iloc[0])))
+        return None
+    return (_date_part if _is_date(typed) else _category_part)(name, typed, notes)
+
+
+def _is_date(column: pd.Series) -> bool:
+    return is_datetime64_any_dtype(column)
+
+
+def _one_value_only(value: Any) -> str:
+    return f"has one value only ({str(value)[:30]!r})"
+
+
+def _typed(column: pd.Series) -> tuple[pd.Series, list[str]]:
+    """A column as numbers, truth values, dates or texts, and remarks on how it was read."""
     if isinstance(column.dtype, pd.SparseDtype):
         column = column.sparse.to_dense()
-    if not (holds_numbers(column) or is_datetime64_any_dtype(column)):
-        column = _read_text(name, column, notes)
-    if column.nunique(dropna=False) < 2:
-        value = str(column.iloc[0])
-        notes.append(Note(name, "constant", f"has one value only ({value[:30]!r})"))
-        return None
-    if is_datetime64_any_dtype(column):
-        return _date_part(name, column, notes)
-    if is_bool_dtype(column) or is_numeric_dtype(column):
-        return _number_part(name, column, notes)
-    return _category_part(name, column, notes)
+    if is_timedelta64_dtype(column):
+        return days_of(column), ["is a duration, taken as days"]
+    if holds_numbers(column) or _is_date(column):
+        return column, []
+    return _read_text(column)
 
 
-def _read_text(name: str, column: pd.Series, notes: list[Note]) -> pd.Series:
-    """Text that holds numbers or dates as such."""
+def _read_text(column: pd.Series) -> tuple[pd.Series, list[str]]:
+    """Text that holds numbers, dates or durations as such, and remarks."""
     if isinstance(column.dtype, pd.CategoricalDtype) and holds_numbers(
         column.cat.categories.to_series()
     ):
-        return column.astype(str).where(column.notna(), None)
+        return column.astype(str).where(column.notna(), None), []
     text = column.astype(str).str.strip().where(column.notna(), None)
     known = text[text.notna() & ~text.str.lower().isin(_GAPS)]
     if not len(known):
-        return text
-    numbers = pd.to_numeric(known, errors="coerce")
-    if numbers.notna().all():
+        return text, []
+    distinct = known.drop_duplicates()
+    remarks = []
+    values: pd.Series | None = None
+    if (numbers := read_numbers(distinct)) is not None:
+        values, remarks = numbers.values, [numbers.remark]
         gaps = int(text.notna().sum() - len(known))
         if gaps:
-            told = f"has {gaps} texts such as '?' among its numbers, taken as missing"
-            notes.append(Note(name, "number", told))
-        return numbers.reindex(column.index)
-    for form in _DATE_FORMATS:
-        dates = pd.to_datetime(known, format=form, errors="coerce", utc=True)
-        if dates.notna().mean() >= _MOST:
-            return dates.reindex(column.index)
-    return text
+            remarks.append(f"has {gaps} texts such as '?' among its numbers, taken as missing")
+    elif (dates := read_dates(distinct)) is not None:
+        values, remarks = dates.values, [dates.remark]
+    elif (durations := read_durations(distinct)) is not None:
+        values, remarks = durations, ["is a duration, taken as days"]
+    if values is None:
+        return text, []
+    # Each distinct text was read once.
+    read = known.map(pd.Series(values.to_numpy(), index=distinct))
+    unread = int(read.isna().sum())
+    if unread > (1 - MOST_ARE_DATES) * len(known):
+        return text, []
+    if unread:
+        remarks.append(f"has {unread} texts that are no dates, taken as missing")
+    return read.reindex(column.index), [remark for remark in remarks if remark]
 
 
 def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
@@ -222,9 +254,15 @@ def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | Non
             f"column {name!r} has {infinite} infinite values; replace them, or leave them empty "
             "and choose how gaps are filled (impute='median')"
         )
-    if told := row_label(name, values):
-        notes.append(Note(name, "identifier", told))
+    known = values[~np.isnan(values)]
+    if len(known) == len(values) and one_value(known.min(), known.max(), known.dtype):
+        notes.append(Note(name, "constant", _one_value_only(column.iloc[0])))
         return None
+    if label := row_label(name, values):
+        notes.append(Note(name, "identifier", label))
+        return None
+    if remark := sentinel(values):
+        notes.append(Note(name, "sentinel", remark))
     return _Part(values[:, None], [name])
 
 
@@ -265,22 +303,25 @@ def _categories(encoder: OneHotEncoder, columns: int) -> list[str]:
     return ["(others)" if name == "infrequent_sklearn" else name for name in names]
 
 
-def _date_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
+def _date_part(name: str, column: pd.Series, notes: list[Note]) -> _Part:
     dates = pd.to_datetime(column, utc=True)
     first = dates.min()
-    told = {
+    parts = {
         "days": (dates - first).dt.total_seconds() / 86400,
         "month": dates.dt.month,
         "weekday": dates.dt.day_of_week,
         "hour": dates.dt.hour,
     }
-    kept = {kind: values for kind, values in told.items() if values.nunique() > 1}
+    # One date and gaps: the days, all 0, stand for it beside the indicator of the gaps.
+    kept = {kind: values for kind, values in parts.items() if values.nunique() > 1} or {
+        "days": parts["days"]
+    }
     notes.append(
         Note(name, "date", f"is a date from {first.date()} to {dates.max().date()}, taken as "
              + ", ".join(kept))
     )  # fmt: skip
-    values = np.stack([one.to_numpy(np.float64, na_value=np.nan) for one in kept.values()], axis=1)
-    return _Part(values, [f"{name}: {kind}" for kind in kept])
+    values = [part.to_numpy(np.float64, na_value=np.nan) for part in kept.values()]
+    return _Part(np.stack(values, axis=1), [f"{name}: {kind}" for kind in kept])
 
 
 def _check_gaps(parts: Sequence[_Part], units: Sequence[str], impute: str | None) -> None:

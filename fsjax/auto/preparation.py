@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fsjax.auto.columns import Design
-from fsjax.auto.sparse import Columns, moments, scaled
+from fsjax.auto.sparse import Columns, limits, moments, scaled
+from fsjax.data.checks import one_value
 
 
 class Fold(NamedTuple):
@@ -44,13 +45,20 @@ def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
 def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     """Columns ``(n, D)`` with mean 0 and deviation 1 in the first rows, 0 where constant there.
 
-    Sparse ones are divided by their deviation only, and so stay sparse.
+    Sparse ones are divided by their deviation only, and so stay sparse. Constant is what
+    :func:`fsjax.data.constant_columns` calls so.
     """
-    mean, deviation = moments(rows)
-    # What rounding leaves of a constant column is no variation.
-    varies = deviation > 1e-12 * np.maximum(np.abs(mean), 1e-300)
-    scale = np.where(varies, deviation, np.inf)
-    return tuple(scaled(part, mean, scale) for part in (rows, *others))
+    lowest, highest = limits(rows)
+    constant = one_value(lowest, highest, np.dtype(np.float64))
+    # Moments are taken in [-1, 1]: squares of 1e-200 vanish, and the mean of 1e13 + v hides v.
+    shift = np.zeros_like(lowest) if issparse(rows) else lowest / 2 + highest / 2
+    reach = np.maximum(highest - shift, shift - lowest)
+    reach = np.where(constant | (reach == 0), 1.0, reach)
+    mean, deviation = moments(scaled(rows, shift, reach))
+    centre = shift + mean * reach
+    scale = deviation * reach
+    scale = np.where(constant | (scale == 0), np.inf, scale)
+    return tuple(scaled(part, centre, scale) for part in (rows, *others))
 
 
 def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:

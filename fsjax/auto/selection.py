@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 
 from fsjax.atomic import write_text
-from fsjax.auto.columns import LEFT_OUT, Note
+from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.csv_text import csv_of
-from fsjax.auto.score_text import score_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -172,10 +171,7 @@ class Selection:
         return folder / "report.html"
 
     def __str__(self) -> str:
-        lines = [*self.statements]
-        if evidence := self._evidence():
-            lines.append(evidence)
-        lines += ["", *self._printed_columns()]
+        lines = [*self.statements, "", *self._printed_columns()]
         if self.without_leaks is not None:
             lines += ["Without the columns that are likely leaks:", *self.without_leaks.statements]
             lines += ["", *self.without_leaks._printed_columns()]
@@ -183,22 +179,11 @@ class Selection:
         lines += [f"left out: {note.column!r} {note.text}" for note in left_out[:10]]
         if len(left_out) > 10:
             lines.append(f"... and {len(left_out) - 10} more left out")
-        warnings = [note for note in self.notes if note.kind == "leak"]
+        warnings = [note for note in self.notes if note.kind in LOOK_AT]
         lines += [f"look at: {note.column!r} {note.text}" for note in warnings[:5]]
         if len(warnings) > 5:
-            lines.append(f"... and {len(warnings) - 5} more such columns")
+            lines.append(f"... and {len(warnings) - 5} more such notes")
         return "\n".join(lines).rstrip()
-
-    def _evidence(self) -> str:
-        """Interval of the score, p value and level, as far as they are known."""
-        parts = []
-        if self.score_interval is not None:
-            shown = score_text(self.metric)
-            low, high = map(shown.number, self.score_interval)
-            parts.append(f"95 % interval of the score {low} to {high}")
-        if not math.isnan(self.level):
-            parts.append(f"permutation test p = {self.p_value:.2g} (level {self.level:g})")
-        return f"{'; '.join(parts)}." if parts else ""
 
     def _printed_columns(self) -> list[str]:
         selected = self.table[self.table["selected"] == 1]

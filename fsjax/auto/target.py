@@ -2,66 +2,119 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from fsjax.auto.columns import Note
 from fsjax.auto.models import OF_TASK
+from fsjax.classes_or_numbers import kind_of_target
 from fsjax.data.targets import encode_target
+from fsjax.data.written_numbers import read_numbers
 from fsjax.errors import DataError, check_choice
+from fsjax.given import as_array
 from fsjax.tasks import TABLE
 
 #: Names of classes, where there are some.
 Names = tuple[str, ...] | None
 
+#: What notes on the target have in place of the name of a column.
+TARGET = "(target)"
+
 _WHERE = "the target"
 
 
-def read_target(y: Any, task: str | None, rows: int) -> tuple[np.ndarray, str, Names]:
-    """The target as its task wants it, the task, and names of classes.
+class ReadTarget(NamedTuple):
+    """The target of a selection.
+
+    Attributes:
+      values: ``(N,)`` int32 classes from 0, or ``(N,)`` or ``(N, C)`` float64.
+      task: what it is for.
+      classes: the names of the classes, or ``None``.
+      notes: what it was taken for, where something else is likely too.
+    """
+
+    values: np.ndarray
+    task: str
+    classes: Names
+    notes: tuple[Note, ...] = ()
+
+
+def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
+    """The target as its task wants it.
 
     Args:
       y: labels or numbers, one or several for each row, or time and event.
-      task: of :data:`fsjax.auto.models.OF_TASK`, or ``None`` for what y looks like.
+      task: of :data:`fsjax.auto.models.OF_TASK`, or ``None`` for what y looks like
+        (:func:`fsjax.classes_or_numbers.kind_of_target`).
       rows: of the table.
 
     Raises:
       ConfigError: for an unknown task.
-      DataError: for a y that does not fit the task, or the table.
+      DataError: for a y that does not fit the task, or the table, or has masked values.
     """
     if task is not None:
         check_choice("task", task, OF_TASK)
-    if len(y) != rows:
-        raise DataError(f"y has {len(y)} values for {rows} rows of X; give one for each row")
-    values = np.asarray(y)
-    several = values.ndim > 1 and values.shape[1] > 1
+    labels = as_array(y, "y")
+    if labels.ndim == 0 or len(labels) != rows:
+        count = 1 if labels.ndim == 0 else len(labels)
+        raise DataError(f"y has {count} values for {rows} rows of X; give one for each row")
+    several = labels.ndim > 1 and labels.shape[1] > 1
     if several and task is None:
-        task = "multilabel" if np.isin(values, (0, 1)).all() else "regression"
+        guess = "multilabel" if np.isin(labels, (0, 1)).all() else "regression"
+        return ReadTarget(_numbers(y, guess), guess, None)
+    if several or task == "survival":
+        if task == "classification":
+            raise DataError("y has several columns; task='classification' needs one of labels")
+        return ReadTarget(_numbers(y, task), task, None)
+    labels, notes = _with_written_numbers(labels.reshape(rows), task)
     if task not in (None, "classification"):
-        return _as_numbers(y if several or task == "survival" else values.reshape(rows), task)
-    if several:
-        raise DataError("y has several columns; task='classification' needs one of labels")
-    values = values.reshape(rows)
-    found, names = encode_target(values, _WHERE)
-    if names is not None:
-        return found, "classification", names
-    if task is None:
-        return _as_numbers(values, "regression")
-    found, labels = pd.factorize(values, sort=True)
-    if len(labels) > rows / 2:
+        return ReadTarget(_numbers(labels, task), task, None, notes)
+    values, names = encode_target(labels, _WHERE)
+    if task == "classification":
+        if names is None:
+            values, names = _numbers_as_classes(labels)
+        return ReadTarget(values, task, names)
+    if remark := kind_of_target(labels).remark:
+        notes += (Note(TARGET, "target", remark),)
+    if names is None:
+        return ReadTarget(_numbers(labels, "regression"), "regression", None, notes)
+    return ReadTarget(values, "classification", names, notes)
+
+
+def _with_written_numbers(
+    labels: np.ndarray, task: str | None
+) -> tuple[np.ndarray, tuple[Note, ...]]:
+    """Numbers that are written as ``€12`` or ``1,5`` as such, unless they are to be classes."""
+    texts = pd.Series(labels)
+    if task == "classification" or not all(isinstance(label, str) for label in labels.tolist()):
+        return labels, ()
+    distinct = texts.drop_duplicates().str.strip()
+    numbers = read_numbers(distinct)
+    if numbers is None or not numbers.remark:
+        return labels, ()
+    values = texts.map(dict(zip(texts[distinct.index], numbers.values, strict=True)))
+    return values.to_numpy(np.float64), (Note(TARGET, "target", numbers.remark),)
+
+
+def _numbers_as_classes(numbers: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Classes from 0, and their names, of numbers that look like anything else."""
+    distinct, values = np.unique(numbers, return_inverse=True)
+    if len(distinct) > len(numbers) / 2:
         raise DataError(
-            f"the target has {len(labels)} different values in {rows} rows, which is too many "
-            "for classes; choose task='regression'"
+            f"the target has {len(distinct)} different values in {len(numbers)} rows, which is "
+            "too many for classes; choose task='regression'"
         )
-    return found.astype(np.int32), task, tuple(map(str, labels))
+    return values.astype(np.int32), tuple(f"{value:.12g}" for value in distinct.tolist())
 
 
-def _as_numbers(y: Any, task: str) -> tuple[np.ndarray, str, Names]:
-    found, _ = TABLE[task].check(*TABLE[task].read(y), _WHERE)
-    found = np.asarray(found, np.float64)
-    if not np.isfinite(found).all():
+def _numbers(y: Any, task: str) -> np.ndarray:
+    """Float64 numbers that fit the task; DataError for missing ones, and for one value only."""
+    checked, _ = TABLE[task].check(*TABLE[task].read(y), _WHERE)
+    values = np.asarray(checked, np.float64)
+    if not np.isfinite(values).all():
         raise DataError("the target has missing or infinite values; drop these rows")
-    if (found == found[0]).all():
+    if (values == values[0]).all():
         raise DataError("the target has one value only; choose another column")
-    return found, task, None
+    return values

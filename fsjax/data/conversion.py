@@ -37,7 +37,8 @@ def convert(
     ``manifest.json``. It appears complete or not at all.
 
     Args:
-      source: a ``.csv`` or ``.tsv`` file with a line of column names, a ``.parquet`` file or a
+      source: a ``.csv`` or ``.tsv`` file with a line of column names, whose separator and decimal
+        mark are detected, a ``.parquet`` file or a
         folder of them, or a ``.libsvm``/``.svm`` file. Larger than the memory if need be.
       folder: what to make; by default beside the source, its name with ``.fsjax`` behind it. A
         folder that holds this very conversion is left as it is.

@@ -58,8 +58,9 @@ def load(
             before the split, so **the class of test rows leaks into their features**; ``'mean'``
             (of the column) does not use classes. ``dense`` makes a sparse file of your own a
             dense table, and reads a table on disk into memory; ``max_bytes`` limits the memory that
-            such a file may take. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``, the
-            arguments of the functions of these names in ``fsjax.data``.
+            such a file may take; ``separator`` and ``decimal`` say how a text table is written,
+            where they are not detected. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``,
+            the arguments of the functions of these names in ``fsjax.data``.
 
     Raises:
         DataError: if the name is unknown, or the data is missing, broken or not usable.
@@ -74,7 +75,7 @@ def load(
             f"your own table ({', '.join(KINDS)})"
         )
     generate = _GENERATED.get(name)
-    own = () if name in ENTRIES else ("dense", "max_bytes")
+    own = () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal")
     allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute", *own)
     for option in options:
         if option not in allowed:

@@ -19,6 +19,10 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 )
 
 
+#: The first two bytes of text in UTF-16.
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
 def sniff(start: bytes) -> str:
     """Name the kind of file by its first bytes, of which 512 are enough.
 
@@ -30,6 +34,8 @@ def sniff(start: bytes) -> str:
     for signature, kind in _SIGNATURES:
         if start.startswith(signature):
             return kind
+    if start[:2] in UTF16_MARKS:
+        return "text"
     head = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if head.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
         return "a web page (HTML)"

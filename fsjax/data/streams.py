@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ from sklearn.datasets import load_svmlight_file
 from fsjax.data.checks import name_some
 from fsjax.data.sparse import MOST
 from fsjax.data.stored import rows_of_block
-from fsjax.data.tables import check_header, header_of, target_column
+from fsjax.data.tables import target_column
+from fsjax.data.text_tables import USUAL_SEPARATOR, check_header, dialect_of, first_records
 from fsjax.errors import DataError, nearest
 
 #: The column to predict.
@@ -26,7 +28,9 @@ TargetColumn = str | int | None
 #: Bytes of text that are read at once; a line has to fit.
 _TEXT_BYTES = 2**24
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+#: Lines at the start of a text table that tell how its cells are written.
+_FIRST_LINES = 200
+
 _LIBSVM = (".libsvm", ".svm")
 
 
@@ -62,15 +66,15 @@ def open_source(path: Path, target: TargetColumn) -> Source:
     try:
         if path.is_dir() or suffix == ".parquet":
             return _parquet(path, target)
-        if suffix in _SEPARATORS:
-            return _text(path, target, _SEPARATORS[suffix])
+        if suffix in USUAL_SEPARATOR:
+            return _text(path, target, USUAL_SEPARATOR[suffix])
         if suffix in _LIBSVM:
             return _libsvm(path, target)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     except Exception as error:  # whatever a reader trips over, the file is at fault
         raise DataError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
-    kinds = (*_SEPARATORS, ".parquet", *_LIBSVM)
+    kinds = (*USUAL_SEPARATOR, ".parquet", *_LIBSVM)
     raise DataError(
         f"{path} has the suffix {suffix!r}, which is not converted; "
         f"{nearest(suffix, kinds)}, or a folder of Parquet files"
@@ -118,15 +122,16 @@ def _parquet(path: Path, target: TargetColumn) -> Source:
     return Source(str(path), len(fields), names, table.count_rows(), blocks, join)
 
 
-def _text(path: Path, target: TargetColumn, separator: str) -> Source:
+def _text(path: Path, target: TargetColumn, usual_separator: str) -> Source:
     import pyarrow as pa
     from pyarrow import csv
 
-    with path.open(encoding="utf-8-sig") as file:
-        first, second = file.readline(), file.readline()
-    if not first.strip():
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = list(islice(file, _FIRST_LINES))
+    if not lines or not lines[0].strip():
         raise DataError("it is empty: there is no line of column names")
-    header = header_of(first.rstrip("\r\n"), separator)
+    dialect = dialect_of("".join(lines), usual_separator)
+    header = first_records(lines[0], dialect.separator)[0]
     check_header(header)
     chosen = None if target is None else target_column(header, target)
     # A nameless first column counts the rows, as pandas saves it.
@@ -138,14 +143,16 @@ def _text(path: Path, target: TargetColumn, separator: str) -> Source:
     kinds = {name: pa.float64() for name in names}
     if chosen is not None:
         kinds[chosen] = pa.string()
-    size = max(_TEXT_BYTES, 4 * max(len(first), len(second)))
+    size = max(_TEXT_BYTES, 4 * max(map(len, lines)))
 
     def blocks() -> Iterator[tuple[np.ndarray, Any]]:
         reader = csv.open_csv(
             path,
             csv.ReadOptions(column_names=header, skip_rows=1, block_size=size),
-            csv.ParseOptions(delimiter=separator),
-            csv.ConvertOptions(column_types=kinds, strings_can_be_null=True),
+            csv.ParseOptions(delimiter=dialect.separator),
+            csv.ConvertOptions(
+                column_types=kinds, strings_can_be_null=True, decimal_point=dialect.decimal
+            ),
         )
         done = 0
         for batch in reader:

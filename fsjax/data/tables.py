@@ -1,10 +1,7 @@
-"""The user's own table: CSV, TSV, Parquet, NumPy archive, MATLAB or LIBSVM file."""
+"""The user's own table: CSV, TSV, Excel, Parquet, NumPy archive, MATLAB or LIBSVM file."""
 
-import csv
 import difflib
 import io
-import warnings
-from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,18 +9,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 from scipy.sparse import issparse
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.data.checks import check_features, name_some, numeric_columns
 from fsjax.data.dataset import Dataset
 from fsjax.data.dense import dense as as_table
+from fsjax.data.excel_tables import excel_frame
 from fsjax.data.impute import impute as fill
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
 from fsjax.data.sniff import first_line, sniff
 from fsjax.data.sparse import as_csr
 from fsjax.data.targets import encode_target, encode_targets
-from fsjax.errors import DataError, check_choice, check_flag, nearest
+from fsjax.data.text_tables import (
+    USUAL_SEPARATOR,
+    check_decimal,
+    check_separator,
+    decoded,
+    dialect_of,
+    frame_of_text,
+    without_separator_line,
+)
+from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.limits import check_bytes
 
 RULES = ("mean", "median")
@@ -37,13 +45,43 @@ Target = str | int | Sequence[str | int] | None
 """One column, or several, by name or number."""
 
 
+class Options(NamedTuple):
+    """How a file is read: limits, and how its cells are written where that is not detected."""
+
+    max_bytes: int | None = None
+    separator: str | None = None
+    decimal: str | None = None
+
+
+class LoadedFrame(NamedTuple):
+    """A table as it stands in its file.
+
+    Attributes:
+      frame: ``(N, columns)`` without the target.
+      target: ``(N,)``, or ``(N, C)`` for several columns.
+      remarks: what the reader detected, such as separators; each a sentence about the file
+        without its end.
+    """
+
+    frame: pd.DataFrame
+    target: np.ndarray
+    remarks: tuple[str, ...] = ()
+
+
+#: A frame and remarks on how it was read; ``None`` where a file holds no frame but arrays.
+_Frame = tuple[pd.DataFrame, tuple[str, ...]] | None
+
+
 class _Kind(NamedTuple):
-    """How a suffix is read, and what such a file may look like inside (see ``sniff``)."""
+    """How a suffix is read, and what such a file may look like inside (see ``sniff``).
+
+    ``read`` is for files of arrays, ``frame`` for tables with columns of any type.
+    """
 
     title: str
-    read: Callable[[bytes, Target, int | None], Table]
     looks: tuple[str, ...]
-    frame: Callable[[bytes, int | None], pd.DataFrame | None] = lambda data, max_bytes: None
+    read: Callable[[bytes, Target, int | None], Table] | None = None
+    frame: Callable[[bytes, Options], _Frame] = lambda data, options: None
 
 
 def load_table(
@@ -53,15 +91,17 @@ def load_table(
     impute: str | None = None,
     dense: bool = False,
     max_bytes: int | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
 ) -> Dataset:
     """Load the user's own table as float32 (or compact integer) features.
 
     LIBSVM files, sparse ``.mat`` files and what ``scipy.sparse.save_npz`` wrote stay sparse.
 
     Args:
-        name: path of a ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npz`` (arrays ``X`` and
-            ``y``), ``.mat`` (``X`` and ``Y``) or ``.libsvm``/``.svm`` file. Text tables have a
-            line of column names.
+        name: path of a ``.csv``, ``.tsv``, ``.txt``, ``.xlsx`` (with the extra ``excel``),
+            ``.parquet``, ``.npz`` (arrays ``X`` and ``y``), ``.mat`` (``X`` and ``Y``) or
+            ``.libsvm``/``.svm`` file. Text tables have a line of column names.
         folders: where a relative path is looked for besides the working directory.
         target: the column to predict, by name or by number from 0 (-1 for the last); in ``.npz``
             and ``.mat`` files, the name of the array. Several, as a list or with commas between
@@ -73,6 +113,10 @@ def load_table(
         dense: whether a sparse file becomes a dense table, for methods that need one.
         max_bytes: memory that the file, and what it unfolds to, may take: small files may hold
             huge tables. None allows half of the free memory.
+        separator: what separates the columns of a text table: one character, or ``'tab'`` or
+            ``'space'``. None detects it; ``source`` of the data set says where it is not the one
+            that the suffix promises.
+        decimal: ``'.'`` or ``','``; None detects it, and ``source`` names decimal commas.
 
     Raises:
         DataError: if the file is missing, is not what its suffix says, or holds what cannot be
@@ -83,7 +127,8 @@ def load_table(
         check_choice("impute", impute, RULES)
     check_flag("dense", dense)
     path = _locate(name, folders)
-    where, table = str(path), _read(path, target, max_bytes)
+    options = _options(path, max_bytes, separator, decimal)
+    where, (table, remarks) = str(path), _read(path, target, options)
     X = table.X
     if dense and issparse(X):
         X = _guarded(path, KINDS[path.suffix.lower()], lambda: as_table(X, max_bytes))
@@ -98,6 +143,7 @@ def load_table(
             y, class_names = encode_targets(table.y, label), None
         else:
             y, class_names = encode_target(table.y, label, table.class_names)
+    imputed = [f"missing values filled with the {impute}"] if impute else []
     return Dataset(
         name=path.name,
         X=X,
@@ -105,7 +151,7 @@ def load_table(
         feature_names=table.feature_names,
         class_names=class_names,
         official_split=table.split,
-        source=where + (f", missing values filled with the {impute}" if impute else ""),
+        source=", ".join([where, *remarks, *imputed]),
     )
 
 
@@ -114,35 +160,34 @@ def load_frame(
     target: Target = None,
     folders: Sequence[Path] = (),
     max_bytes: int | None = None,
-) -> tuple[pd.DataFrame, np.ndarray]:
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> LoadedFrame:
     """Load the user's own table as it is, with text, dates and gaps.
 
     Args:
         name: path of a file as :func:`load_table` reads it.
-        target: the column to predict, or several, as :func:`load_table` takes them; only text
-            and Parquet tables need one.
+        target: the column to predict, or several, as :func:`load_table` takes them; only text,
+            Excel and Parquet tables need one.
         folders: where a relative path is looked for besides the working directory.
         max_bytes: memory that it may take, as for :func:`load_table`.
+        separator, decimal: how a text table is written, as for :func:`load_table`.
 
     Returns:
-        The (N, columns) frame without the target, and the (N,) target, or (N, C) for several, as it
-        stands there. The frame of a sparse file has sparse columns.
+        The frame, the target as it stands there, and remarks on how the file was read. The frame
+        of a sparse file has sparse columns.
 
     Raises:
         DataError: if the file is missing, is not what its suffix says, or has no such target.
+        ConfigError: for a separator or decimal mark that cannot be one, or a file without them.
     """
     path = _locate(name, folders)
+    options = _options(path, max_bytes, separator, decimal)
     kind, data = _contents(path, max_bytes)
-    frame = _guarded(path, kind, lambda: kind.frame(data, max_bytes))
-    if frame is None:
-        table = _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
-        told = f"{path}, as a frame of {table.X.shape[1]:,} columns,"
-        check_bytes(_OF_A_COLUMN * table.X.shape[1], max_bytes, told, "keep fewer columns")
-        names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
-        if table.y is None:
-            raise DataError(f"{path} has no array y; name the one that holds the target (--target)")
-        made = pd.DataFrame.sparse.from_spmatrix if issparse(table.X) else pd.DataFrame
-        return made(table.X, columns=list(names)), np.asarray(table.y)
+    table = _guarded(path, kind, lambda: kind.frame(data, options))
+    if table is None:
+        return _frame_of_arrays(path, kind, data, target, max_bytes)
+    frame, remarks = table
     if len(frame) == 0:
         raise DataError(f"{path} is empty: there are column names but no rows")
     if target is None:
@@ -150,7 +195,34 @@ def load_frame(
             f"{path}: name the column to predict (--target); the columns are "
             f"{name_some(list(frame.columns))}"
         )
-    return _guarded(path, kind, lambda: _without_target(frame, target))
+    rest, y = _guarded(path, kind, lambda: _without_target(frame, target))
+    return LoadedFrame(rest, y, remarks)
+
+
+def _frame_of_arrays(
+    path: Path, kind: _Kind, data: bytes, target: Target, max_bytes: int | None
+) -> LoadedFrame:
+    table = _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
+    what = f"{path}, as a frame of {table.X.shape[1]:,} columns,"
+    check_bytes(_OF_A_COLUMN * table.X.shape[1], max_bytes, what, "keep fewer columns")
+    names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
+    if table.y is None:
+        raise DataError(f"{path} has no array y; name the one that holds the target (--target)")
+    build = pd.DataFrame.sparse.from_spmatrix if issparse(table.X) else pd.DataFrame
+    return LoadedFrame(build(table.X, columns=list(names)), np.asarray(table.y))
+
+
+def _options(
+    path: Path, max_bytes: int | None, separator: str | None, decimal: str | None
+) -> Options:
+    """The options of a file; ConfigError where it has no separators or decimal marks."""
+    for option, value in (("separator", separator), ("decimal", decimal)):
+        if value is not None and path.suffix.lower() not in (*USUAL_SEPARATOR, ".txt"):
+            raise ConfigError(
+                f"{option}={value!r} is for .csv, .tsv and .txt files, not for {path.name}; leave "
+                "it out"
+            )
+    return Options(max_bytes, check_separator(separator), check_decimal(decimal))
 
 
 def _locate(name: str, folders: Sequence[Path]) -> Path:
@@ -170,9 +242,12 @@ def _locate(name: str, folders: Sequence[Path]) -> Path:
     )
 
 
-def _read(path: Path, target: Target, max_bytes: int | None) -> Table:
-    kind, data = _contents(path, max_bytes)
-    return _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
+def _read(path: Path, target: Target, options: Options) -> tuple[Table, tuple[str, ...]]:
+    kind, data = _contents(path, options.max_bytes)
+    table = _guarded(path, kind, lambda: kind.frame(data, options))
+    if table is None:
+        return _guarded(path, kind, lambda: kind.read(data, target, options.max_bytes)), ()
+    return _guarded(path, kind, lambda: _from_frame(table[0], target)), table[1]
 
 
 def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
@@ -212,51 +287,20 @@ def _guarded(path: Path, kind: _Kind, read: Callable[[], Any]) -> Any:
         ) from None
 
 
-def _read_text(data: bytes, target: Target, separator: str | None) -> Table:
-    return _from_frame(_text_frame(data, separator), target)
+def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
+    """A text table whose suffix promises a separator, or none."""
+    if usual is None and options.separator is None and _is_libsvm(data):
+        return None
+    whole, remarks = decoded(data)
+    text, declared = without_separator_line(whole)
+    dialect = dialect_of(text, usual, options.separator or declared, options.decimal)
+    return frame_of_text(text, dialect), remarks + dialect.remarks
 
 
-def _text_frame(data: bytes, separator: str | None) -> pd.DataFrame:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"it is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
-        ) from None
-    if not text.strip():
-        raise DataError("it is empty: there is no line of column names")
-    first = text.lstrip().splitlines()[0]
-    if separator is None:
-        commonest = max(",\t;", key=first.count)
-        separator = commonest if commonest in first else r"\s+"
-    header = header_of(first, separator)
-    check_header(header)
-    try:
-        with warnings.catch_warnings():
-            # pandas only warns when it leaves out values that have no column name.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                io.StringIO(text),
-                sep=separator,
-                low_memory=False,
-                skipinitialspace=True,
-                index_col=False,
-            )
-    except pd.errors.ParserWarning:
-        raise DataError(
-            f"it has more values in a line than column names ({len(header)}); give every column a "
-            "name, and remove separators at line ends"
-        ) from None
-    frame.columns = header
-    # A nameless first column that only counts the rows, as pandas saves it.
-    if header[0] == "" and len(frame) and np.array_equal(frame.iloc[:, 0], np.arange(len(frame))):
-        frame = frame.iloc[:, 1:]
-    return frame
-
-
-def _parquet_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame:
+def _parquet_frame(data: bytes, options: Options) -> _Frame:
     import pyarrow.parquet as pq  # takes long, and few tables need it
 
+    max_bytes = options.max_bytes
     told = pq.read_metadata(io.BytesIO(data))
     size = f"a table of {told.num_rows:,} x {told.num_columns:,}"
     unpacked = sum(told.row_group(number).total_byte_size for number in range(told.num_row_groups))
@@ -270,7 +314,7 @@ def _parquet_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame:
         check_bytes(needed, max_bytes, f"{size} with its texts", "keep fewer columns of text")
     # Of pages that have checksums, they are looked at.
     frame = pd.read_parquet(io.BytesIO(data), page_checksum_verification=True)
-    return frame.rename(columns=str)
+    return frame.rename(columns=str), ()
 
 
 def _texts(told: Any) -> list[str]:
@@ -294,10 +338,6 @@ def _size_of_texts(table: Any) -> int:
     return total
 
 
-def _read_parquet(data: bytes, target: Target, max_bytes: int | None) -> Table:
-    return _from_frame(_parquet_frame(data, max_bytes), target)
-
-
 def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> Table:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
@@ -316,17 +356,6 @@ def _read_arrays(
     return tables[0]._replace(y=np.column_stack([table.y for table in tables]))
 
 
-def _read_plain_text(data: bytes, target: Target, max_bytes: int | None) -> Table:
-    if _is_libsvm(data):
-        return _read_libsvm(data, target, max_bytes)
-    return _read_text(data, target, None)
-
-
-def _plain_text_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame | None:
-    del max_bytes
-    return None if _is_libsvm(data) else _text_frame(data, None)
-
-
 def _is_libsvm(data: bytes) -> bool:
     cells = data.lstrip().split(b"\n", 1)[0].split()
     return len(cells) > 1 and b":" in cells[1]
@@ -334,63 +363,29 @@ def _is_libsvm(data: bytes) -> bool:
 
 _TEXT = ("text",)
 KINDS: dict[str, _Kind] = {
-    ".csv": _Kind(
-        "a CSV table",
-        lambda data, target, max_bytes: _read_text(data, target, ","),
-        _TEXT,
-        lambda data, max_bytes: _text_frame(data, ","),
-    ),
+    ".csv": _Kind("a CSV table", _TEXT, frame=partial(_text_frame, USUAL_SEPARATOR[".csv"])),
     ".tsv": _Kind(
-        "a table separated by tabs",
-        lambda data, target, max_bytes: _read_text(data, target, "\t"),
-        _TEXT,
-        lambda data, max_bytes: _text_frame(data, "\t"),
+        "a table separated by tabs", _TEXT, frame=partial(_text_frame, USUAL_SEPARATOR[".tsv"])
     ),
-    ".txt": _Kind("a text table", _read_plain_text, _TEXT, _plain_text_frame),
-    ".parquet": _Kind("a Parquet file", _read_parquet, ("a Parquet file",), _parquet_frame),
-    ".npz": _Kind(
-        "a NumPy archive (np.savez)",
-        partial(_read_arrays, read_npz),
+    ".txt": _Kind("a text table", _TEXT, _read_libsvm, partial(_text_frame, None)),
+    ".xlsx": _Kind(
+        "an Excel workbook",
         ("a zip archive",),
+        frame=lambda data, options: excel_frame(data, options.max_bytes),
+    ),
+    ".parquet": _Kind("a Parquet file", ("a Parquet file",), frame=_parquet_frame),
+    ".npz": _Kind(
+        "a NumPy archive (np.savez)", ("a zip archive",), partial(_read_arrays, read_npz)
     ),
     ".mat": _Kind(
         "a MATLAB file of version 7 or older (save with -v7)",
-        partial(_read_arrays, read_mat),
         ("a MATLAB file", "of an unknown kind"),
+        partial(_read_arrays, read_mat),
     ),
-    ".libsvm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
-    ".svm": _Kind("a LIBSVM file", _read_libsvm, _TEXT),
+    ".libsvm": _Kind("a LIBSVM file", _TEXT, _read_libsvm),
+    ".svm": _Kind("a LIBSVM file", _TEXT, _read_libsvm),
 }
 """What is read, by suffix."""
-
-
-def header_of(first: str, separator: str) -> list[str]:
-    """The names as they stand in the first line; pandas would number repeated ones silently."""
-    if separator == r"\s+":
-        return first.split()
-    cells = next(csv.reader([first], delimiter=separator, skipinitialspace=True))
-    return [cell.strip() for cell in cells]
-
-
-def check_header(header: list[str]) -> None:
-    repeated = [name for name, count in Counter(header).items() if count > 1]
-    if _all_numbers(header) and (repeated or not all(name.isdigit() for name in header)):
-        raise DataError(
-            f"the first line holds numbers ({name_some(header)}); add a first line with column "
-            "names"
-        )
-    if repeated:
-        raise DataError(
-            f"it has {len(repeated)} column names more than once: {name_some(repeated)}; give "
-            "every column its own name"
-        )
-
-
-def _all_numbers(header: list[str]) -> bool:
-    try:
-        return bool([float(name) for name in header])
-    except ValueError:
-        return False
 
 
 def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
@@ -401,10 +396,21 @@ def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
         frame, y = _without_target(frame, target)
     if frame.shape[1] == 0:
         raise DataError("it has no columns besides the target; give at least one feature")
+    frame = _with_huge_whole_numbers(frame)
     names = numeric_columns(frame, "it")
     # Exactly; what the table needs of it is for :func:`compact` to say.
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return Table(X, y, feature_names=names)
+
+
+def _with_huge_whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with whole numbers beyond 64 bits, which pandas leaves as objects, as floats."""
+    huge = {
+        name: column.astype(np.float64)
+        for name, column in frame.items()
+        if column.dtype == object and infer_dtype(column, skipna=True) == "integer"
+    }
+    return frame.assign(**huge) if huge else frame
 
 
 def _without_target(

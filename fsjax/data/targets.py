@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from fsjax.classes_or_numbers import kind_of_target
 from fsjax.errors import DataError
 from fsjax.targets import numbered
-
-_MANY_CLASSES = 50
 
 
 def encode_target(
@@ -14,10 +13,9 @@ def encode_target(
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Number the classes from 0, or keep numbers that are not class labels.
 
-    Text, true/false and whole numbers are class labels, numbered in sorted order. Numbers with
-    fractions, and whole numbers that differ in more than half of the rows (and in more than 50),
-    stay numbers for regression. A value that is missing or infinite is a DataError, which calls
-    the (N,) values ``where``, and so is one value in all rows.
+    :func:`fsjax.classes_or_numbers.kind_of_target` says which; labels are numbered in sorted
+    order. A value that is missing or infinite is a DataError, which calls the (N,) values
+    ``where``, and so is one value in all rows.
 
     Returns:
         (N,) int32 classes, with ``names`` where there is one for each label in sorted order, else
@@ -36,10 +34,9 @@ def encode_target(
             f"{where} has one value only ({shown!r}); choose another column, or leave the target "
             "out for task=reconstruction"
         )
+    if not kind_of_target(values).classes:
+        return values.astype(np.float32), None
     if values.dtype.kind in "iuf":
-        whole = values.dtype.kind != "f" or bool(np.all(labels == np.round(labels)))
-        if not whole or len(labels) > max(_MANY_CLASSES, len(values) / 2):
-            return values.astype(np.float32), None
         labels = labels.astype(np.int64 if values.dtype.kind == "f" else values.dtype)
     if names is None or len(names) != len(labels):
         names = tuple(map(str, labels))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,11 +24,8 @@ from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.estimators import inputs
 from fsjax.given import check_masked
 from fsjax.registry import Registration, about_of
-from fsjax.targets import numbered
+from fsjax.targets import numbered, warn_of_numbers
 from fsjax.tasks import TABLE, Task
-
-#: More different numbers in y than both are hardly classes.
-MANY_CLASSES, MANY_SHARE = 30, 0.2
 
 
 class Reader(BaseEstimator):
@@ -94,14 +90,9 @@ class Reader(BaseEstimator):
                 advice = "For numbers choose task='regression' in an estimator that has it."
                 raise DataError(f"{error} {advice}") from None
             y = self._numbered(y)
-            few, most = max(MANY_CLASSES, len(y) * MANY_SHARE), len(y) / 2
             # Above half of the rows scikit-learn warns.
-            if self.classes_.dtype.kind in "fiu" and few < len(self.classes_) <= most:
-                warnings.warn(
-                    f"y holds {len(self.classes_)} different numbers in {len(y)} rows, each of "
-                    "which becomes a class; for numbers choose task='regression'",
-                    stacklevel=3,
-                )
+            if len(self.classes_) <= len(y) / 2:
+                warn_of_numbers(self.classes_[y])
         elif entry.supervised:
             y = entry.check(y, None, "y")[0].astype(np.float64)
             if not np.isfinite(y).all():

@@ -17,7 +17,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 def frame() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(12, 3)), columns=["age", "height", "mass"])
-    return table.assign(count=np.arange(12), label=["ill", "well"] * 6)
+    return table.assign(count=np.arange(12) // 4, label=["ill", "well"] * 6)
 
 
 def test_csv_tsv_and_parquet(tmp_path, frame) -> None:
@@ -70,7 +70,7 @@ def test_numeric_targets(tmp_path, frame) -> None:
     whole = data.load(path, target="count")
     assert whole.y.dtype == np.int32
     numbers = data.check_task(whole, "regression").y
-    assert numbers.dtype == np.float32 and numbers.tolist() == list(range(12))
+    assert numbers.dtype == np.float32 and numbers.tolist() == [0] * 4 + [1] * 4 + [2] * 4
 
 
 def test_npz_mat_and_libsvm(tmp_path) -> None:
@@ -116,7 +116,7 @@ BAD_TEXT = {
     "repeated names": ("a,b,a\n1,2,3\n", "more than once: 'a'"),
     "no header": ("0.5,1.5\n2,3\n", "first line.*holds numbers"),
     "long rows": ("a,b\n1,2,3\n4,5,6\n", "more values in a line than column names"),
-    "ragged": ("a,b\n1,2\n4,5,6\n", "cannot be read as a CSV table"),
+    "ragged": ("a,b\n1,2\n4,5,6\n", "Expected 2 fields in line 3, saw 3"),
     "html": ("<!DOCTYPE html><html></html>", "is a web page .HTML., not a CSV table"),
 }
 
@@ -167,7 +167,7 @@ def test_many_bad_columns_are_named_up_to_five(tmp_path) -> None:
         ("a.npz", PNG, "is a PNG image, not a NumPy archive"),
         ("a.csv", PNG, "is a PNG image"),
         ("a.csv", gzip.compress(b"a,b\n1,2\n", mtime=0), "is a gzip file"),
-        ("a.csv", b"a,b\n\xff\xfe,2\n", "not UTF-8"),
+        ("a.csv", b"a,b\n\xff\x81,2\n", "not UTF-8"),
         ("a.parquet", b"a,b\n1,2\n", "is text, not a Parquet file"),
         ("a.parquet", b"PAR1 cut short", "cannot be read as a Parquet file"),
         ("a.mat", b"MATLAB 7.3 MAT-file", "v7.3.*save with -v7"),

@@ -1,0 +1,93 @@
+"""The order of rows in time, and which rows belong together, from a column of the table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_timedelta64_dtype
+
+from fsjax.data.checks import holds_numbers
+from fsjax.data.written_dates import read_dates, read_durations
+from fsjax.data.written_numbers import read_numbers
+from fsjax.errors import DataError
+
+
+class RowOrder(NamedTuple):
+    """The rows from the earliest to the latest.
+
+    Attributes:
+      rows: ``(N,)`` numbers of rows; ties keep their order.
+      remark: how the times were read, where that had to be decided; else empty.
+    """
+
+    rows: np.ndarray
+    remark: str
+
+
+def row_order(name: str, column: pd.Series) -> RowOrder:
+    """The rows by their times: numbers, dates or durations, also those written as text.
+
+    Args:
+      name: of the column, for messages.
+      column: ``(N,)``.
+
+    Raises:
+      DataError: for rows without a value, and values that are neither numbers nor dates.
+    """
+    _check_complete(name, column, "order", "their place in the order is unknown")
+    if is_bool_dtype(column):
+        raise DataError(f"order: column {name!r} holds true and false, which is no order")
+    times, remark = column, ""
+    timed = is_datetime64_any_dtype(column) or is_timedelta64_dtype(column)
+    if not (timed or holds_numbers(column)):
+        times, remark = _read_times(name, column.astype(str).str.strip())
+    return RowOrder(np.argsort(times.to_numpy(), kind="stable"), remark)
+
+
+def row_groups(name: str, column: pd.Series) -> np.ndarray:
+    """``(N,)`` the number of each row's group.
+
+    Args:
+      name: of the column, for messages.
+      column: ``(N,)`` labels of any kind.
+
+    Raises:
+      DataError: for rows without a label, which would become one group.
+    """
+    _check_complete(name, column, "groups", "rows without a label would become one group")
+    return pd.factorize(column)[0]
+
+
+def _read_times(name: str, texts: pd.Series) -> tuple[pd.Series, str]:
+    numbers = read_numbers(texts)
+    if numbers is not None:
+        return numbers.values, numbers.remark
+    dates = read_dates(texts)
+    if dates is not None:
+        unread = texts[dates.values.isna()]
+        if len(unread):
+            raise DataError(
+                f"order: column {name!r} has {len(unread)} of {len(texts)} values that are no "
+                f"dates (first: {unread.iloc[0]!r} in row {unread.index[0]}, counted from 0); "
+                "correct them, or drop these rows"
+            )
+        return dates.values, dates.remark
+    durations = read_durations(texts)
+    if durations is not None:
+        return durations, ""
+    raise DataError(
+        f"order: column {name!r} holds neither numbers nor dates (such as {texts.iloc[0]!r}); "
+        "write dates as YYYY-MM-DD"
+    )
+
+
+def _check_complete(name: str, column: pd.Series, what: str, why: str) -> None:
+    missing = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
+    if missing.any():
+        raise DataError(
+            f"{what}: column {name!r} has no value in {int(missing.sum())} of {len(column)} rows "
+            f"(first: row {int(missing.argmax())}, counted from 0), and {why}; fill them in, or "
+            "drop these rows"
+        )

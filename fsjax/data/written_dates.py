@@ -1,0 +1,109 @@
+"""Dates and durations as people write them, with the order of day and month by evidence."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+#: Share of the texts that have to read as dates for a column to hold dates.
+MOST_ARE_DATES = 0.95
+
+#: Besides ISO 8601 and day, month and year as numbers.
+_FORMATS = ("ISO8601", "%Y/%m/%d", "%Y/%m/%d %H:%M:%S", "%d %b %Y", "%d-%b-%Y", "%d %B %Y",
+            "%b %d, %Y", "%B %d, %Y")  # fmt: skip
+
+_NUMERIC_DATE = re.compile(
+    r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4}|\d{2})"
+    r"(?P<time>[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?"
+)
+_DURATION = re.compile(r"[+-]?(?:\d+ days?(?:,? [+-]?\d{1,2}:\d{2}:\d{2}(?:\.\d+)?)?)")
+
+_SECONDS_OF_DAY = 86400.0
+
+
+class WrittenDates(NamedTuple):
+    """Dates that were read from texts.
+
+    Attributes:
+      values: UTC, with the index of the texts; NaT where a text is no date.
+      remark: what the reader had to assume, or empty.
+    """
+
+    values: pd.Series
+    remark: str
+
+
+def read_dates(texts: pd.Series) -> WrittenDates | None:
+    """The dates in texts, or ``None`` where fewer than 95 % are dates.
+
+    Of days, months and years as numbers (``3/4/2024``) the one that exceeds 12 somewhere is the
+    day. Where none does, points and hyphens have the day first, and slashes the month; ``remark``
+    says so.
+
+    Args:
+      texts: stripped, without missing ones.
+    """
+    for form in _FORMATS:
+        dates = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+        if dates.notna().mean() >= MOST_ARE_DATES:
+            return WrittenDates(dates, "")
+    return _read_numeric_dates(texts)
+
+
+def _read_numeric_dates(texts: pd.Series) -> WrittenDates | None:
+    found = texts.str.extract(_NUMERIC_DATE.pattern)
+    whole = texts.str.fullmatch(_NUMERIC_DATE.pattern).to_numpy(bool)
+    if whole.mean() < MOST_ARE_DATES:
+        return None
+    parts = found[whole]
+    first, second = parts["first"].astype(int), parts["second"].astype(int)
+    first_is_day, second_is_day = bool((first > 12).any()), bool((second > 12).any())
+    day_first, remark = first_is_day, ""
+    if first_is_day and second_is_day:
+        day_first = bool((first > 12).sum() >= (second > 12).sum())
+        remark = f"has days above 12 in both places; taken as {_order(day_first)}"
+    elif not first_is_day and not second_is_day:
+        day_first = bool((parts["mark"] != "/").mean() > 0.5)
+        example = texts[whole].iloc[0]
+        remark = (
+            f"has dates such as {example!r} that leave open which is the day; taken as "
+            f"{_order(day_first)}"
+        )
+    day, month = (first, second) if day_first else (second, first)
+    years = parts["year"].where(parts["year"].str.len() == 4, "20" + parts["year"])
+    this_year = pd.Timestamp.now().year
+    years = years.astype(int).where(
+        (parts["year"].str.len() == 4) | (years.astype(int) <= this_year + 10),
+        years.astype(int) - 100,
+    )
+    iso = (
+        years.astype(str).str.zfill(4)
+        + "-" + month.astype(str).str.zfill(2)
+        + "-" + day.astype(str).str.zfill(2)
+    )  # fmt: skip
+    dates = pd.to_datetime(iso, format="%Y-%m-%d", errors="coerce", utc=True)
+    clock = parts["time"].fillna("").str.strip(" T")
+    clock = clock.where(clock.str.count(":") != 1, clock + ":00").where(clock != "", "00:00:00")
+    dates = (dates + pd.to_timedelta(clock, errors="coerce")).reindex(texts.index)
+    if dates.notna().mean() < MOST_ARE_DATES:
+        return None
+    return WrittenDates(dates, remark)
+
+
+def _order(day_first: bool) -> str:
+    return "day, month, year" if day_first else "month, day, year"
+
+
+def read_durations(texts: pd.Series) -> pd.Series | None:
+    """Durations such as ``3 days 04:00:00`` in days, or ``None`` unless all texts are ones."""
+    if not texts.str.fullmatch(_DURATION.pattern).all():
+        return None
+    return days_of(pd.to_timedelta(texts.str.replace(",", "", regex=False)))
+
+
+def days_of(durations: pd.Series) -> pd.Series:
+    """Durations as float64 numbers of days; NaN where one is missing."""
+    return (durations.dt.total_seconds() / _SECONDS_OF_DAY).astype(np.float64)
