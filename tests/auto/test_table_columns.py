@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from fsjax.auto.columns import LEFT_OUT, MAX_CATEGORIES, design, design_of_array
-from fsjax.auto.folds import rounds_of
 from fsjax.auto.leaks import alike, leaders, leaks
 from fsjax.auto.preparation import Fold, parts
 from fsjax.errors import ConfigError, DataError
@@ -132,22 +131,3 @@ def test_leaks_and_what_could_stand_for_what():
     np.testing.assert_allclose(likeness[0, [0, 3]], 1.0)
     assert likeness[0, [1, 2]].max() < 0.5
     np.testing.assert_array_equal(leaders(likeness, order), [3, 1, 2, 3])
-
-
-def test_folds_respect_classes_groups_and_time():
-    y = np.resize([0, 0, 0, 1], 80)
-    rounds = rounds_of(y, "classification", 0)
-    assert len(rounds) == 4
-    for folds in rounds:
-        assert np.array_equal(np.sort(np.concatenate([f.test for f in folds])), np.arange(80))
-        assert {int(y[fold.test].sum()) for fold in folds} == {4}
-        assert all(not set(fold.train) & set(fold.test) for fold in folds)
-    labels = np.repeat(np.arange(16), 5)
-    for fold in rounds_of(y, "classification", 0, labels)[0]:
-        assert not set(labels[fold.train]) & set(labels[fold.test])
-    for fold in rounds_of(np.arange(30.0), "regression", 0, ordered=True)[0]:
-        assert fold.train.max() < fold.test.min()
-    with pytest.raises(DataError, match="there are 1 rows of the rarest class"):
-        rounds_of(np.array([0, 0, 0, 1]), "classification", 0)
-    with pytest.raises(ConfigError, match="row_groups has shape"):
-        rounds_of(y, "classification", 0, labels[:5])
