@@ -21,7 +21,8 @@ from fsjax.auto.compete import ALL, Problem
 from fsjax.auto.folds import rounds_of
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders, leaks
 from fsjax.auto.ledger import Ledger
-from fsjax.auto.library import CONTENDERS, fits_task, takes_sparse
+from fsjax.auto.contenders import contenders
+from fsjax.auto.library import fits_task
 from fsjax.auto.models import choose_metric
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.selection import Selection
@@ -33,9 +34,6 @@ from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_n
 from fsjax.lock import exclusive
 from fsjax.registry import METHODS
 from fsjax.version import __version__
-
-#: Why a method does not compete for a sparse table.
-_DENSE = "looks at the whole table at once"
 
 #: One of these has to be through before there is anything to tell.
 _SAYS = frozenset(SIMPLE) - {"random"}
@@ -149,7 +147,7 @@ def _problem(
     if len(X.shape) != 2 or not X.shape[0]:
         raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
     target, task, classes = read_target(y, task, X.shape[0])
-    kept, unsuited = _methods(methods, task, sparse)
+    kept = _methods(methods, task, X.shape, sparse)
     table = (sparse_design if sparse else design)(X, impute)
     if table.num_units < 2:
         raise DataError(
@@ -163,7 +161,6 @@ def _problem(
         rounds=rounds_of(target, task, seed, row_groups, ordered),
         methods=kept,
         seed=seed,
-        unsuited=unsuited,
     )
     return found, classes
 
@@ -180,13 +177,11 @@ def _frame(X: Any) -> pd.DataFrame:
 
 
 def _methods(
-    given: Sequence[str] | None, task: str, sparse: bool
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The contenders, and why others that would be among them are not."""
+    given: Sequence[str] | None, task: str, shape: tuple[int, int], sparse: bool
+) -> tuple[str, ...]:
+    """The contenders: those that were asked for, or those that suit a table of this shape."""
     if given is None:
-        own = [name for name in CONTENDERS if fits_task(name, task)]
-        unsuited = {one: _DENSE for one in own if sparse and not takes_sparse(one)}
-        return (*SIMPLE, *(name for name in own if name not in unsuited)), unsuited
+        return (*SIMPLE, *contenders(*shape, task, sparse))
     if isinstance(given, str):
         given = given.split(",")
     for name in given:
@@ -195,12 +190,8 @@ def _methods(
         check_choice("methods", name, [*SIMPLE, *METHODS])
         if not fits_task(name, task):
             raise ConfigError(f"{name} is not for {task}; leave it out of methods")
-        if sparse and not takes_sparse(name):
-            raise ConfigError(
-                f"methods={name!r} {_DENSE}, and X is sparse; leave it out, or give X.toarray()"
-            )
     # Some comparison there has to be.
-    return tuple(dict.fromkeys(["random", "univariate", *given])), {}
+    return tuple(dict.fromkeys(["random", "univariate", *given]))
 
 
 def _identity(problem: Problem) -> dict[str, Any]:
