@@ -1,25 +1,46 @@
-"""Selectors of the library as contenders: what one training says for every size."""
+"""Methods of the library as contenders: one training ranks the units for every size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fsjax.auto.network_training import MOST_SELECTED, Training, fit_options, training_of
 from fsjax.auto.preparation import Part
-from fsjax.auto.rankers import Ranking, rank_units
+from fsjax.auto.rankers import Ranking
+from fsjax.auto.screening import dense_columns, drawn_rows, screened_columns
 from fsjax.data.dataset import Dataset
+from fsjax.data.scaling import apply, fit_scaler
 from fsjax.data.splits import Split, validation_split
-from fsjax.engine import fit, fit_sizes
+from fsjax.engine import fit
 from fsjax.engine.result import FitResult
-from fsjax.registry import about_of, get_method
+from fsjax.method import About
+from fsjax.registry import Registration, about_of, get_method
 from fsjax.tasks import TABLE
 
-#: Those that hold their own on ordinary tables with default settings, cheapest first.
-CONTENDERS = ("icap", "l1_l21", "deep_lasso", "lassonet", "binmask", "stg")
+#: Share of the training rows that validates, for methods that are not in ``TRAININGS``.
+_VALIDATION = 0.1
 
-#: Share of the training rows that tells the best epoch.
-_VALID = 0.1
+#: Registered scalings that give the same numbers from standardised columns as from raw ones.
+_BY_COLUMN = ("paper", "standard")
+
+
+class _Rows(NamedTuple):
+    """What one network of several sees.
+
+    Attributes:
+      X: ``(n, kept)`` float32.
+      y: ``(n,)`` or ``(n, C)``.
+      kept: column numbers in the table, ascending.
+      others: the rest of the columns, the best by F first.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    kept: np.ndarray
+    others: np.ndarray
 
 
 def fits_task(name: str, task: str) -> bool:
@@ -29,70 +50,159 @@ def fits_task(name: str, task: str) -> bool:
     )
 
 
-def takes_sparse(name: str) -> bool:
-    """Whether a method of the library trains on a sparse table without making it dense."""
-    return about_of(get_method(name).registration).sparse
-
-
 def rank(
-    name: str, part: Part, task: str, groups: np.ndarray, sizes: Sequence[int], seed: int
+    name: str,
+    part: Part,
+    task: str,
+    groups: np.ndarray,
+    sizes: Sequence[int],
+    seed: int,
+    effort: float = 1.0,
 ) -> Ranking:
-    """Trains a method of the library on some rows, with its default settings.
+    """Trains a method of the library on some rows; see :func:`rank_folds`."""
+    return rank_folds(name, [part], task, groups, sizes, seed, effort)[0]
+
+
+def rank_folds(
+    name: str,
+    parts: Sequence[Part],
+    task: str,
+    groups: np.ndarray,
+    sizes: Sequence[int],
+    seed: int,
+    effort: float = 1.0,
+) -> list[Ranking]:
+    """Trains a method of the library on the training rows of several folds, by one program.
+
+    The longer parts are cut to the length of the shortest, by a row as a rule, so that all have
+    equal shapes.
 
     Args:
       name: of a registered method.
-      part: training rows, a share of which validates.
+      parts: training rows of each fold.
       task: the task.
       groups: ``(D,)`` the unit of each column.
       sizes: numbers of units that are wanted.
-      seed: of the training, and of the rows that validate.
+      seed: of the first fold; each further one has the next.
+      effort: share of the optimiser steps, in (0, 1]. Another effort is another program.
+
+    Returns:
+      A ranking for each part. Columns that screening left out follow by their F statistic.
     """
     build = get_method(name)
     facts = build.registration
-    about = about_of(facts)
-    task = task if task in about.tasks else "reconstruction"
+    about, training = about_of(facts), training_of(facts)
+    trained_task = task if task in about.tasks else "reconstruction"
     # Roots of counts are numbers like others, whatever their size.
-    task, y = ("regression", np.sqrt(part.y)) if task == "counts" else (task, part.y)
-    if task == "regression":
-        mean, deviation = TABLE[task].scale(y)
-        y = (y - mean) / deviation
-    dataset = Dataset("table", part.X.astype(np.float32), y)
+    trained_task = "regression" if trained_task == "counts" else trained_task
+    folds = _folds_of(parts, task, facts, training, seed)
+    length = len(folds[0].y)
+    starts = length * np.arange(len(folds))
+    y = _target(np.concatenate([fold.y for fold in folds]), task, trained_task)
+    share = _VALIDATION if training is None else training.validation
+    splits = [
+        _split(y[start : start + length], share, trained_task, seed + number, int(start))
+        for number, start in enumerate(starts)
+    ]
+    screened = len(folds[0].others) > 0
+    grouped = int(groups.max()) + 1 < len(groups)
+    result = fit(
+        _method(facts, training, groups, len(folds[0].kept)),
+        Dataset("table", np.concatenate([fold.X for fold in folds]), y),
+        seeds=range(seed, seed + len(folds)),
+        split=splits,
+        task=trained_task,
+        scaling="standard" if facts.scaling in _BY_COLUMN else "none",
+        **_number(facts, about),
+        **({"groups": groups} if grouped and about.takes_groups and not screened else {}),
+        **fit_options(facts, training, len(splits[0].train), trained_task, effort),
+    )
+    return [_ranking(result, row, fold, groups, sizes) for row, fold in enumerate(folds)]
+
+
+def _folds_of(
+    parts: Sequence[Part],
+    task: str,
+    facts: Registration,
+    training: Training | None,
+    seed: int,
+) -> list[_Rows]:
+    """The rows and columns of each part that take part in training, of equal shapes."""
+    most = 4000 if training is None else training.most_rows
+    length = min(most, *(len(part.y) for part in parts), most)
+    folds = []
+    for number, part in enumerate(parts):
+        rows = drawn_rows(part.y, task, length, seed + number)
+        kept, others = screened_columns(part, task, seed + number)
+        X = _scaled(part, facts.scaling, kept)[rows]
+        folds.append(_Rows(X, part.y[rows], kept, others))
+    return folds
+
+
+def _scaled(part: Part, scaling: str, kept: np.ndarray) -> np.ndarray:
+    """Columns ``(n, kept)`` float32 under the scaling that the method is registered with."""
+    if scaling in _BY_COLUMN or part.raw is None:
+        return dense_columns(part.X, kept).astype(np.float32)
+    # Of all columns: a scaling may look at the table as a whole.
+    scaler = fit_scaler(scaling, part.raw)
+    own = type(scaler)(*(np.broadcast_to(of, part.X.shape[1:])[kept] for of in scaler))
+    return apply(own, dense_columns(part.raw, kept))
+
+
+def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
+    """The target of the training: roots of counts, standardised numbers, else as it is."""
+    numbers = np.sqrt(y) if task == "counts" else y
+    if trained_task != "regression":
+        return numbers
+    mean, deviation = TABLE["regression"].scale(numbers)
+    return (numbers - mean) / deviation
+
+
+def _split(y: np.ndarray, share: float, task: str, seed: int, start: int) -> Split:
+    """Rows that train and rows that validate, from a block of rows that begins at ``start``."""
     strata = TABLE[task].strata(y)
-    train, valid = validation_split(len(y), _VALID, seed, strata)
-    own_groups = about.takes_groups and int(groups.max()) + 1 < len(groups)
-    options = {
-        "seeds": (seed,),
-        "task": task,
-        "batch_size": "auto" if TABLE[task].coupled else facts.batch_size,
-        "num_epochs": facts.num_epochs,
-        "split": Split(train, valid, valid[:0]),
-        "scaling": facts.scaling,
-        **facts.training,
-        **({"groups": groups} if own_groups else {}),
-    }
+    train, valid = validation_split(len(y), share, seed, strata)
+    return Split(train + start, valid + start, valid[:0])
+
+
+def _method(
+    facts: Registration, training: Training | None, groups: np.ndarray, columns: int
+) -> Any:
+    """The method with the settings of its training.
+
+    A number of columns depends on the table alone: another one would be another program.
+    """
+    settings = {} if training is None else dict(training.settings)
     if "num_features" in facts.parameters:
-        found = {size: fit(build(num_features=size), dataset, **options) for size in sizes}
-    elif own_groups or len(groups) == int(groups.max()) + 1:
-        found = fit_sizes(build(), dataset, sizes, **options)
+        units = min(int(groups.max()) + 1, columns)
+        settings["num_features"] = min(MOST_SELECTED, max(1, units // 2))
+    return get_method(facts.name)(**settings)
+
+
+def _number(facts: Registration, about: About) -> dict[str, int]:
+    """Methods that select any number are asked for one; the ranking has all columns anyway."""
+    return {} if "num_features" in facts.parameters else {"num_features": 1}
+
+
+def _ranking(
+    result: FitResult, row: int, fold: _Rows, groups: np.ndarray, sizes: Sequence[int]
+) -> Ranking:
+    """All units of a fold: those that trained by the method, the others after them."""
+    scores = np.asarray(result.scores[row], np.float64)
+    scores = np.where(np.isnan(scores), -np.inf, scores)
+    number = int(groups.max()) + 1
+    of_units = np.full(number, -np.inf)
+    if len(scores) == len(fold.kept):
+        unit_of = groups[fold.kept]
     else:
-        # Columns of a unit are ranked one by one; a unit counts by its best.
-        (result,) = fit_sizes(build(), dataset, [max(sizes)], **options).values()
-        return rank_units(_finite(result), groups, sizes)
-    scores = _finite(found[max(sizes)])
-    units = rank_units(scores, np.arange(len(scores)), sizes)
-    if len(scores) == len(groups):
-        units = rank_units(scores, groups, sizes)
-    return Ranking({size: _order(found[size], units, groups) for size in sizes}, units.scores)
-
-
-def _order(result: FitResult, units: Ranking, groups: np.ndarray) -> np.ndarray:
-    """The selection of a result as units."""
-    selected = np.asarray(result.selected[0])
-    if result.scores.shape[1] == len(groups):
-        selected = groups[selected]
-    return np.fromiter(dict.fromkeys(selected.tolist()), int)
-
-
-def _finite(result: FitResult) -> np.ndarray:
-    scores = np.asarray(result.scores[0], np.float64)
-    return np.where(np.isnan(scores), -np.inf, scores)
+        unit_of = np.arange(number)
+    np.maximum.at(of_units, unit_of, scores)
+    order = np.concatenate([unit_of[result.ranking[row]], groups[fold.others]])
+    units = np.fromiter(dict.fromkeys(order.tolist()), int)
+    # Units that did not train: below all that did, in their order.
+    finite = of_units[np.isfinite(of_units)]
+    behind = np.setdiff1d(units, unit_of, assume_unique=False)
+    behind = units[np.isin(units, behind)]
+    least = finite.min() if finite.size else 0.0
+    of_units[behind] = least - np.arange(1, len(behind) + 1) / max(len(behind), 1)
+    return Ranking({size: units[:size] for size in sizes}, of_units)

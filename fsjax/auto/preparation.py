@@ -26,10 +26,13 @@ class Part(NamedTuple):
       X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 where constant there);
         sparse columns have that deviation and are not centred.
       y: ``(n,)`` or ``(n, C)``.
+      raw: the same rows before they were standardised, missing values imputed, for methods with a
+        scaling of their own; None where only X is known.
     """
 
     X: Columns
     y: np.ndarray
+    raw: Columns | None = None
 
 
 def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
@@ -38,8 +41,8 @@ def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
     if design.impute is not None and not issparse(train) and np.isnan(design.X).any():
         fill = _centres(train, design.impute)
         train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
-    train, test = standardise(train, test)
-    return Part(train, y[fold.train]), Part(test, y[fold.test])
+    X_train, X_test = standardise(train, test)
+    return Part(X_train, y[fold.train], train), Part(X_test, y[fold.test], test)
 
 
 def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:

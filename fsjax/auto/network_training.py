@@ -1,0 +1,102 @@
+"""How long and with which settings each network of the library trains inside ``fsjax select``.
+
+One training has to rank all columns within seconds, so the settings differ from the published
+defaults: no search for a penalty that keeps exactly K columns, one ranking for all numbers of
+columns, the whole table as the batch where it is small. A method that is not listed here trains
+with its registered defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from fsjax.registry import Registration
+from fsjax.tasks import TABLE
+
+#: Tables of at most so many rows are one batch; larger ones are visited in batches of this size.
+BATCH_ROWS = 256
+
+#: Numbers of columns that a method selects which is built for one number; others follow by score.
+MOST_SELECTED = 50
+
+
+class Training(NamedTuple):
+    """Settings of one training.
+
+    Attributes:
+      settings: arguments of the method's builder.
+      steps: optimiser steps at full effort.
+      most_rows: rows that take part; more are drawn from.
+      validation: share of the rows that validates, in [0, 1).
+      best_by: what tells the epoch that is kept, as for :func:`fsjax.plan`.
+      whole: whether the batch is the whole table, whatever its size.
+    """
+
+    settings: Mapping[str, Any]
+    steps: int
+    most_rows: int = 4000
+    validation: float = 0.0
+    best_by: str = "last"
+    whole: bool = False
+
+
+TRAININGS: Mapping[str, Training] = MappingProxyType(
+    {
+        "binmask": Training({"search": False}, steps=500),
+        "ip_cae": Training(
+            {"embedding_dim": 64, "hidden": (), "layer_norm": False, "learning_rate": 0.01},
+            steps=200,
+        ),
+        "entryprune": Training({"every": 5, "candidates": 0.5}, steps=500),
+        "lassonet": Training(
+            {
+                "path_multiplier": 1.1,
+                "dense_epochs": 300,
+                "dense_patience": 30,
+                "path_epochs": 50,
+                "path_patience": 5,
+            },
+            steps=3000,
+            most_rows=1000,
+            whole=True,
+        ),
+        "stg": Training({"search": False}, steps=500),
+        "deep_lasso": Training({}, steps=500, validation=0.1, best_by="loss"),
+    }
+)
+
+
+def training_of(facts: Registration) -> Training | None:
+    """The training of a method, or None for one that is not listed."""
+    return TRAININGS.get(facts.name)
+
+
+def fit_options(
+    facts: Registration, training: Training | None, rows: int, task: str, effort: float
+) -> dict[str, Any]:
+    """Options of :func:`fsjax.fit` for a training on so many rows.
+
+    Args:
+      facts: of the method.
+      training: as :func:`training_of` has it.
+      rows: that train, without those that validate.
+      task: the task.
+      effort: share of the optimiser steps, in (0, 1].
+    """
+    coupled = TABLE[task].coupled
+    if training is None:
+        epochs = max(1, round(facts.num_epochs * effort))
+        size = "auto" if coupled else facts.batch_size
+        return {"num_epochs": epochs, "batch_size": size, **facts.training}
+    steps = max(1, round(training.steps * effort))
+    whole = training.whole or coupled or rows <= BATCH_ROWS
+    steps_per_epoch = 1 if whole else math.ceil(rows / BATCH_ROWS)
+    return {
+        "num_epochs": math.ceil(steps / steps_per_epoch),
+        "batch_size": "auto" if coupled else None if whole else BATCH_ROWS,
+        "shuffle": not whole,
+        "best_by": training.best_by,
+    }
