@@ -55,6 +55,7 @@ class Answer(NamedTuple):
 
     Attributes:
       seconds: from the start of the process to its end.
+      cpu_seconds: of all its threads and processes, which a busy machine hardly changes.
       peak_mib: largest resident memory.
       code: exit status; negative where a signal ended it.
       selection: ``selection.json``; empty where there is none.
@@ -62,6 +63,7 @@ class Answer(NamedTuple):
     """
 
     seconds: float
+    cpu_seconds: float
     peak_mib: float
     code: int
     selection: Mapping[str, Any]
@@ -87,6 +89,7 @@ class Answer(NamedTuple):
         claimed = said.get("score")
         return {
             "seconds": round(self.seconds, 1),
+            "cpu_seconds": round(self.cpu_seconds, 1),
             "peak_mib": round(self.peak_mib),
             "code": self.code,
             "verdict": self.verdict,
@@ -219,4 +222,5 @@ def _poll(job: _Running) -> Answer | None:
     contenders: tuple[str, ...] = ()
     if selection:
         contenders = tuple(sorted(set(pd.read_csv(job.workdir / "curves.csv")["method"])))
-    return Answer(seconds, usage.ru_maxrss / 1024, code, selection, contenders)
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    return Answer(seconds, cpu_seconds, usage.ru_maxrss / 1024, code, selection, contenders)

@@ -180,4 +180,7 @@ def flags_of(table: Table, path: Path) -> list[str]:
     """The flags of ``fsjax select`` that belong to a table that :func:`write` wrote."""
     target = [f"--target={TARGET}"] if path.suffix == ".csv" else []
     groups = [] if table.groups is None else [f"--groups={GROUP}"]
-    return [*target, *groups, f"--task={table.task}"]
+    # Without it the command refuses missing numbers, and says so.
+    missing = not issparse(table.X) and table.X.select_dtypes("number").isna().any(axis=None)
+    impute = ["--impute=median"] if missing else []
+    return [*target, *groups, *impute, f"--task={table.task}"]

@@ -67,7 +67,8 @@ def test_groups_stay_on_one_side(tmp_path) -> None:
     assert not np.intersect1d(table.groups[train], table.groups[test]).size
     part = take(table, train)
     path = write(part, tmp_path)
-    assert "--groups=group" in flags_of(part, path)
+    assert {"--groups=group", "--impute=median"} <= set(flags_of(part, path))
+    assert "--impute=median" not in flags_of(part._replace(X=part.X[["a"]].fillna(0)), path)
     assert pd.read_csv(path)["group"].tolist() == part.groups.tolist()
 
 
@@ -94,14 +95,19 @@ def test_draws_repeat_and_have_both_classes(kind: str) -> None:
         assert flag.split("=")[1] in first.frame
 
 
-def test_weak_signal_has_the_auc_that_it_says() -> None:
-    drawn = [noise.draw("weak signal", seed).frame for seed in range(40)]
-    scores = [frame.filter(regex=r"^x\d$").sum(axis=1).to_numpy() for frame in drawn]
-    found = [
-        auc(score[:, None], frame[["y"]].to_numpy())[0]
-        for score, frame in zip(scores, drawn, strict=True)
+def test_signals_have_the_auc_that_they_say() -> None:
+    frames = [noise.draw("hardly any signal", seed).frame for seed in range(40)]
+    best = [
+        auc(frame.filter(regex=r"^x\d$").sum(axis=1).to_numpy()[:, None], frame[["y"]].to_numpy())
+        for frame in frames
     ]
-    assert np.mean(found) == pytest.approx(0.75, abs=0.03)
+    assert np.mean(best) == pytest.approx(0.75, abs=0.03)
+    frames = [noise.draw("weak signal", seed).frame for seed in range(40)]
+    ridge = [
+        permutation_test(frame.drop(columns="y").to_numpy(float), frame["y"].to_numpy(), 0, 0)[0]
+        for frame in frames
+    ]
+    assert np.mean(ridge) == pytest.approx(0.75, abs=0.03)
 
 
 def test_permutation_test_tells_signal_from_noise() -> None:
@@ -116,9 +122,9 @@ def test_permutation_test_tells_signal_from_noise() -> None:
 
 def test_numbers_of_an_answer_are_in_percent() -> None:
     said = {"better_than_chance": True, "metric": "r2", "score": 0.25, "method": "l1"}
-    row = Answer(61.04, 512.2, 0, said, ("binmask", "icap", "l1")).to_row()
+    row = Answer(61.04, 80.0, 512.2, 0, said, ("binmask", "icap", "l1")).to_row()
     assert (row["claimed"], row["verdict"], row["networks"]) == (25.0, "something", 1)
-    assert Answer(300.0, 10.0, -9, {}, ()).to_row()["verdict"] == "no answer"
+    assert Answer(300.0, 1.0, 10.0, -9, {}, ()).to_row()["verdict"] == "no answer"
 
 
 def test_judges_are_told_apart_by_their_names() -> None:
