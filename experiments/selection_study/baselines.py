@@ -36,7 +36,7 @@ _STEP = 0.2
 _PICKED = 300
 
 #: Forests beside shadows, and trees of each.
-_SHADOWS, _TREES = 20, 100
+_SHADOWS, _TREES = 10, 100
 
 
 def order_by(scores: np.ndarray, units: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ Four kinds of noise: independent, narrow and wide; by patient (columns and label
 patient, not to the row; ``--groups``); in time order (columns and labels drift; ``--order``). In
 the weak signals ten of 500 columns are shifted between two classes of 30 rows: so far that the
 cross-validated AUC of ridge regression is 0.75 in the mean, or so little that the AUC of the best
-linear rule is 0.75, which nobody can learn from 60 rows. Beside them, a permutation test of 999
+linear rule is 0.75, which 60 rows hardly show. Beside them, a permutation test of 999
 draws of that ridge. Two commands run at a time, with one thread each. ``noise.csv`` in the workdir
 is continued.
 """
