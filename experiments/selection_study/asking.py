@@ -1,0 +1,226 @@
+"""Runs ``fsjax select`` as a user does, in a process of its own, and measures it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from experiments.ledger import add_rows, read_table
+from fsjax.registry import METHODS
+
+#: A command may take so many times its budget, and so many seconds more, before it is ended.
+_PATIENCE, _GRACE = 4.0, 120.0
+
+#: Methods of the library that are no network.
+_WITHOUT_NETWORK = frozenset(
+    "cife fisher_score gjsd icap l1_l21 laplacian_score mcfs random_selection rfs".split()
+)
+
+#: Metrics of ``selection.json`` that are in percent; others are at most 1.
+_PERCENT = ("accuracy", "label_accuracy")
+
+
+class Question(NamedTuple):
+    """A table for ``fsjax select``.
+
+    Attributes:
+      key: what identifies it, by column of the file of results.
+      write: writes the table into a folder; its path, and the flags that belong to it.
+      budget: seconds.
+      flags: further ones.
+    """
+
+    key: Mapping[str, Any]
+    write: Callable[[Path], tuple[Path, list[str]]]
+    budget: float
+    flags: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of the folder of its report."""
+        return "-".join(str(value).replace(" ", "_") for value in self.key.values())
+
+
+class Answer(NamedTuple):
+    """What the command left.
+
+    Attributes:
+      seconds: from the start of the process to its end.
+      cpu_seconds: of all its threads and processes, which a busy machine hardly changes.
+      peak_mib: largest resident memory.
+      code: exit status; negative where a signal ended it.
+      selection: ``selection.json``; empty where there is none.
+      contenders: methods with a score, in the order of their names.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    peak_mib: float
+    code: int
+    selection: Mapping[str, Any]
+    contenders: tuple[str, ...]
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The contenders that are networks of this library."""
+        return tuple(sorted(set(self.contenders) & set(METHODS) - _WITHOUT_NETWORK))
+
+    @property
+    def verdict(self) -> str:
+        """Whether the target can be predicted."""
+        if not self.selection:
+            return "no answer"
+        names = {True: "something", False: "nothing", None: "undecided"}
+        return names[self.selection["better_than_chance"]]
+
+    def to_row(self) -> dict[str, Any]:
+        """The numbers, for a file of results; scores are in percent, or times 100."""
+        said = self.selection
+        scale = 1.0 if said.get("metric") in _PERCENT else 100.0
+        claimed = said.get("score")
+        return {
+            "seconds": round(self.seconds, 1),
+            "cpu_seconds": round(self.cpu_seconds, 1),
+            "peak_mib": round(self.peak_mib),
+            "code": self.code,
+            "verdict": self.verdict,
+            "method": said.get("method", ""),
+            "k": said.get("num_features", ""),
+            "p_value": said.get("p_value", ""),
+            "claimed": "" if claimed is None else round(scale * claimed, 2),
+            "metric": said.get("metric", ""),
+            "judge": judge_name(said.get("judge")),
+            "networks": len(self.networks),
+            "contenders": " ".join(self.contenders),
+        }
+
+
+def judge_name(text: str | None) -> str:
+    """The judge of the study that is like the one a selection names; before it named any, the SVM.
+
+    Args:
+      text: ``judge`` in ``selection.json``.
+    """
+    words = (text or "").lower()
+    if "tree" in words or "boost" in words:
+        return "boosting"
+    if any(word in words for word in ("linear", "logistic", "ridge")):
+        return "linear"
+    return "svm"
+
+
+def answer_all(
+    questions: Iterable[Question],
+    path: Path,
+    parallel: int = 1,
+    more: Callable[[Question, Answer], dict[str, Any]] = lambda question, answer: {},
+) -> pd.DataFrame:
+    """Asks what a file of results lacks, and adds a row for each answer as it comes.
+
+    Args:
+      questions: all with the same columns as key.
+      path: the CSV file; reports go into a folder beside it.
+      parallel: commands at a time.
+      more: further columns of a row.
+
+    Returns:
+      All rows of the file.
+    """
+    rows, listed = read_table(path), list(questions)
+    names = list(listed[0].key) if listed else []
+    done = set() if rows.empty else set(rows[names].itertuples(index=False, name=None))
+    missing = [question for question in listed if tuple(question.key.values()) not in done]
+    for question, answer in ask(missing, path.with_suffix(""), parallel):
+        row = {**question.key, **answer.to_row(), **more(question, answer)}
+        print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+        rows = add_rows(rows, [row], path)
+    return rows
+
+
+class _Running(NamedTuple):
+    question: Question
+    process: subprocess.Popen
+    started: float
+    workdir: Path
+    table: Path
+
+
+def ask(
+    questions: Iterable[Question], folder: Path, parallel: int = 1
+) -> Iterator[tuple[Question, Answer]]:
+    """Questions with their answers, as they come.
+
+    Args:
+      questions: what is asked.
+      folder: where the reports go, each in a folder of its own that is made anew.
+      parallel: commands at a time; with more than one, each has one thread for its matrices.
+
+    Yields:
+      A question and its answer.
+    """
+    waiting, running = iter(questions), []
+    try:
+        while True:
+            while len(running) < parallel:
+                question = next(waiting, None)
+                if question is None:
+                    break
+                running.append(_start(question, folder, parallel))
+            if not running:
+                return
+            time.sleep(0.02)
+            for job in list(running):
+                answer = _poll(job)
+                if answer is not None:
+                    running.remove(job)
+                    yield job.question, answer
+    finally:
+        for job in running:
+            job.process.kill()
+
+
+def _start(question: Question, folder: Path, parallel: int) -> _Running:
+    workdir = folder / question.name
+    shutil.rmtree(workdir, ignore_errors=True)
+    workdir.mkdir(parents=True)
+    (tables := folder / "tables" / question.name).mkdir(parents=True, exist_ok=True)
+    path, flags = question.write(tables)
+    command = [
+        *(sys.executable, "-m", "fsjax.cli", "select", str(path), *flags, *question.flags),
+        *(f"--budget={question.budget:g}s", f"--workdir={workdir}", "--quiet"),
+    ]
+    threads = {"OMP_NUM_THREADS": "1"} if parallel > 1 else {}
+    with (workdir / "output.txt").open("w") as output:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **threads}
+        )
+    return _Running(question, process, started, workdir, tables)
+
+
+def _poll(job: _Running) -> Answer | None:
+    seconds = time.monotonic() - job.started
+    if seconds > _PATIENCE * job.question.budget + _GRACE:
+        job.process.kill()
+    # By itself, as only wait4 tells the memory of this child alone.
+    pid, status, usage = os.wait4(job.process.pid, os.WNOHANG)
+    if not pid:
+        return None
+    job.process.returncode = code = os.waitstatus_to_exitcode(status)
+    shutil.rmtree(job.table)
+    path = job.workdir / "selection.json"
+    selection = json.loads(path.read_text()) if path.exists() else {}
+    contenders: tuple[str, ...] = ()
+    if selection:
+        contenders = tuple(sorted(set(pd.read_csv(job.workdir / "curves.csv")["method"])))
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    return Answer(seconds, cpu_seconds, usage.ru_maxrss / 1024, code, selection, contenders)

@@ -1,0 +1,115 @@
+"""Does the whole command ``fsjax select --fdr`` keep the false discovery rate?
+
+    python -m experiments.selection_study.fdr --workdir=runs/study --draws=50 --budget=25
+
+The tables are those of ``experiments.discoveries``, which has the decoys alone: two classes, 500
+rows, 200 columns of which ten matter, neighbours correlated at 0.6. The statistic is that of the
+one contender that ``--methods`` leaves, besides all columns and random ones; ``default`` leaves the
+choice to ``select``. ``fdr.csv`` in the workdir is continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from absl import flags
+
+from experiments import cli
+from experiments.discoveries import TRUE, draw
+from experiments.markdown import as_rows
+from experiments.selection_study.asking import Answer, Question, answer_all
+from experiments.statistics.trials import mean_interval
+from fsjax.atomic import write_text
+
+_COLUMNS, _CORRELATION = 200, 0.6
+
+#: No flag: what ``select`` takes by itself.
+DEFAULT = "default"
+
+
+def questions(
+    statistics: Sequence[str], rates: Sequence[float], draws: int, budget: float
+) -> Iterator[Question]:
+    """A command for each draw, statistic and rate; these take turns."""
+    for seed in range(draws):
+        for statistic in statistics:
+            for rate in rates:
+
+                def write(folder: Path, seed: int = seed) -> tuple[Path, list[str]]:
+                    table = draw(seed, _COLUMNS, _CORRELATION, "classification")
+                    frame = pd.DataFrame(table.X).add_prefix("x").assign(y=table.y)
+                    frame.to_csv(path := folder / "table.csv", index=False)
+                    return path, ["--target=y", "--task=classification"]
+
+                methods = () if statistic == DEFAULT else (f"--methods={statistic}",)
+                key = {"statistic": statistic, "rate": rate, "draw": seed, "budget": budget}
+                yield Question(key, write, budget, (f"--fdr={rate:g}", f"--seed={seed}", *methods))
+
+
+def false_share(columns: Sequence[str], true: Sequence[str]) -> float:
+    """Share of the selected columns that do not matter; 0 where none is selected."""
+    return len(set(columns) - set(true)) / max(len(columns), 1)
+
+
+def _compared(question: Question, answer: Answer) -> dict[str, Any]:
+    table = draw(question.key["draw"], _COLUMNS, _CORRELATION, "classification")
+    true = [f"x{index}" for index in table.true]
+    columns = answer.selection.get("columns", ())
+    return {
+        "selected": len(columns),
+        "false": round(false_share(columns, true), 4),
+        "power": len(set(columns) & set(true)) / TRUE,
+        "decoy_sets": answer.selection.get("decoy_sets", ""),
+    }
+
+
+def page(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each statistic and rate, in text."""
+    lines = []
+    for (statistic, rate), part in rows.groupby(["statistic", "rate"], sort=False):
+        answered = part[part["verdict"] != "no answer"]
+        selected = answered[answered["selected"] > 0]
+        mean, half = mean_interval(answered["false"])
+        lines.append(
+            {
+                "statistic": str(statistic),
+                "rate": f"{rate:g}",
+                "draws": str(len(part)),
+                "without an answer": str(len(part) - len(answered)),
+                "selected nothing": str(len(answered) - len(selected)),
+                "false": f"{mean:.3f}",
+                "95 % interval": f"{max(mean - half, 0):.3f} to {mean + half:.3f}",
+                "false where some are selected": f"{selected['false'].mean():.3f}",
+                "power": f"{answered['power'].mean():.2f}",
+                "seconds, median": f"{part['seconds'].median():.0f}",
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def main() -> None:
+    """Entry point."""
+    settings = flags.FLAGS
+    cli.require(settings.workdir, "workdir", "--workdir=runs/selection_study")
+    workdir = Path(settings.workdir)
+    rates = [float(rate) for rate in settings.rates]
+    asked = questions(settings.statistics, rates, settings.draws, settings.budget)
+    rows = answer_all(asked, workdir / "fdr.csv", settings.jobs, _compared)
+    table = page(rows[rows["budget"] == settings.budget])
+    folder = Path(settings.publish or workdir)
+    write_text(folder / "selection_study_fdr.md", as_rows(table))
+    print(table.to_string(index=False))
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("workdir", None, "Folder for the answers.")
+    flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
+    flags.DEFINE_list("statistics", ["l1", "forest"], f"A contender, or {DEFAULT}.")
+    flags.DEFINE_list("rates", ["0.1", "0.2"], "Values of --fdr.")
+    flags.DEFINE_integer("draws", 50, "Tables.", lower_bound=2)
+    flags.DEFINE_integer("budget", 25, "Seconds that fsjax select gets.", lower_bound=1)
+    flags.DEFINE_integer("jobs", 2, "Commands at a time.", lower_bound=1)
+    cli.run(main)

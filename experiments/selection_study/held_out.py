@@ -1,0 +1,200 @@
+"""Do the columns of ``fsjax select`` predict rows that it never saw, beside other selectors?
+
+    python -m experiments.selection_study.held_out --tables=DIR --workdir=DIR --budgets=60,120
+
+Of each table 30 % of the rows are set aside. ``select`` gets the other rows in a file; the other
+selectors choose as many columns of the same rows. Three models judge the columns on the rows set
+aside. The steps, by ``--steps``: ``select`` (alone on the machine, one table after the other),
+``rank`` (the other selectors, once for each split), ``judge``, ``write`` (the tables of the
+documentation, into ``--publish``). Each continues its file in the workdir.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from absl import flags
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from experiments import cli
+from experiments.ledger import add_rows, read_table
+from experiments.selection_study import held_out_pages
+from experiments.selection_study.asking import Question, answer_all
+from experiments.selection_study.baselines import SELECTORS
+from experiments.selection_study.encoding import Encoded, encode
+from experiments.selection_study.judges import judge, judge_by_three
+from experiments.selection_study.tables import (
+    CATALOGUE,
+    Table,
+    flags_of,
+    load_all,
+    split,
+    take,
+    write,
+)
+from fsjax.errors import check_choice
+
+#: What the launcher does, in this order.
+STEPS = ("select", "rank", "judge", "write")
+
+ANSWERS, SCORES = "answers.csv", "scores.csv"
+
+
+def questions(
+    tables: Sequence[Table], budgets: Sequence[float], seeds: Sequence[int], extra: Sequence[str]
+) -> Iterator[Question]:
+    """The commands, all tables at a budget before the next budget."""
+    for budget in budgets:
+        for seed in seeds:
+            for table in tables:
+
+                def write_part(folder: Path, table: Table = table, seed: int = seed):
+                    train, _ = split(table, seed)
+                    part = take(table, train)
+                    path = write(part, folder)
+                    return path, flags_of(part, path)
+
+                key = {"table": table.name, "budget": budget, "seed": seed}
+                yield Question(key, write_part, budget, (f"--seed={seed}", *extra))
+
+
+def ranking_path(workdir: Path, table: str, seed: int, selector: str) -> Path:
+    """Where the order of a table's columns is kept."""
+    return workdir / "rankings" / f"{table}-{seed}-{selector.replace(' ', '_')}.json"
+
+
+def rank_step(tables: Sequence[Table], seeds: Sequence[int], workdir: Path, jobs: int) -> None:
+    """Orders the columns of all tables by all other selectors, several tables at a time."""
+    (workdir / "rankings").mkdir(parents=True, exist_ok=True)
+    Parallel(n_jobs=jobs)(
+        delayed(_rank)(table, seed, workdir) for table in tables for seed in seeds
+    )
+
+
+def _rank(table: Table, seed: int, workdir: Path) -> None:
+    paths = {name: ranking_path(workdir, table.name, seed, name) for name in SELECTORS}
+    if all(path.exists() for path in paths.values()):
+        return
+    data = encode(table, *split(table, seed))
+    for name, path in paths.items():
+        if path.exists():
+            continue
+        started = time.process_time()
+        with threadpool_limits(1):
+            order = SELECTORS[name](data, seed).tolist()
+        seconds = round(time.process_time() - started, 1)
+        path.write_text(json.dumps({"cpu_seconds": seconds, "order": order}))
+        print(f"{table.name}, seed {seed}: {name} in {seconds} CPU seconds", flush=True)
+
+
+def judge_step(tables: Sequence[Table], workdir: Path, jobs: int) -> None:
+    """Scores of all selections that ``scores.csv`` lacks, a table at a time."""
+    answers, scores = read_table(workdir / ANSWERS), read_table(workdir / SCORES)
+    key = ["table", "seed", "selector", "k", "budget"]
+    done = set() if scores.empty else set(scores[key].itertuples(index=False, name=None))
+    known = {table.name: table for table in tables}
+    for (name, seed), part in answers.groupby(["table", "seed"], sort=False):
+        if name not in known:
+            continue
+        data = encode(known[name], *split(known[name], seed))
+        jobs_of_table = [
+            (selector, columns, row)
+            for row in part.to_dict("records")
+            for selector, columns in _selections(known[name], data, row, workdir)
+        ]
+        missing = {}
+        for selector, columns, row in jobs_of_table:
+            # Others choose the same at any budget.
+            budget = row["budget"] if selector == "select" else 0
+            place = (name, seed, selector, len(columns), budget)
+            if place not in done:
+                missing[place] = (columns, row if selector == "select" else None)
+        found = Parallel(n_jobs=jobs)(
+            delayed(_judge)(data, columns, row) for columns, row in missing.values()
+        )
+        rows = [
+            {**dict(zip(key, place, strict=True)), **result}
+            for place, result in zip(missing, found, strict=True)
+        ]
+        scores = add_rows(scores, rows, workdir / SCORES) if rows else scores
+
+
+def _selections(
+    table: Table, data: Encoded, answer: dict, workdir: Path
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The columns of ``select``, and as many of each other selector."""
+    if answer["verdict"] == "no answer":
+        return
+    folder = "-".join(str(answer[name]) for name in ("table", "budget", "seed"))
+    said = json.loads((workdir / "answers" / folder / "selection.json").read_text())
+    names = {name: index for index, name in enumerate(table.columns)}
+    columns = np.array([names[name] for name in said["columns"]], int)
+    if said["method"] == "all":
+        columns = np.arange(data.num_columns)
+    yield "select", columns
+    k = len(columns) or min(held_out_pages.NOTHING_K, data.num_columns)
+    for selector in SELECTORS:
+        path = ranking_path(workdir, table.name, answer["seed"], selector)
+        if path.exists():
+            yield selector, np.array(json.loads(path.read_text())["order"][:k], int)
+
+
+def _judge(data: Encoded, columns: np.ndarray, answer: dict | None) -> dict[str, float]:
+    with threadpool_limits(1):
+        scores = judge_by_three(data, columns)
+        own = np.nan
+        if answer is not None and answer["metric"] in ("accuracy", "auc", "r2"):
+            own = judge(data, columns, answer["judge"], answer["metric"])
+    mean = float(np.mean(list(scores.values())))
+    numbers = {**scores, "mean": mean, "own": own}
+    return {name: round(value, 2) for name, value in numbers.items()}
+
+
+def main() -> None:
+    """Entry point."""
+    settings = flags.FLAGS
+    cli.require(settings.workdir, "workdir", "--workdir=runs/selection_study")
+    for step in settings.steps:
+        check_choice("steps", step, STEPS)
+    workdir = Path(settings.workdir)
+    workdir.mkdir(parents=True, exist_ok=True)
+    tables = load_all(settings.names, settings.tables)
+    seeds = [int(seed) for seed in settings.seeds]
+    budgets = [int(budget) for budget in settings.budgets]
+    if "select" in settings.steps:
+        asked = questions(tables, budgets, seeds, settings.select_flags)
+        answer_all(asked, workdir / ANSWERS)
+    if "rank" in settings.steps:
+        rank_step(tables, seeds, workdir, settings.jobs)
+    if "judge" in settings.steps:
+        judge_step(tables, workdir, settings.jobs)
+    if "write" in settings.steps:
+        answers, scores = read_table(workdir / ANSWERS), read_table(workdir / SCORES)
+        sizes = pd.DataFrame(
+            [
+                {"table": table.name, "rows": table.X.shape[0], "columns": table.X.shape[1]}
+                for table in tables
+            ]
+        )
+        folder = Path(settings.publish or workdir)
+        for budget in budgets:
+            held_out_pages.publish(answers, scores, sizes, budget, folder)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("tables", None, "Folder of the tables, NAME.csv or NAME.npz.")
+    flags.DEFINE_string("workdir", None, "Folder for answers, rankings and scores.")
+    flags.DEFINE_string("publish", None, "Folder for the Markdown tables; the workdir by default.")
+    flags.DEFINE_list("names", list(CATALOGUE), "Tables of the catalogue, or spare ones.")
+    flags.DEFINE_list("budgets", ["60"], "Seconds that fsjax select gets.")
+    flags.DEFINE_list("seeds", ["0"], "Seeds of the splits, and of fsjax select.")
+    flags.DEFINE_list("steps", list(STEPS), "What is done.")
+    flags.DEFINE_list("select_flags", [], "Further flags of fsjax select.")
+    flags.DEFINE_integer("jobs", 2, "Processes of the other selectors and judges.", lower_bound=1)
+    cli.run(main)

@@ -1,0 +1,191 @@
+"""Does ``fsjax select`` say "nothing" of noise, and "something" of a weak signal?
+
+    python -m experiments.selection_study.noise --workdir=runs/study --draws=20 --budget=25
+
+Four kinds of noise: independent, narrow and wide; by patient (columns and labels belong to the
+patient, not to the row; ``--groups``); in time order (columns and labels drift; ``--order``). In
+the weak signals ten of 500 columns are shifted between two classes of 30 rows: so far that the
+cross-validated AUC of ridge regression is 0.75 in the mean, or so little that the AUC of the best
+linear rule is 0.75, which 60 rows hardly show. Beside them, a permutation test of 999
+draws of that ridge. Two commands run at a time, with one thread each. ``noise.csv`` in the workdir
+is continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from absl import flags
+from scipy.stats import beta, norm
+
+from experiments import cli
+from experiments.markdown import as_rows
+from experiments.selection_study.asking import Answer, Question, answer_all
+from experiments.selection_study.permutation import permutation_test
+from fsjax.atomic import write_text
+from fsjax.errors import check_choice
+
+#: Of the weak signals: rows, columns, and those that are shifted.
+_ROWS, _COLUMNS, _SHIFTED = 60, 500, 10
+
+#: Deviations between the classes: ridge reaches an AUC of 0.75; the best rule does.
+_FOR_RIDGE, _FOR_THE_BEST = 0.93, np.sqrt(2 / _SHIFTED) * norm.ppf(0.75)
+
+#: A patient's rows, and their noise where the patients' own deviation is 1.
+_VISITS, _VISIT_NOISE = 4, 0.3
+
+#: Correlation of neighbours in time.
+_MEMORY = 0.9
+
+#: What of a column identifies rows that belong together, or their order.
+_GROUP, _ORDER = "patient", "day"
+
+
+class Draw(NamedTuple):
+    """A frame with the column ``y``, and flags that belong to it."""
+
+    frame: pd.DataFrame
+    flags: tuple[str, ...] = ()
+
+
+def _frame(X: np.ndarray, y: np.ndarray, **columns: np.ndarray) -> pd.DataFrame:
+    names = [f"x{index}" for index in range(X.shape[1])]
+    frame = pd.DataFrame(X.astype(np.float32), columns=names)
+    return pd.concat([frame, pd.DataFrame({**columns, "y": y})], axis=1)
+
+
+def _halves(rng: np.random.Generator, rows: int) -> np.ndarray:
+    return rng.permutation(np.arange(rows) % 2)
+
+
+def independent(rng: np.random.Generator, rows: int, columns: int) -> Draw:
+    """Columns and balanced labels that know nothing of each other."""
+    return Draw(_frame(rng.standard_normal((rows, columns)), _halves(rng, rows)))
+
+
+def by_patient(rng: np.random.Generator, patients: int = 25, columns: int = 60) -> Draw:
+    """Columns and labels by patient, four rows each."""
+    patient = np.repeat(np.arange(patients), _VISITS)
+    X = rng.standard_normal((patients, columns))[patient]
+    X = X + _VISIT_NOISE * rng.standard_normal(X.shape)
+    frame = _frame(X, _halves(rng, patients)[patient], **{_GROUP: patient})
+    return Draw(frame, (f"--groups={_GROUP}",))
+
+
+def in_time(rng: np.random.Generator, rows: int = 200, columns: int = 20) -> Draw:
+    """Columns, and what the labels are the sign of, that drift on their own."""
+    shocks = rng.standard_normal((rows, columns + 1))
+    series = np.zeros_like(shocks)
+    series[0] = shocks[0]
+    for row in range(1, rows):
+        series[row] = _MEMORY * series[row - 1] + np.sqrt(1 - _MEMORY**2) * shocks[row]
+    label = (series[:, -1] > np.median(series[:, -1])).astype(int)
+    return Draw(_frame(series[:, :-1], label, **{_ORDER: np.arange(rows)}), (f"--order={_ORDER}",))
+
+
+def weak(rng: np.random.Generator, shift: float) -> Draw:
+    """Ten of 500 columns are shifted between the classes by so many deviations."""
+    X, y = rng.standard_normal((_ROWS, _COLUMNS)), _halves(rng, _ROWS)
+    X[:, :_SHIFTED] += shift * (y[:, None] - 0.5)
+    return Draw(_frame(X, y))
+
+
+KINDS: dict[str, Callable[[np.random.Generator], Draw]] = {
+    "noise 150 x 60": lambda rng: independent(rng, 150, 60),
+    "noise 80 x 2000": lambda rng: independent(rng, 80, 2000),
+    "noise by patient": by_patient,
+    "noise in time": in_time,
+    "weak signal": lambda rng: weak(rng, _FOR_RIDGE),
+    "hardly any signal": lambda rng: weak(rng, _FOR_THE_BEST),
+}
+
+
+def draw(kind: str, seed: int) -> Draw:
+    """A table of a kind."""
+    return KINDS[kind](np.random.default_rng((seed, list(KINDS).index(kind))))
+
+
+def questions(kinds: Sequence[str], draws: int, budget: float) -> Iterator[Question]:
+    """A command for each draw; the kinds take turns, so that an early stop has some of each."""
+    for seed in range(draws):
+        for kind in kinds:
+
+            def write(folder: Path, kind: str = kind, seed: int = seed) -> tuple[Path, list[str]]:
+                table = draw(kind, seed)
+                table.frame.to_csv(path := folder / "table.csv", index=False)
+                return path, ["--target=y", "--task=classification", *table.flags]
+
+            yield Question({"kind": kind, "draw": seed, "budget": budget}, write, budget)
+
+
+def _tested(question: Question, answer: Answer) -> dict[str, Any]:
+    """Of the signals, what the permutation test says."""
+    del answer
+    kind, seed = question.key["kind"], question.key["draw"]
+    if "signal" not in kind:
+        return {"auc": np.nan, "test_p": np.nan}
+    frame = draw(kind, seed).frame
+    y = frame.pop("y").to_numpy()
+    auc, p_value = permutation_test(frame.to_numpy(np.float64), y, seed)
+    return {"auc": round(auc, 3), "test_p": p_value}
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts by kind, in text; "something" with its 95 % interval (Clopper and Pearson)."""
+    lines = []
+    for kind, part in rows.groupby("kind", sort=False):
+        counts = part["verdict"].value_counts()
+        something, total = int(counts.get("something", 0)), len(part)
+        low, high = share_interval(something, total)
+        tested = (part["test_p"] <= 0.05).sum() if part["test_p"].notna().any() else None
+        lines.append(
+            {
+                "kind": str(kind),
+                "draws": str(total),
+                "nothing": str(counts.get("nothing", 0)),
+                "undecided": str(counts.get("undecided", 0)),
+                "something": str(something),
+                "no answer": str(counts.get("no answer", 0)),
+                "share of something": f"{low:.2f} to {high:.2f}",
+                "permutation test, p at most .05": "" if tested is None else str(tested),
+                "seconds, median": f"{part['seconds'].median():.0f}",
+                "seconds, longest": f"{part['seconds'].max():.0f}",
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def share_interval(hits: int, total: int) -> tuple[float, float]:
+    """Exact 95 % interval of a share (Clopper and Pearson 1934)."""
+    low = beta.ppf(0.025, hits, total - hits + 1) if hits else 0.0
+    high = beta.ppf(0.975, hits + 1, total - hits) if hits < total else 1.0
+    return float(low), float(high)
+
+
+def main() -> None:
+    """Entry point."""
+    settings = flags.FLAGS
+    cli.require(settings.workdir, "workdir", "--workdir=runs/selection_study")
+    for kind in settings.kinds:
+        check_choice("kinds", kind, KINDS)
+    workdir = Path(settings.workdir)
+    asked = questions(settings.kinds, settings.draws, settings.budget)
+    rows = answer_all(asked, workdir / "noise.csv", settings.jobs, _tested)
+    page = summary(rows[rows["budget"] == settings.budget])
+    folder = Path(settings.publish or workdir)
+    write_text(folder / "selection_study_noise.md", as_rows(page))
+    print(page.to_string(index=False))
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("workdir", None, "Folder for the answers.")
+    flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
+    flags.DEFINE_list("kinds", list(KINDS), "What is drawn.")
+    flags.DEFINE_integer("draws", 20, "Tables of each kind.", lower_bound=1)
+    flags.DEFINE_integer("budget", 25, "Seconds that fsjax select gets.", lower_bound=1)
+    flags.DEFINE_integer("jobs", 2, "Commands at a time.", lower_bound=1)
+    cli.run(main)

@@ -1,0 +1,44 @@
+"""Compares selectors over tables: ranks, and paired differences with their intervals."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import wilcoxon
+
+from experiments.statistics.trials import mean_interval
+
+
+class Paired(NamedTuple):
+    """Mean difference of paired scores, its 95 % interval, and p of Wilcoxon's signed-rank test."""
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+
+def paired(scores: np.ndarray, others: np.ndarray) -> Paired:
+    """Scores minus those of another selector on the same tables, ``(T,)`` each.
+
+    The interval is Student's; both are NaN for a single table, and p is 1 where nothing differs.
+    """
+    difference = np.asarray(scores, np.float64) - np.asarray(others, np.float64)
+    mean, half = mean_interval(difference)
+    if len(difference) < 2:
+        return Paired(mean, np.nan, np.nan, np.nan)
+    p_value = float(wilcoxon(difference).pvalue) if difference.any() else 1.0
+    return Paired(mean, mean - half, mean + half, p_value)
+
+
+def mean_ranks(scores: pd.DataFrame, tolerance: float = 0.005) -> pd.Series:
+    """Mean rank of each selector over the tables, 1 is the best, the best first.
+
+    Args:
+      scores: ``(tables, selectors)``, higher is better, none missing.
+      tolerance: scores that are nearer than this to one another, after rounding, share a rank.
+    """
+    rounded = (scores / tolerance).round()
+    return rounded.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
