@@ -31,7 +31,7 @@ from fsjax.auto.columns import design_of_array
 from fsjax.auto.compete import ranking
 from fsjax.auto.decoys import knockoffs
 from fsjax.auto.discoveries import decoy_model, false_discovery_rates
-from fsjax.auto.finish import SETS
+from fsjax.auto.stability import SETS
 from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.rankers import l1
 from fsjax.errors import check_choice

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsjax.errors import ConfigError, FsjaxError, nearest
+from fsjax.process_age import seconds_since_process_start
 from fsjax.version import __version__
 
 if TYPE_CHECKING:
@@ -123,9 +124,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
         seed=options.seed,
         workdir=workdir,
         progress=not options.quiet,
-        origin=Origin(
-            Path(options.table).name, options.target, command, tuple(notes), elapsed
-        ),
+        origin=Origin(Path(options.table).name, options.target, command, tuple(notes), elapsed),
         **settings,
     )
     print(selection)

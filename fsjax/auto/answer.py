@@ -43,9 +43,6 @@ from fsjax.auto.target import Names
 from fsjax.auto.verdict import Verdict, verdict
 from fsjax.version import __version__
 
-#: Selected columns whose correlations with each other are shown, at most.
-_COMPARED = 200
-
 
 class Request(NamedTuple):
     """What an answer needs beside the scores.
@@ -115,7 +112,7 @@ def answer(
         (mean, low, high), everything, level, clock,
     )  # fmt: skip
     names = request.classes
-    described = chosen if len(chosen) else order
+    shown = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
     return Selection(
         method=choice.method,
         num_features=len(chosen),
@@ -136,14 +133,22 @@ def answer(
         seconds=round(clock.spent, 2),
         finished=not clock.stopped and not contest.left_out,
         stopped=clock.stopped,
-        table=_table(problem.design, order, chosen, ranking, known, decoys),
+        table=_table(problem.design, shown, chosen, ranking, known, decoys),
         curves=_curves(scores, folds),
         comparisons=_frame(compared),
         confusion=_confusion(contest, choice, names) if decision.better else None,
-        effects=effects(problem.design, problem.y, problem.task, order, names, problem.seed),
-        likeness=likeness(
-            problem.design, problem.y, problem.task, described[:_COMPARED], problem.seed
+        effects=effects(
+            problem.design,
+            problem.y,
+            problem.task,
+            shown,
+            names,
+            selected=len(chosen),
+            seed=problem.seed,
         ),
+        likeness=likeness(problem.design, problem.y, problem.task, chosen, seed=problem.seed)
+        if len(chosen)
+        else None,
         decoy_scores=(decoys.scores.mean(axis=0), decoys.decoys) if decoys.sets else None,
         source=request.source,
         target=request.target,
@@ -411,14 +416,13 @@ def _confusion(contest: Contest, choice: Choice, classes: Names) -> pd.DataFrame
 
 def _table(
     table: Design,
-    order: np.ndarray,
+    first: np.ndarray,
     chosen: np.ndarray,
     ranking: Ranking,
     known: Frequencies,
     decoys: Decoys,
 ) -> pd.DataFrame:
     """``columns.csv``: every column that took part, the selected ones first."""
-    first = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
     likeness_rows = alike(table, first[:LEADERS])
     leader = leaders(likeness_rows, first[:LEADERS])
     rows = {unit: likeness_rows[place] for place, unit in enumerate(first[:LEADERS])}

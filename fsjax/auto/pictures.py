@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from fsjax.auto.compete import ALL
 from fsjax.auto.discoveries import false_discovery_rates
-from fsjax.auto.score_text import score_text
+from fsjax.auto.scoring import metric_named
 from fsjax.report import style
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
 
     A grey band is within one standard error of the best, a ring marks the choice.
     """
-    facts, label = selection.facts, score_text(selection.metric).label
+    facts, label = selection.facts, metric_named(selection.metric, selection.task).label
     narrow = width < _SHORT
     figure = style.new_figure(5.0 if not narrow else 4.4, width=width)
     axes = figure.subplots()

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITHOUT_LEAKS, columns_section
 from fsjax.auto.columns import LEFT_OUT, Note
 from fsjax.auto.heatmaps import HEATMAP_STYLE, confusion_table, likeness_heatmap
-from fsjax.auto.models import METRICS
 from fsjax.auto.pictures import plot_columns, plot_curves, plot_decoys
-from fsjax.auto.score_text import score_text
+from fsjax.auto.scoring import metric_named
 from fsjax.auto.sparse import FEW
 from fsjax.report import style
 from fsjax.report.charts import CHART_STYLE, chart
@@ -103,7 +102,7 @@ def _verdict(selection: Selection) -> str:
 
 def _figures(selection: Selection) -> str:
     """The numbers behind the verdict: each with what it is, and a remark."""
-    text, facts = score_text(selection.metric), selection.facts
+    text, facts = metric_named(selection.metric, selection.task), selection.facts
     interval = ""
     if selection.score_interval is not None:
         interval = "95 % interval " + " to ".join(map(text.number, selection.score_interval))
@@ -111,9 +110,9 @@ def _figures(selection: Selection) -> str:
     figures = [
         ("columns selected", f"{selection.num_features} of {facts['columns_offered']}",
          f"by {selection.method}" if selection.num_features else ""),
-        (f"{text.short} of the whole procedure", text.score(selection.score), interval),
-        ("all columns", text.score(selection.score_all_columns), ""),
-        ("without any column", text.score(selection.score_chance), ""),
+        (f"{text.short} of the whole procedure", text.show(selection.score), interval),
+        ("all columns", text.show(selection.score_all_columns), ""),
+        ("without any column", text.show(selection.score_chance), ""),
         ("permutation test, p", "not known" if math.isnan(selection.p_value)
          else f"{selection.p_value:.2g}", f"{level}{facts['permutations']} permutations"),
     ]  # fmt: skip
@@ -139,7 +138,7 @@ def _without_leaks(selection: Selection) -> str:
 
 
 def _curves(selection: Selection, name: str) -> str:
-    label = score_text(selection.metric).label
+    label = metric_named(selection.metric, selection.task).label
     label = label if label.isupper() or label[0].isdigit() else label[0].lower() + label[1:]
     caption = (
         f"Cross-validated {label} by number of columns, with one standard error; the band is "
@@ -172,7 +171,7 @@ def _column_pictures(selection: Selection) -> Iterable[str]:
 
 
 def _comparisons(selection: Selection) -> str:
-    text = score_text(selection.metric)
+    text = metric_named(selection.metric, selection.task)
     rows = [
         [
             f"{row.what} minus {row.against}",
@@ -187,7 +186,7 @@ def _comparisons(selection: Selection) -> str:
 
 
 def _methods(selection: Selection) -> str:
-    digits = score_text(selection.metric).digits
+    digits = metric_named(selection.metric, selection.task).digits
     sizes = sorted(selection.curves["num_features"].unique())
     rows = []
     for name, of_method in selection.curves.groupby("method", sort=False):
@@ -225,7 +224,7 @@ def _how(selection: Selection) -> dict[str, str]:
         "columns to choose from": facts["columns_offered"],
         **sparse,
         "task": selection.task,
-        "score": score_text(selection.metric).label,
+        "score": metric_named(selection.metric, selection.task).label,
         "cross-validation": f"{facts['folds']} folds{rounds}, selection within the training rows",
         "judge": _judge(selection),
         "rule": "fewest columns within one standard error of the best",
@@ -243,9 +242,11 @@ def _how(selection: Selection) -> dict[str, str]:
 
 
 def _judge(selection: Selection) -> str:
-    """The model that predicts from the columns."""
-    if selection.judge or selection.metric not in METRICS:
-        return selection.judge
-    metric, facts = METRICS[selection.metric], selection.facts
+    """The model that predicts from the columns, and what it was chosen from."""
+    facts = selection.facts
+    tried = {name: score for name, score in facts["judges_tried"].items() if score is not None}
+    metric = metric_named(selection.metric, selection.task)
+    scores = ", ".join(f"{name} {metric.show(score)}" for name, score in tried.items())
+    chosen = f" (inner validation: {scores})" if scores else ""
     wide = facts["nonzeros"] is not None and facts["columns_offered"] > FEW
-    return metric.model + (metric.wide if wide else "")
+    return selection.judge + chosen + ("; for all columns a linear model" if wide else "")

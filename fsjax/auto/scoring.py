@@ -46,15 +46,17 @@ class Metric(NamedTuple):
         """Whether scores are in [0, 100]."""
         return "percent" in self.label
 
-    def show(self, value: float) -> str:
-        """A score as text, with its unit."""
+    def number(self, value: float, sign: bool = False) -> str:
+        """A score without its unit, on request with its sign."""
         if not np.isfinite(value):
             return "not known"
-        return f"{value:.{self.digits}f}" + (" %" if self.in_percent else "")
+        if round(value, self.digits) == 0:
+            return f"{0:.{self.digits}f}"
+        return f"{value:{'+' if sign else ''}.{self.digits}f}".replace("-", "\N{MINUS SIGN}")
 
-    def show_difference(self, value: float) -> str:
-        """A difference of scores as text, with its sign."""
-        return "not known" if not np.isfinite(value) else f"{value:+.{self.digits}f}"
+    def show(self, value: float) -> str:
+        """A score as text, with its unit."""
+        return self.number(value) + (" %" if self.in_percent and np.isfinite(value) else "")
 
 
 def _accuracy(model: Any, X: Any, y: np.ndarray) -> float:

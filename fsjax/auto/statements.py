@@ -176,10 +176,13 @@ def comparisons(rows: Sequence[Comparison], metric: Metric) -> list[str]:
             WORSE: f"{row.what} predict worse than {row.against}",
             ALIKE: f"{row.what} predict as well as {row.against}",
         }.get(row.verdict, f"No difference is shown between {row.what} and {row.against}")
-        show = metric.show_difference
+        low, mean, high = (
+            metric.number(value, sign=True)
+            for value in (difference.low, difference.mean, difference.high)
+        )
         lines.append(
-            f"{_sentence(told)[:-1]}: difference {show(difference.mean)} "
-            f"({show(difference.low)} to {show(difference.high)}, {difference.folds} folds)."
+            f"{_sentence(told)[:-1]}: difference {mean} "
+            f"({low} to {high}, {difference.folds} folds)."
         )
     return lines
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.auto.columns import Note
-from fsjax.auto.models import OF_TASK
+from fsjax.auto.scoring import OF_TASK
 from fsjax.classes_or_numbers import kind_of_target
 from fsjax.data.targets import encode_target
 from fsjax.data.written_numbers import read_numbers
@@ -46,7 +46,7 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
 
     Args:
       y: labels or numbers, one or several for each row, or time and event.
-      task: of :data:`fsjax.auto.models.OF_TASK`, or ``None`` for what y looks like
+      task: of :data:`fsjax.auto.scoring.OF_TASK`, or ``None`` for what y looks like
         (:func:`fsjax.classes_or_numbers.kind_of_target`).
       rows: of the table.
 

@@ -17,7 +17,7 @@ from fsjax.auto.heatmaps import MAX_CLASSES, confusion_table, likeness_heatmap
 from fsjax.auto.partial_dependence import Curve
 from fsjax.auto.pictures import plot_decoys
 from fsjax.auto.report import page
-from fsjax.auto.score_text import score_text
+from fsjax.auto.scoring import METRICS, metric_named
 from fsjax.auto.selection import Selection
 from fsjax.report import style
 from fsjax.report.charts import themed_svg
@@ -270,10 +270,10 @@ def test_formulas_in_csv_files_are_text():
 
 
 def test_scores_of_other_metrics_are_shown():
-    assert score_text("accuracy").score(91.26) == "91.3 %"
-    shown = score_text("neg_log_loss")
-    assert shown.score(-0.5) == "\N{MINUS SIGN}0.500" and shown.short == "neg log loss"
-    assert shown.number(-0.0001, sign=True) == "0.000" and shown.score(math.nan) == "not known"
+    assert METRICS["accuracy"].show(91.26) == "91.3 %"
+    shown = metric_named("neg_log_loss", "classification")
+    assert shown.show(-0.5) == "\N{MINUS SIGN}0.500" and shown.short == "neg log loss"
+    assert shown.number(-0.0001, sign=True) == "0.000" and shown.show(math.nan) == "not known"
     text = page(selection(metric="neg_log_loss", judge="my model"), None, DAY)
     assert "neg log loss" in text and "my model" in text
 
