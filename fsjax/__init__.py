@@ -48,6 +48,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"fsjax.{name}")
     if name == "select":
         return importlib.import_module("fsjax.auto").select
+    if name == "false_discoveries":
+        return importlib.import_module("fsjax.knockoffs").false_discoveries
     raise AttributeError(f"module 'fsjax' has no attribute {name!r}")
 
 
@@ -72,6 +74,7 @@ __all__ = [
     "create_state",
     "data",
     "export",
+    "false_discoveries",
     "fit",
     "fit_sizes",
     "fit_subsamples",

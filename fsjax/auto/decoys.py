@@ -1,9 +1,9 @@
-"""Decoy columns: of no use by construction, and otherwise like the real ones.
+"""Knockoffs and permuted copies of columns, together "decoys": they cannot tell about the target.
 
-Permuted copies keep the distribution of a column and lose all ties to the others. Gaussian
-knockoffs (Candes et al. 2018, "Panning for gold", section 3) keep the correlations too: a column
-may be swapped for its knockoff without a change of mean and covariance, so that a useless column
-beside a useful one has a decoy beside it as well.
+Permuted copies keep the distribution of a column and lose its correlations with the others.
+Gaussian knockoffs (Candes et al. 2018, "Panning for gold", section 3) keep the correlations too: a
+column may be swapped for its knockoff without a change of mean and covariance, so that a useless
+column beside a useful one has a decoy that is as close to the useful one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ import numpy as np
 import scipy.linalg
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
-from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
+
+from fsjax.auto.covariance import estimated_covariance
 
 #: More columns than this get knockoffs from a model of common factors.
 MAX_COVARIANCE = 2500
+
+#: Columns with at most this many different values get permuted copies: they are no normal scores.
+MAX_DISTINCT = 10
 
 #: Share of the largest step that keeps the covariance of columns and knockoffs positive.
 _SAFE = 0.98
@@ -36,6 +40,35 @@ def permuted(X: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.
     return copy
 
 
+def decoy_columns(X: np.ndarray, groups: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
+    """What draws a decoy of each column of a dense table.
+
+    A column that is a group by itself and has more than :data:`MAX_DISTINCT` different values gets
+    a Gaussian knockoff. The columns of other groups get permuted copies, each group as a whole.
+
+    Args:
+      X: ``(N, D)`` finite numbers.
+      groups: ``(D,)`` whole numbers, the group of each column.
+
+    Returns:
+      From a random generator to ``(N, D)``.
+    """
+    sizes = np.bincount(groups)
+    distinct = np.array([len(np.unique(column)) for column in X.T])
+    numeric = (sizes[groups] == 1) & (distinct > MAX_DISTINCT)
+    draw_knockoffs = knockoff_model(X[:, numeric]) if numeric.any() else None
+
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        copy = np.empty_like(X)
+        if draw_knockoffs is not None:
+            copy[:, numeric] = draw_knockoffs(rng)
+        if not numeric.all():
+            copy[:, ~numeric] = permuted(X[:, ~numeric], groups[~numeric], rng)
+        return copy
+
+    return draw
+
+
 def knockoffs(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Gaussian knockoffs of ``(N, D)`` numbers: a draw of :func:`knockoff_model`."""
     return knockoff_model(X)(rng)
@@ -45,10 +78,11 @@ def knockoff_model(X: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]
     """What draws Gaussian knockoffs of a table, with the distribution of each column kept.
 
     The columns are brought to normal scores by their ranks, knockoffs are drawn there, and brought
-    back by the quantiles of the column (a Gaussian copula). The covariance is that of Ledoit and
-    Wolf; how far a knockoff may differ from its column is in proportion to what the other columns
-    leave unexplained of it. Tables of more than :data:`MAX_COVARIANCE` columns take common factors
-    and permuted residuals in place of the covariance (Fan et al. 2020, IPAD).
+    back by the quantiles of the column (a Gaussian copula). The covariance is that of
+    :func:`fsjax.auto.covariance.estimated_covariance`; how far a knockoff may differ from its
+    column is in proportion to what the other columns leave unexplained of it. Tables of more than
+    :data:`MAX_COVARIANCE` columns take common factors and permuted residuals in place of the
+    covariance (Fan et al. 2020, IPAD).
 
     Args:
       X: ``(N, D)`` finite numbers.
@@ -66,8 +100,7 @@ def knockoff_model(X: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]
 
 
 def _by_covariance(Z: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
-    covariance = ledoit_wolf(Z, assume_centered=True)[0]
-    covariance += 1e-6 * np.eye(len(covariance))
+    covariance = estimated_covariance(Z)
     precision = np.linalg.inv(covariance)
     unexplained = 1.0 / np.diag(precision)
     root = 1.0 / np.sqrt(unexplained)

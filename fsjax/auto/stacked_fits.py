@@ -1,0 +1,97 @@
+"""Trains a method on several tables of one shape in one program: columns beside sets of decoys.
+
+The tables are stacked, and each run gets the rows of its own table by its split, so that the engine
+trains all of them as it trains the seeds of a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fsjax.data.dataset import Dataset
+from fsjax.data.splits import Split, validation_split
+from fsjax.engine import fit
+from fsjax.method import Method
+from fsjax.tasks import TABLE
+
+#: Share of the rows that validates, for methods that look at it.
+VALID_FRACTION = 0.2
+
+#: Bytes of the tables that are trained together, at most.
+_MOST_BYTES = 2**29
+
+
+def scores_of_tables(
+    method: Method,
+    tables: Sequence[np.ndarray],
+    y: np.ndarray,
+    task: str,
+    *,
+    num_seeds: int = 1,
+    seed: int = 0,
+    **options: Any,
+) -> np.ndarray:
+    """Importance of the columns of each table, from a training for each table and seed.
+
+    Args:
+      method: what is trained; see :func:`fsjax.fit`.
+      tables: M tables ``(N, D)`` of numbers.
+      y: ``(N,)`` or ``(N, C)``, as :attr:`fsjax.tasks.Task.check` has it; numbers are standardised.
+      task: what it is.
+      num_seeds: trainings per table, at least 1.
+      seed: whole number from 0; of the trainings and of the rows that validate.
+      **options: those of :func:`fsjax.fit`, but ``seeds``, ``split`` and ``task``.
+
+    Returns:
+      ``(M, D)``: the mean over the seeds. The importances of a training add up to 1 in absolute
+      values, so that trainings of different scale count alike; those that are not finite, of
+      columns that a method left out, are the least of the others.
+
+    Raises:
+      ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`.
+    """
+    if task == "regression":
+        mean, deviation = TABLE[task].scale(y)
+        y = (y - mean) / deviation
+    # Equal parts, which share a program.
+    together = max(1, min(len(tables), _MOST_BYTES // (4 * tables[0].size * num_seeds)))
+    while len(tables) % together:
+        together -= 1
+    valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
+    strata, importances = TABLE[task].strata(y), []
+    for first in range(0, len(tables), together):
+        part = tables[first : first + together]
+        splits, seeds = [], []
+        for place in range(len(part)):
+            for repeat in range(num_seeds):
+                number = (seed * len(tables) + first + place) * num_seeds + repeat
+                train, valid = validation_split(len(y), valid_fraction, number, strata)
+                start = place * len(y)
+                splits.append(Split(start + train, start + valid, valid[:0]))
+                seeds.append(number)
+        dataset = Dataset(
+            "table",
+            np.concatenate(part).astype(np.float32),
+            np.concatenate([y] * len(part)),
+        )
+        result = fit(method, dataset, seeds=seeds, split=splits, task=task, **options)
+        importances.append(shares(result.scores).reshape(len(part), num_seeds, -1).mean(axis=1))
+    return np.concatenate(importances)
+
+
+def shares(scores: np.ndarray) -> np.ndarray:
+    """Scores ``(..., D)`` whose absolute values add up to 1, or are all 0; none is infinite."""
+    finite = np.isfinite(scores)
+    least = np.min(scores, axis=-1, where=finite, initial=np.inf, keepdims=True)
+    values = np.where(finite, scores, np.where(np.isfinite(least), least, 0.0)).astype(np.float64)
+    total = np.abs(values).sum(axis=-1, keepdims=True)
+    return values / np.where(total > 0, total, 1.0)
+
+
+def _validates(method: Method, best_by: str | None) -> bool:
+    """Whether the validation rows decide on anything."""
+    judged = (method.keep if best_by is None else best_by) != "last"
+    return method.loss is not None and (judged or method.about.validates)
