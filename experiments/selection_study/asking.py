@@ -143,7 +143,8 @@ def answer_all(
         row = {**question.key, **answer.to_row(), **more(question, answer)}
         print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
         rows = add_rows(rows, [row], path)
-    return rows
+    # Cells without a value are as they are read, whoever asked.
+    return read_table(path)
 
 
 class _Running(NamedTuple):
