@@ -31,9 +31,9 @@ from fsjax.auto.columns import design_of_array
 from fsjax.auto.compete import ranking
 from fsjax.auto.decoys import knockoffs
 from fsjax.auto.discoveries import decoy_model, false_discovery_rates
-from fsjax.auto.stability import SETS
 from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.rankers import l1
+from fsjax.auto.stability import SETS
 from fsjax.errors import check_choice
 
 ROWS, TRUE, RATE = 500, 10, 0.1

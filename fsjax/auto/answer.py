@@ -15,6 +15,7 @@ from fsjax.auto.chance import Chance
 from fsjax.auto.columns import LEFT_OUT, Design, Note
 from fsjax.auto.compete import ALL, NO_TIME, Contest
 from fsjax.auto.differences import Difference, difference, interval
+from fsjax.auto.discoveries import decoy_statistic
 from fsjax.auto.effects import effects, likeness
 from fsjax.auto.judge import fitted
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
@@ -27,15 +28,14 @@ from fsjax.auto.selection import Selection
 from fsjax.auto.stability import (
     MOST_PAIRS,
     MOST_SETS,
-    NETWORK_SETS,
     PAIRS,
     SETS,
     Decoys,
     Frequencies,
     beside_decoys,
-    decoy_statistic,
     frequencies,
     full_order,
+    no_decoys,
     on_all_rows,
 )
 from fsjax.auto.statements import Comparison, title
@@ -88,10 +88,11 @@ def answer(
     units = problem.design.num_units
     ranking = on_all_rows(request.table, contest, choice, ledger, clock)
     known = Frequencies(np.full(units, np.nan), 0)
-    statistic = decoy_statistic(choice, _best_means(scores), choice.error)
+    means = _best_means(scores)
+    dense = not issparse(problem.design.X)
+    statistic = decoy_statistic(means, max(means.values()) - choice.error, dense)
     if decision.better:
-        sets = SETS if statistic == "l1" else NETWORK_SETS
-        beside_decoys(problem, statistic, contest, ledger, clock, 0.9, sets)
+        beside_decoys(problem, statistic, contest, ledger, clock, 0.9, SETS)
         frequencies(problem, contest, choice, ledger, clock, 0.95, PAIRS)
         # What time is left makes both finer.
         decoys = beside_decoys(problem, statistic, contest, ledger, clock, 0.95, MOST_SETS)
@@ -163,12 +164,6 @@ def answer(
             "standard_error": choice.error,
         },
     )
-
-
-def no_decoys(units: int, statistic: str) -> Decoys:
-    """What is known of decoys where none ran."""
-    none = np.zeros((0, units))
-    return Decoys(np.full(units, np.nan), 0, statistic, none, none)
 
 
 def early_choice(contest: Contest, ledger: Ledger) -> Choice | None:

@@ -77,7 +77,7 @@ def decoy_statistic(means: Mapping[str, float], least: float, dense: bool) -> st
 
 def is_network(name: str) -> bool:
     """Whether a contender is a method of the library that trains, and not a filter."""
-    if name in SIMPLE or name == "all":
+    if name in SIMPLE or name in ("all", "consensus"):
         return False
     return get_method(name)().loss is not None
 

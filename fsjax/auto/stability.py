@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,13 @@ import numpy as np
 from fsjax.auto import library
 from fsjax.auto.budget import Clock, timed
 from fsjax.auto.compete import ALL, CONSENSUS, Contest, rank
-from fsjax.auto.discoveries import decoy_model, false_discovery_rates
+from fsjax.auto.discoveries import (
+    NETWORK,
+    NETWORK_SETS,
+    decoy_model,
+    false_discovery_rates,
+    network_scores,
+)
 from fsjax.auto.folds import halves
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Part, all_rows, standardise
@@ -26,8 +32,11 @@ Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]
 #: Pairs of complementary halves: those that are aimed at first, and those at most.
 PAIRS, MOST_PAIRS = 5, 25
 
-#: Sets of decoys: of quick methods, and of networks; and how many there are at most.
-SETS, NETWORK_SETS, MOST_SETS = 5, 2, 10
+#: Sets of decoys of quick methods: those that are aimed at first, and those at most.
+SETS, MOST_SETS = 5, 10
+
+#: The contender whose training costs about what the network beside decoys does.
+PRICED_LIKE = "deep_lasso"
 
 
 class Frequencies(NamedTuple):
@@ -149,22 +158,6 @@ def _rank_all(
     return [with_kept(ranking, problem) for ranking in rankings]
 
 
-def decoy_statistic(choice: Choice | None, means: Mapping[str, float], error: float) -> str:
-    """Whose importance competes with decoys: the path of Lasso, unless it predicts worse.
-
-    Args:
-      choice: what was chosen, or ``None`` before anything is.
-      means: the best mean score of each method.
-      error: by how much l1 may be behind the best without being worse.
-    """
-    best = max(means.values(), default=-np.inf)
-    if choice is None or means.get("l1", -np.inf) >= best - error:
-        return "l1"
-    # What a column says by itself, or in a sum, is no less linear than Lasso.
-    quick = (ALL, CONSENSUS, *SIMPLE)
-    return "l1" if choice.method in quick else choice.method
-
-
 def beside_decoys(
     problem: Problem,
     statistic: str,
@@ -178,59 +171,84 @@ def beside_decoys(
 
     Args:
       problem: what is asked.
-      statistic: the method whose importance competes.
+      statistic: the method whose importance competes, see :func:`decoy_statistic`.
       contest: for what is known of the methods.
       ledger: of what is done.
       clock: the time.
       share: of the budget that may be spent.
-      sets: of decoys, at most.
+      sets: of decoys, at most; a network trains beside all of its sets at once.
     """
     units = problem.design.num_units
     part = functools.cache(lambda: all_rows(problem.design, problem.y))
     # Made once, and only if a set is not there yet.
     draw = functools.cache(lambda: decoy_model(part().X, problem.design))
+    network = statistic == NETWORK
     # Twice as many columns take longer.
-    seconds = 2.5 * contest.seconds_of(statistic)
+    need = (
+        2.0 * contest.seconds_of_rankings(PRICED_LIKE, NETWORK_SETS)
+        if network
+        else 2.5 * contest.seconds_of(statistic)
+    )
     real: list[list[float]] = []
     false: list[list[float]] = []
-    for number in range(sets):
+    for number in range(1 if network else sets):
         key = f"decoys/{statistic}/{number}"
         if key not in ledger:
-            if seconds > clock.left(share):
+            if need > clock.left(share):
                 break
             clock.tell(f"decoy columns, set {number + 1}")
-        piece = ledger.get(
-            key,
-            lambda number=number: timed(
-                lambda: _beside(problem, contest, part(), draw(), statistic, number)
-            ),
-        )
-        seconds = piece["seconds"]
-        values = [0.0 if score is None else score for score in piece["scores"]]
-        real.append(values[:units])
-        false.append(values[units:])
+        if network:
+            work = functools.partial(_network_beside, problem, part, draw)
+        else:
+            work = functools.partial(_beside, problem, contest, part, draw, statistic, number)
+        piece = ledger.get(key, functools.partial(timed, work))
+        need = piece["seconds"]
+        real += piece["scores"]
+        false += piece["decoys"]
     if not real:
-        nothing = np.zeros((0, units))
-        return Decoys(np.full(units, np.nan), 0, statistic, nothing, nothing)
+        return no_decoys(units, statistic)
     scores, decoys = np.array(real), np.array(false)
     return Decoys(false_discovery_rates(scores, decoys), len(real), statistic, scores, decoys)
 
 
+def no_decoys(units: int, statistic: str) -> Decoys:
+    """What is known of decoys where none ran."""
+    none = np.zeros((0, units))
+    return Decoys(np.full(units, np.nan), 0, statistic, none, none)
+
+
+def _network_beside(
+    problem: Problem, part: Callable[[], Part], draw: Callable[[], Draw]
+) -> dict[str, list[list[float]]]:
+    """Importance of units and decoys by the network, all sets in one program."""
+    scores, decoys = network_scores(
+        part(), draw(), problem.task, problem.design.num_units, NETWORK_SETS, problem.seed
+    )
+    return {"scores": scores.tolist(), "decoys": decoys.tolist()}
+
+
 def _beside(
-    problem: Problem, contest: Contest, part: Part, draw: Draw, statistic: str, number: int
-) -> dict[str, Any]:
-    """Importance of the units and of their decoys."""
-    X, groups = draw(np.random.default_rng((problem.seed, 11, number)))
+    problem: Problem,
+    contest: Contest,
+    part: Callable[[], Part],
+    draw: Callable[[], Draw],
+    statistic: str,
+    number: int,
+) -> dict[str, list[list[float]]]:
+    """Importance of the units and of their decoys, in one set."""
+    X, groups = draw()(np.random.default_rng((problem.seed, 11, number)))
+    units = problem.design.num_units
     ranking = rank(
         problem,
         statistic,
-        Part(*standardise(X), part.y),
-        (min(problem.sizes[-1], problem.design.num_units),),
+        Part(*standardise(X), part().y),
+        (min(problem.sizes[-1], units),),
         problem.seed + number,
         contest.effort(statistic),
         groups,
     )
-    return {"scores": [float(score) if np.isfinite(score) else None for score in ranking.scores]}
+    scores = np.where(np.isfinite(ranking.scores), ranking.scores, 0.0)
+    return {"scores": [scores[:units].tolist()], "decoys": [scores[units:].tolist()]}
 
 
 def _rank(
