@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from fsjax.errors import DataError
 class AutoSelector(SelectorMixin, BaseEstimator):
     """Selects columns by the method, and in the number, that cross-validation calls for.
 
-    All columns, random ones, simple selectors and methods of the library compete on the rows of
+    All columns, random ones, simple selectors and networks of the library compete on the rows of
     ``fit``; the fewest columns within one standard error of the best are kept. See
     :func:`fsjax.select` for how, and for tables with text and dates.
 
@@ -29,7 +29,9 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         What is done within it depends on the machine: name ``methods`` that it is ample for where
         the same result is wanted everywhere.
       task: ``'classification'`` or ``'regression'``; by default what y looks like.
-      metric: ``'accuracy'``, ``'auc'`` or ``'r2'``.
+      metric: ``'accuracy'``, ``'auc'`` or ``'r2'``, or the name of a scorer of scikit-learn.
+      judge: what predicts from the selected columns: ``'linear'``, ``'rbf'``, ``'trees'``, or an
+        estimator of scikit-learn; by default the one of the three that predicts best.
       fdr: false discovery rate in (0, 1) that the selection keeps below; by default the fewest
         columns that predict as well.
       methods: names of the contenders, such as ``('univariate', 'l1', 'forest')``.
@@ -38,8 +40,8 @@ class AutoSelector(SelectorMixin, BaseEstimator):
 
     Attributes:
       support_: ``(D,)`` bool, the selected columns.
-      n_features_: how many they are; all D where nothing is better than chance or no selection
-        is as good.
+      n_features_: how many they are; all D where nothing is shown to be better than chance, with a
+        warning, or no smaller selection is as good.
       ranking_: ``(D,)`` from 1, the most important.
       scores_: ``(D,)`` importance by the chosen method, NaN where it gave none or the column is
         constant.
@@ -53,6 +55,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         budget: str | float | None = "5min",
         task: str | None = None,
         metric: str | None = None,
+        judge: Any = None,
         fdr: float | None = None,
         methods: Sequence[str] | None = None,
         random_state: int = 0,
@@ -61,6 +64,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.budget = budget
         self.task = task
         self.metric = metric
+        self.judge = judge
         self.fdr = fdr
         self.methods = methods
         self.random_state = random_state
@@ -89,6 +93,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             y,
             task=self.task,
             metric=self.metric,
+            judge=self.judge,
             budget=self.budget,
             fdr=self.fdr,
             methods=self.methods,
@@ -96,10 +101,10 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             seed=self.random_state,
             progress=self.verbose,
         )
-        found = self.selection_.table
-        order = np.array([_number(name) for name in found["column"]], int)
+        table = self.selection_.table
+        order = np.array([_number(name) for name in table["column"]], int)
         self.scores_ = np.full(X.shape[1], np.nan)
-        self.scores_[order] = found["score"]
+        self.scores_[order] = table["score"]
         rest = np.setdiff1d(np.arange(X.shape[1]), order)
         self.ranking_ = np.empty(X.shape[1], int)
         self.ranking_[np.concatenate([order, rest])] = np.arange(1, X.shape[1] + 1)
@@ -107,7 +112,8 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.support_[[_number(name) for name in self.selection_.columns]] = True
         if not self.support_.any():
             warnings.warn(
-                "nothing is better than chance in this table; all columns are kept", stacklevel=2
+                f"no column is selected, so that all are kept: {self.selection_.statements[0]}",
+                stacklevel=2,
             )
             self.support_[:] = True
         self.n_features_ = int(self.support_.sum())
