@@ -21,6 +21,7 @@ from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
 from fsjax.auto.leaks import alike, leaks
 from fsjax.auto.preparation import Fold, Part, parts, standardise
+from fsjax.auto.rankers import lasso
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.cli import main
 from fsjax.data.tables import load_frame
@@ -222,7 +223,7 @@ def test_a_path_ends_where_too_many_take_part(monkeypatch):
     X, y = table()
     part = Part(standardise(sparse.float_rows(sp.csr_array(X)))[0], (y == "high").astype(int))
     whole = rankers.l1(part, "classification", 0)
-    monkeypatch.setattr(rankers, "FEW", 3)
+    monkeypatch.setattr(lasso, "FEW", 3)
     short = rankers.l1(part, "classification", 0)
     assert (whole > 0).sum() > 12 > (short > 0).sum() > 3
     np.testing.assert_array_equal(np.argsort(-short)[:3], np.argsort(-whole)[:3])

@@ -1,0 +1,68 @@
+"""Simple selectors that everything else has to beat: each ranks all columns in one go."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import numpy as np
+
+from fsjax.auto.preparation import Part
+from fsjax.auto.rankers.costs import expected_seconds
+from fsjax.auto.rankers.elimination import rfe
+from fsjax.auto.rankers.filters import random, univariate
+from fsjax.auto.rankers.fusion import consensus
+from fsjax.auto.rankers.greedy import forward, mrmr
+from fsjax.auto.rankers.lasso import l1
+from fsjax.auto.rankers.ranking import Ranking, rank_units
+from fsjax.auto.rankers.target_columns import martingale_residuals, targets
+from fsjax.auto.rankers.trees import forest, shadow
+
+__all__ = [
+    "MEMBERS",
+    "SIMPLE",
+    "Ranking",
+    "Score",
+    "consensus",
+    "expected_seconds",
+    "forest",
+    "forward",
+    "l1",
+    "martingale_residuals",
+    "mrmr",
+    "random",
+    "rank_units",
+    "rfe",
+    "shadow",
+    "targets",
+    "univariate",
+]
+
+
+class Score(Protocol):
+    """A simple selector."""
+
+    def __call__(self, part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
+        """Scores of the columns ``(D,)``, larger is better.
+
+        Args:
+          part: training rows.
+          task: what the target is, any but reconstruction.
+          seed: of what is drawn at random.
+          effort: in (0, 1], the share of the work (rows, trees, steps) that is done.
+        """
+
+
+#: The simple selectors by name, cheapest first.
+SIMPLE: Final[dict[str, Score]] = {
+    "random": random,
+    "univariate": univariate,
+    "l1": l1,
+    "mrmr": mrmr,
+    "forward": forward,
+    "rfe": rfe,
+    "forest": forest,
+    "shadow": shadow,
+}
+
+#: The selectors whose rankings :func:`consensus` merges.
+MEMBERS: Final = ("l1", "forward", "rfe", "shadow")

@@ -1,0 +1,62 @@
+"""Tables of a bounded size: fewer rows of a long table, fewer columns of a wide one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from fsjax.auto.preparation import Part, standardise
+from fsjax.auto.rankers.ranking import LEFT_OUT
+from fsjax.tasks import TABLE
+
+#: At least this many rows and columns are kept, however small the effort.
+_LEAST_ROWS, _LEAST_COLUMNS = 200, 50
+
+
+class DensePart(NamedTuple):
+    """Rows and columns that a selector can afford.
+
+    Attributes:
+      X: ``(n, d)`` float64, mean 0 and deviation 1.
+      y: ``(n,)`` or ``(n, C)``.
+      columns: ``(d,)`` which columns of the table these are.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    columns: np.ndarray
+
+
+def fewer_rows(part: Part, task: str, most: int, seed: int) -> Part:
+    """At most ``most`` rows (but never under 200), standardised again; classes in proportion."""
+    most = max(_LEAST_ROWS, most)
+    rows = len(part.y)
+    if rows <= most:
+        return part
+    strata = TABLE[task].strata(part.y)
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    if strata is not None:
+        # Evenly spaced places in rows sorted by class hold each class in proportion.
+        shuffled = shuffled[np.argsort(strata[shuffled], kind="stable")]
+    kept = np.sort(shuffled[np.linspace(0, rows - 1, most).astype(int)])
+    return Part(standardise(part.X[kept])[0], part.y[kept])
+
+
+def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
+    """The columns of the largest relevance as dense ones, at most ``most`` (never under 50).
+
+    Args:
+      part: rows that are few enough.
+      relevance: ``(D,)``; columns with :data:`LEFT_OUT` are left out.
+      most: number of columns.
+    """
+    ordered = np.argsort(-relevance, kind="stable")[: max(_LEAST_COLUMNS, most)]
+    columns = np.sort(ordered[relevance[ordered] > LEFT_OUT])
+    X = part.X
+    if issparse(X):
+        X = standardise(X[:, columns].toarray())[0]
+    elif len(columns) < X.shape[1]:
+        X = X[:, columns]
+    return DensePart(X, part.y, columns)

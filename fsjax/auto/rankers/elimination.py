@@ -1,0 +1,75 @@
+"""Recursive elimination of columns by the weights of a linear model."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from fsjax.auto.preparation import Part
+from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
+from fsjax.auto.rankers.filters import univariate
+from fsjax.auto.rankers.ranking import scores_of_order
+from fsjax.auto.rankers.target_columns import standard_targets
+from fsjax.tasks import TABLE
+
+#: Rows, and values of the dense table, at full effort; rows of the support vector machine, which
+#: has no closed form.
+ROWS, VALUES, MACHINE_ROWS = 3_000, 4_000_000, 1_000
+
+#: Share of the columns that a step eliminates: while there are more than :data:`_MANY`, and below.
+_MANY, _LARGE_SHARE, _SHARE = 500, 0.5, 0.1
+
+#: Ridge of standardised columns, where they are more than the rows, and where they are fewer.
+_WIDE_RIDGE, _RIDGE = 10.0, 1.0
+
+#: Iterations of the support vector machine; its order of columns settles long before its optimum.
+_ITERATIONS = 300
+
+
+def rfe(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
+    """Recursive feature elimination (Guyon et al. 2002): the least weight leaves, then refit.
+
+    Classes have a linear support vector machine where rows are more than columns. Otherwise, and
+    for numbers, the model is ridge regression of all targets, classes as indicators: a support
+    vector machine with squared errors (Suykens and Vandewalle 1999), which has a closed form in the
+    rows or in the columns, whichever are fewer.
+    """
+    rows = fewer_rows(part, task, int(ROWS * effort), seed)
+    relevance = univariate(rows, task, seed)
+    machine = TABLE[task].classes and part.X.shape[1] < len(rows.y) and (rows.y != rows.y[0]).any()
+    if machine:
+        rows = fewer_rows(rows, task, int(MACHINE_ROWS * effort), seed)
+    table = fewer_columns(rows, relevance, VALUES // len(rows.y))
+    Y = standard_targets(table.y, task)
+    ridge = _WIDE_RIDGE if len(table.columns) >= len(Y) else _RIDGE
+    left, eliminated = np.arange(len(table.columns)), []
+    while len(left) > 1:
+        X = table.X[:, left]
+        weights = _machine_weights(X, table.y) if machine else _ridge_weights(X, Y, ridge)
+        order = np.argsort(-np.square(weights).sum(axis=1), kind="stable")
+        share = _LARGE_SHARE if len(left) > _MANY else min(_LARGE_SHARE, _SHARE / effort)
+        kept = len(left) - max(1, int(share * len(left)))
+        eliminated.append(left[order[kept:]])
+        left = left[np.sort(order[:kept])]
+    order = np.concatenate([left, *eliminated[::-1]])
+    return scores_of_order(table.columns[order], relevance)
+
+
+def _machine_weights(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Weights ``(d, C)`` of a linear support vector machine, one class against the rest."""
+    model = LinearSVC(dual="auto", max_iter=_ITERATIONS, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # Rows of length 1 on average suit the default penalty, however many columns are left.
+        return model.fit(X / np.sqrt(X.shape[1]), y).coef_.T
+
+
+def _ridge_weights(X: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:
+    """Weights ``(d, C)`` of ridge regression, by the smaller of the two systems of equations."""
+    rows, columns = X.shape
+    if rows <= columns:
+        return X.T @ np.linalg.solve(X @ X.T / columns + ridge * np.eye(rows), Y)
+    return np.linalg.solve(X.T @ X / rows + ridge * np.eye(columns), X.T @ Y / rows)

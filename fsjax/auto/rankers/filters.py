@@ -1,0 +1,43 @@
+"""Selectors that look at each column by itself, or at nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.feature_selection import f_classif, f_regression
+
+from fsjax.auto.preparation import Part
+from fsjax.auto.rankers.bounded import fewer_rows
+from fsjax.auto.rankers.ranking import LEFT_OUT
+from fsjax.auto.rankers.target_columns import targets
+
+#: Rows at full effort.
+ROWS = 100_000
+
+
+def univariate(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
+    """F statistic of each column by itself (analysis of variance, or of a linear regression)."""
+    rows = fewer_rows(part, task, int(ROWS * effort), seed)
+    statistics = [
+        _f_statistic(rows.X, y, task)
+        for y in targets(rows.y, task, split=False)
+        if (y != y[0]).any()
+    ]
+    if not statistics:
+        return np.zeros(part.X.shape[1])
+    # The statistic of a column that determines the target is the largest number there is.
+    with np.errstate(over="ignore"):
+        return np.mean(statistics, axis=0)
+
+
+def _f_statistic(X: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # constant columns
+        statistic = (f_classif if task == "classification" else f_regression)(X, y)[0]
+    return np.where(np.isnan(statistic), LEFT_OUT, statistic)
+
+
+def random(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
+    """Chance: scores that have nothing to do with the data."""
+    return np.random.default_rng(seed).random(part.X.shape[1])

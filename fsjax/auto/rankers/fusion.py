@@ -1,0 +1,30 @@
+"""The consensus of several rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fsjax.auto.rankers.ranking import Ranking
+
+#: Rank at which a unit counts half as much as at the top; 60 suits lists of documents, of which
+#: many are good, and less suits columns, of which few are.
+CONSTANT = 10
+
+
+def consensus(orders: Sequence[Sequence[int]], num_units: int, sizes: Sequence[int]) -> Ranking:
+    """Merges rankings by reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).
+
+    A unit scores the sum of ``1 / (10 + rank)`` over the rankings that name it.
+
+    Args:
+      orders: of each ranking, distinct units, best first; they may name some of the units only.
+      num_units: G, the number of all units; those that no ranking names score 0 and come last.
+      sizes: numbers of units that are wanted.
+    """
+    scores = np.zeros(num_units)
+    for order in orders:
+        scores[np.asarray(order, int)] += 1.0 / (CONSTANT + np.arange(1, len(order) + 1))
+    merged = np.argsort(-scores, kind="stable")
+    return Ranking({size: merged[:size] for size in sizes}, scores)

@@ -1,0 +1,65 @@
+"""Selectors made of extremely randomised trees: their importance, and Boruta's test of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csc_array, issparse
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+from fsjax.auto.preparation import Part
+from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
+from fsjax.auto.rankers.filters import univariate
+from fsjax.auto.rankers.target_columns import targets
+from fsjax.auto.sparse import Columns
+
+#: Trees of a forest, and rows that it sees.
+TREES, LEAST_TREES, ROWS = 300, 20, 10_000
+
+#: Rounds of the shadow test, trees of a round, and rows and columns that they see.
+ROUNDS, LEAST_ROUNDS, ROUND_TREES, SHADOW_ROWS, SHADOW_COLUMNS = 12, 3, 25, 2_500, 400
+
+
+def forest(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
+    """Decrease of impurity by each column in a forest of extremely randomised trees."""
+    rows = fewer_rows(part, task, ROWS, seed)
+    X = csc_array(rows.X.astype(np.float32)) if issparse(rows.X) else rows.X
+    return _importances(X, rows.y, task, max(LEAST_TREES, round(TREES * effort)), seed)
+
+
+def shadow(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
+    """How often a column is more important than all permuted copies (Kursa and Rudnicki 2010).
+
+    Each round permutes the columns anew and grows a forest on both; ties go to the larger mean
+    importance. Only the columns of the largest importance in a forest, and those of the largest F
+    statistic, take part; the others follow, by importance.
+    """
+    rows = fewer_rows(part, task, SHADOW_ROWS, seed)
+    rounds = max(LEAST_ROUNDS, round(ROUNDS * effort))
+    importance = forest(rows, task, seed, effort / 3)
+    relevance = np.maximum(_share_of_rank(importance), _share_of_rank(univariate(rows, task, seed)))
+    screened = fewer_columns(rows, relevance, SHADOW_COLUMNS)
+    rng = np.random.default_rng(seed)
+    real = screened.X.astype(np.float32)
+    hits, total = np.zeros(real.shape[1]), np.zeros(real.shape[1])
+    for number in range(rounds):
+        both = np.hstack([real, rng.permuted(real, axis=0)])
+        shares = _importances(both, screened.y, task, ROUND_TREES, seed + number)
+        own, shadows = np.split(shares, 2)
+        hits += own > shadows.max()
+        total += own
+    scores = _share_of_rank(importance) - 1.0
+    # A mean importance counts less than a hit.
+    scores[screened.columns] = hits + total / (2 * total.max() or 1.0)
+    return scores
+
+
+def _importances(X: Columns, y: np.ndarray, task: str, trees: int, seed: int) -> np.ndarray:
+    kind = ExtraTreesClassifier if task == "classification" else ExtraTreesRegressor
+    model = kind(trees, min_samples_leaf=2, max_features="sqrt", n_jobs=-1, random_state=seed)
+    Y = np.stack(targets(y, task, split=False), axis=-1)
+    return model.fit(X, Y[:, 0] if Y.shape[1] == 1 else Y).feature_importances_
+
+
+def _share_of_rank(scores: np.ndarray) -> np.ndarray:
+    """``(D,)`` in [0, 1), larger for better scores."""
+    return np.argsort(np.argsort(scores, kind="stable")) / len(scores)
