@@ -110,13 +110,13 @@ def dialect_of(
 
 
 def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list[str]]:
-    """The stripped cells of the first records; quoted cells may hold line ends.
+    """The stripped cells of the first records, at most ``count``; quoted cells may hold line ends.
 
     Raises:
-      DataError: for a quote that is never closed.
+      DataError: if the first one cannot be read, as where a quote is never closed.
     """
     if separator == WHITESPACE:
-        lines = islice(io.StringIO(text), count + 1)
+        lines = islice(io.StringIO(text), count)
         return [cells for line in lines if (cells := line.split())]
     # Only line ends separate records: a form feed or U+2028 is part of a cell.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
@@ -127,9 +127,12 @@ def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list
             if len(record) > 1 or record and record[0].strip():
                 records.append([cell.strip() for cell in record])
                 cells += len(record)
-            if len(records) > count or cells > _CELLS and len(records) > 1:
+            if len(records) >= count or cells > _CELLS and len(records) > 1:
                 break
     except csv.Error as error:
+        # The csv module stops at cells of 128 KiB, which pandas reads.
+        if records:
+            return records
         raise DataError(
             f"line {reader.line_num} cannot be split into cells ({error}); is a quote not closed?"
         ) from None

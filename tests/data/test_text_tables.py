@@ -129,3 +129,10 @@ def test_encodings_of_excel_are_read_and_said(tmp_path: Path) -> None:
 def test_a_line_that_names_the_separator_for_excel(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", "sep=:\r\na:b\r\n1:2\r\n3:4\r\n")
     assert load(path, target="b").X.tolist() == [[1], [3]]
+
+
+def test_long_cells(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", f"a;text;b\n1,5;{'x' * 200_000};1\n2,5;y;0\n")
+    assert load_frame(path, "b", separator=";", decimal=",").frame["a"].tolist() == [1.5, 2.5]
+    path = write(tmp_path, "b.csv", f"a,text,b\n1.5,{'x' * 200_000},1\n2.5,y,0\n")
+    assert load_frame(path, "b").frame["a"].tolist() == [1.5, 2.5]
