@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.auto import library
+from fsjax.auto import contenders, library
 from fsjax.auto.budget import Clock, Pace, rounded
 from fsjax.auto.judge import judged
 from fsjax.auto.ledger import Ledger
@@ -308,7 +308,7 @@ class Contest:
         if name in SIMPLE:
             outputs = _outputs(problem)
             return expected_seconds(name, rows, columns, outputs, self.effort(name))
-        return library.expected_seconds(name, rows, columns, folds)
+        return contenders.expected_seconds(name, rows, columns, folds)
 
     def _judging(self) -> float:
         """Seconds in which a fold of a method is judged, as last seen."""
