@@ -18,10 +18,10 @@ from fsjax.auto import compete, finish, permutations, rule
 from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.columns import LEFT_OUT, Design, design
 from fsjax.auto.compete import ALL, Problem
+from fsjax.auto.contenders import contenders
 from fsjax.auto.folds import rounds_of
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders, leaks
 from fsjax.auto.ledger import Ledger
-from fsjax.auto.contenders import contenders
 from fsjax.auto.library import fits_task
 from fsjax.auto.models import choose_metric
 from fsjax.auto.rankers import SIMPLE
