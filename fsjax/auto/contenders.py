@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from fsjax.auto.library import fits_task
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
-#: Most promising first. The figures behind the orders are in docs/select.md.
+from fsjax.auto.library import fits_task
+from fsjax.auto.network_training import BATCH_ROWS, MOST_ROWS, training_of
+from fsjax.auto.screening import MOST_COLUMNS
+from fsjax.registry import METHODS
+
+#: Most promising first. The figures behind the orders are in docs/selecting.md.
 _WIDE = ("binmask", "ip_cae", "entryprune", "lassonet", "icap", "l1_l21", "stg", "deep_lasso")
-_NARROW = ("icap", "l1_l21", "binmask", "lassonet", "entryprune", "ip_cae", "deep_lasso", "stg")
+_NARROW = ("icap", "l1_l21", "lassonet", "binmask", "deep_lasso", "entryprune", "ip_cae", "stg")
 
 
 def contenders(rows: int, columns: int, task: str, sparse: bool) -> tuple[str, ...]:
@@ -20,3 +28,76 @@ def contenders(rows: int, columns: int, task: str, sparse: bool) -> tuple[str, .
     """
     names = _WIDE if columns > rows else _NARROW
     return tuple(name for name in names if fits_task(name, task))
+
+
+class Cost(NamedTuple):
+    """CPU seconds of a method, measured on one core of a server CPU of 2023 (AVX-512).
+
+    Attributes:
+      program: to compile and load the programs of the first training.
+      kept_program: the same where the compilation cache has them.
+      step: an optimiser step beside its products.
+      cell: a step, per cell (row of the batch times column).
+      column: a step, per column.
+      steps: that are needed as a rule, where the training ends by itself.
+    """
+
+    program: float
+    kept_program: float
+    step: float
+    cell: float
+    column: float = 0.0
+    steps: int | None = None
+
+
+#: Filters take one step, over all cells.
+COSTS: Mapping[str, Cost] = MappingProxyType(
+    {
+        "icap": Cost(0.3, 0.2, 5e-3, 1.2e-6, steps=1),
+        "l1_l21": Cost(0.3, 0.2, 5e-3, 1.2e-6, steps=1),
+        "binmask": Cost(1.5, 0.6, 1.8e-4, 3e-9),
+        "ip_cae": Cost(1.6, 0.6, 1.0e-4, 0.0, column=2e-6),
+        "entryprune": Cost(2.5, 1.0, 1.4e-4, 6e-9),
+        "lassonet": Cost(2.5, 0.8, 3e-5, 3e-9, steps=1000),
+        "deep_lasso": Cost(1.8, 0.8, 3.4e-4, 1.8e-8),
+        "stg": Cost(4.0, 1.5, 9.5e-4, 2.1e-8),
+    }
+)
+
+#: Of methods that were not measured: the dearest of those that were, for as many steps as any has.
+_UNKNOWN = Cost(4.0, 1.5, 1e-3, 2.1e-8, steps=3000)
+
+
+def expected_seconds(
+    name: str,
+    rows: int,
+    columns: int,
+    folds: int = 5,
+    effort: float = 1.0,
+    kept: bool = False,
+) -> float:
+    """CPU seconds that :func:`fsjax.auto.library.rank_folds` should take.
+
+    Args:
+      name: of a method; one that was not measured counts as dear.
+      rows: training rows of a fold.
+      columns: of the table.
+      folds: that train.
+      effort: share of the optimiser steps.
+      kept: whether the compilation cache has the programs, or this process has them already.
+
+    Returns:
+      Seconds on the machine of :data:`COSTS`; multiply by the pace of another one.
+    """
+    cost = COSTS.get(name, _UNKNOWN)
+    training = training_of(METHODS[name].registration, rows) if name in METHODS else None
+    seen_columns, seen_rows = min(columns, MOST_COLUMNS), min(rows, MOST_ROWS)
+    steps = cost.steps
+    if training is not None:
+        seen_rows = min(rows, training.most_rows)
+        if not training.whole and seen_rows > BATCH_ROWS:
+            seen_rows = BATCH_ROWS
+        steps = steps or training.steps
+    steps = 1 if steps == 1 else math.ceil(steps * effort)
+    step = cost.step + cost.cell * seen_rows * seen_columns + cost.column * seen_columns
+    return (cost.kept_program if kept else cost.program) + folds * steps * step

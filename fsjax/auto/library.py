@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.network_training import MOST_SELECTED, Training, fit_options, training_of
+from fsjax.auto.network_training import (
+    MOST_ROWS,
+    MOST_SELECTED,
+    Training,
+    fit_options,
+    training_of,
+)
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.screening import dense_columns, drawn_rows, screened_columns
 from fsjax.data.dataset import Dataset
-from fsjax.data.scaling import apply, fit_scaler
+from fsjax.data.scaling import Scaler, apply, fit_scaler
 from fsjax.data.splits import Split, validation_split
 from fsjax.engine import fit
 from fsjax.engine.result import FitResult
-from fsjax.method import About
+from fsjax.method import About, Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tasks import TABLE
 
@@ -91,15 +97,18 @@ def rank_folds(
     """
     build = get_method(name)
     facts = build.registration
-    about, training = about_of(facts), training_of(facts)
+    about, training = about_of(facts), training_of(facts, min(len(part.y) for part in parts))
     trained_task = task if task in about.tasks else "reconstruction"
     # Roots of counts are numbers like others, whatever their size.
     trained_task = "regression" if trained_task == "counts" else trained_task
     folds = _folds_of(parts, task, facts, training, seed)
     length = len(folds[0].y)
     starts = length * np.arange(len(folds))
-    y = _target(np.concatenate([fold.y for fold in folds]), task, trained_task)
+    y = np.concatenate([_target(fold.y, task, trained_task) for fold in folds])
+    method = _method(facts, training, groups, len(folds[0].kept))
     share = _VALIDATION if training is None else training.validation
+    # A filter has no epochs to choose from: all rows are its training rows.
+    share = share if method.loss is not None else 0.0
     splits = [
         _split(y[start : start + length], share, trained_task, seed + number, int(start))
         for number, start in enumerate(starts)
@@ -107,7 +116,7 @@ def rank_folds(
     screened = len(folds[0].others) > 0
     grouped = int(groups.max()) + 1 < len(groups)
     result = fit(
-        _method(facts, training, groups, len(folds[0].kept)),
+        method,
         Dataset("table", np.concatenate([fold.X for fold in folds]), y),
         seeds=range(seed, seed + len(folds)),
         split=splits,
@@ -128,25 +137,25 @@ def _folds_of(
     seed: int,
 ) -> list[_Rows]:
     """The rows and columns of each part that take part in training, of equal shapes."""
-    most = 4000 if training is None else training.most_rows
-    length = min(most, *(len(part.y) for part in parts), most)
+    most = MOST_ROWS if training is None else training.most_rows
+    length = min(most, *(len(part.y) for part in parts))
     folds = []
     for number, part in enumerate(parts):
         rows = drawn_rows(part.y, task, length, seed + number)
         kept, others = screened_columns(part, task, seed + number)
-        X = _scaled(part, facts.scaling, kept)[rows]
+        X = _scaled(part, facts.scaling, rows, kept)
         folds.append(_Rows(X, part.y[rows], kept, others))
     return folds
 
 
-def _scaled(part: Part, scaling: str, kept: np.ndarray) -> np.ndarray:
-    """Columns ``(n, kept)`` float32 under the scaling that the method is registered with."""
+def _scaled(part: Part, scaling: str, rows: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Some rows and columns, float32, under the scaling that the method is registered with."""
     if scaling in _BY_COLUMN or part.raw is None:
-        return dense_columns(part.X, kept).astype(np.float32)
-    # Of all columns: a scaling may look at the table as a whole.
+        return dense_columns(part.X[rows], kept).astype(np.float32)
+    # Of all columns and rows: a scaling may look at the table as a whole.
     scaler = fit_scaler(scaling, part.raw)
-    own = type(scaler)(*(np.broadcast_to(of, part.X.shape[1:])[kept] for of in scaler))
-    return apply(own, dense_columns(part.raw, kept))
+    shift, scale = (np.broadcast_to(of, part.X.shape[1:])[kept] for of in scaler)
+    return apply(Scaler(shift, scale), dense_columns(part.raw[rows], kept))
 
 
 def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
@@ -167,7 +176,7 @@ def _split(y: np.ndarray, share: float, task: str, seed: int, start: int) -> Spl
 
 def _method(
     facts: Registration, training: Training | None, groups: np.ndarray, columns: int
-) -> Any:
+) -> Method:
     """The method with the settings of its training.
 
     A number of columns depends on the table alone: another one would be another program.
@@ -191,18 +200,14 @@ def _ranking(
     scores = np.asarray(result.scores[row], np.float64)
     scores = np.where(np.isnan(scores), -np.inf, scores)
     number = int(groups.max()) + 1
+    trained_columns = len(scores) == len(fold.kept)
+    unit_of = groups[fold.kept] if trained_columns else np.arange(number)
     of_units = np.full(number, -np.inf)
-    if len(scores) == len(fold.kept):
-        unit_of = groups[fold.kept]
-    else:
-        unit_of = np.arange(number)
     np.maximum.at(of_units, unit_of, scores)
     order = np.concatenate([unit_of[result.ranking[row]], groups[fold.others]])
     units = np.fromiter(dict.fromkeys(order.tolist()), int)
-    # Units that did not train: below all that did, in their order.
-    finite = of_units[np.isfinite(of_units)]
-    behind = np.setdiff1d(units, unit_of, assume_unique=False)
-    behind = units[np.isin(units, behind)]
-    least = finite.min() if finite.size else 0.0
+    # Units that did not train: below all that did, in the order of their F statistic.
+    behind = units[~np.isin(units, unit_of)]
+    least = scores[np.isfinite(scores)].min(initial=0.0)
     of_units[behind] = least - np.arange(1, len(behind) + 1) / max(len(behind), 1)
     return Ranking({size: units[:size] for size in sizes}, of_units)

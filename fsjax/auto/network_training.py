@@ -22,6 +22,9 @@ BATCH_ROWS = 256
 #: Numbers of columns that a method selects which is built for one number; others follow by score.
 MOST_SELECTED = 50
 
+#: The most rows that a method trains on; more are drawn from.
+MOST_ROWS = 4000
+
 
 class Training(NamedTuple):
     """Settings of one training.
@@ -29,7 +32,7 @@ class Training(NamedTuple):
     Attributes:
       settings: arguments of the method's builder.
       steps: optimiser steps at full effort.
-      most_rows: rows that take part; more are drawn from.
+      most_rows: the most rows that take part.
       validation: share of the rows that validates, in [0, 1).
       best_by: what tells the epoch that is kept, as for :func:`fsjax.plan`.
       whole: whether the batch is the whole table, whatever its size.
@@ -37,27 +40,29 @@ class Training(NamedTuple):
 
     settings: Mapping[str, Any]
     steps: int
-    most_rows: int = 4000
+    most_rows: int = MOST_ROWS
     validation: float = 0.0
     best_by: str = "last"
     whole: bool = False
 
 
+#: Trainings of tables of at most BATCH_ROWS rows; larger ones change what ``_LARGE`` names.
 TRAININGS: Mapping[str, Training] = MappingProxyType(
     {
         "binmask": Training({"search": False}, steps=500),
         "ip_cae": Training(
-            {"embedding_dim": 64, "hidden": (), "layer_norm": False, "learning_rate": 0.01},
+            {"embedding_dim": 64, "hidden": (), "layer_norm": False, "learning_rate": 0.003},
             steps=200,
         ),
         "entryprune": Training({"every": 5, "candidates": 0.5}, steps=500),
         "lassonet": Training(
             {
-                "path_multiplier": 1.1,
-                "dense_epochs": 300,
-                "dense_patience": 30,
-                "path_epochs": 50,
-                "path_patience": 5,
+                "hidden": (32,),
+                "path_multiplier": 1.2,
+                "dense_epochs": 200,
+                "dense_patience": 20,
+                "path_epochs": 20,
+                "path_patience": 3,
             },
             steps=3000,
             most_rows=1000,
@@ -68,10 +73,24 @@ TRAININGS: Mapping[str, Training] = MappingProxyType(
     }
 )
 
+#: With more rows, columns that matter only together can be learnt, and need longer (Madelon).
+_LARGE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "binmask": {"steps": 1500},
+        "ip_cae": {
+            "settings": {**TRAININGS["ip_cae"].settings, "hidden": (64,)},
+            "steps": 600,
+        },
+    }
+)
 
-def training_of(facts: Registration) -> Training | None:
-    """The training of a method, or None for one that is not listed."""
-    return TRAININGS.get(facts.name)
+
+def training_of(facts: Registration, rows: int) -> Training | None:
+    """The training of a method on a table of so many rows, or None for one that is not listed."""
+    training = TRAININGS.get(facts.name)
+    if training is None or rows <= BATCH_ROWS:
+        return training
+    return training._replace(**_LARGE.get(facts.name, {}))
 
 
 def fit_options(

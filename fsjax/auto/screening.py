@@ -10,7 +10,7 @@ from fsjax.auto.rankers import univariate
 from fsjax.tasks import TABLE
 
 #: The most columns that a network trains on. On arcene and ALLAML networks selected better from the
-#: best 1,000 columns than from all, and cost a fifth (docs/select.md).
+#: best 1,000 columns than from all, and cost a fifth (docs/selecting.md).
 MOST_COLUMNS = 1000
 
 

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 import fsjax
-from fsjax.auto import compete, models, rankers, sparse
+from fsjax.auto import compete, models, rankers, screening, sparse
 from fsjax.auto.budget import rounded
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
@@ -106,18 +106,9 @@ def test_shuffled_labels_are_no_finding():
     assert not found.better_than_chance and found.columns == ()
 
 
-def test_contenders_that_need_a_dense_table_are_left_out(monkeypatch):
-    X, y = table()
-    monkeypatch.setattr(compete, "_expected", lambda name, *_: 0 if name in QUICK else 1e9)
-    found = fsjax.select(sp.csr_array(X), y, budget="1h")
-    assert "Left out, as the table is sparse: icap, l1_l21, lassonet." in found.statements
-    assert found.facts["methods_left_out"]["icap"] == "looks at the whole table at once"
-    assert found.facts["methods_left_out"]["stg"].startswith("left out: about")
-    with pytest.raises(ConfigError, match="methods='lassonet' looks at the whole table"):
-        fsjax.select(sp.csr_array(X), y, methods=("lassonet",))
-
-
-def test_a_network_competes(never_dense):
+def test_a_network_competes(never_dense, monkeypatch):
+    # Networks train on the columns that screening keeps, which alone become dense.
+    monkeypatch.setattr(screening, "MOST_COLUMNS", 100)
     rng = np.random.default_rng(0)
     X = sp.random_array((150, 200), density=0.1, rng=rng, format="csc")
     X = sp.csc_array(X + sp.csc_array((200 * [1.0], (np.arange(200) % 150, np.arange(200)))))
@@ -126,8 +117,9 @@ def test_a_network_competes(never_dense):
     part, _ = parts(
         sparse_design(X), (signs > 0)[:, 0].astype(int), Fold(*np.split(np.arange(150), [149]))
     )
-    found = compete.ranking("deep_lasso", part, "classification", np.arange(202), (2,), 0)
-    assert 200 in found.order[2]
+    for name in ("deep_lasso", "l1_l21"):
+        ranking = compete.ranking(name, part, "classification", np.arange(202), (2,), 0)
+        assert 200 in ranking.order[2]
 
 
 def test_columns_of_no_use_are_said():
