@@ -64,5 +64,6 @@ SIMPLE: Final[dict[str, Score]] = {
     "shadow": shadow,
 }
 
-#: The selectors whose rankings :func:`consensus` merges.
-MEMBERS: Final = ("l1", "forward", "rfe", "shadow")
+#: The selectors whose rankings :func:`consensus` merges: two linear ones and two of trees, so that
+#: neither kind outvotes the other where it alone sees what matters.
+MEMBERS: Final = ("forward", "rfe", "forest", "shadow")

@@ -8,15 +8,15 @@ import numpy as np
 
 from fsjax.auto.rankers.ranking import Ranking
 
-#: Rank at which a unit counts half as much as at the top; 60 suits lists of documents, of which
-#: many are good, and less suits columns, of which few are.
-CONSTANT = 10
+#: Added to each rank. 60 is usual for long lists of documents, where being named by several lists
+#: counts most; for the few best of many columns, the first places count most.
+CONSTANT = 2
 
 
 def consensus(orders: Sequence[Sequence[int]], num_units: int, sizes: Sequence[int]) -> Ranking:
     """Merges rankings by reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).
 
-    A unit scores the sum of ``1 / (10 + rank)`` over the rankings that name it.
+    A unit scores the sum of ``1 / (2 + rank)`` over the rankings that name it.
 
     Args:
       orders: of each ranking, distinct units, best first; they may name some of the units only.
