@@ -81,7 +81,7 @@ def page(rows: pd.DataFrame) -> pd.DataFrame:
                 "without an answer": str(len(part) - len(answered)),
                 "selected nothing": str(len(answered) - len(selected)),
                 "false": f"{mean:.3f}",
-                "95 % interval": f"{max(mean - half, 0):.3f} to {mean + half:.3f}",
+                "95 % interval": f"{max(mean - half, 0):.3f} to {min(mean + half, 1):.3f}",
                 "false where some are selected": f"{selected['false'].mean():.3f}",
                 "power": f"{answered['power'].mean():.2f}",
                 "seconds, median": f"{part['seconds'].median():.0f}",
