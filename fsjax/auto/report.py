@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITHOUT_LEAKS, columns_section
-from fsjax.auto.columns import LEFT_OUT, Note
+from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.heatmaps import HEATMAP_STYLE, confusion_table, likeness_heatmap
 from fsjax.auto.pictures import plot_columns, plot_curves, plot_decoys
 from fsjax.auto.scoring import metric_named
@@ -58,7 +58,7 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     target = f"Target {selection.target}, " if selection.target else ""
     yield f"<p>{html.escape(target)}{selection.task}, {date:%Y-%m-%d}</p>"
     yield _verdict(selection) + _figures(selection)
-    leaks = [note for note in selection.notes if note.kind == "leak"]
+    leaks = [note for note in selection.notes if note.kind in LOOK_AT]
     if leaks:
         yield "<h2>Look at these first</h2>" + _notes(leaks)
     if selection.without_leaks is not None:
@@ -72,7 +72,7 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
         yield "<h2>Confusion matrix</h2><p>Predictions for rows that the model has not seen.</p>"
         yield confusion_table(selection.confusion)
     yield "<h2>Methods</h2>" + _methods(selection)
-    kept = [note for note in selection.notes if note.kind not in LEFT_OUT and note.kind != "leak"]
+    kept = [note for note in selection.notes if note.kind not in (*LEFT_OUT, *LOOK_AT)]
     left_out = [note for note in selection.notes if note.kind in LEFT_OUT]
     if left_out:
         yield "<h2>Left out</h2>" + _notes(left_out)

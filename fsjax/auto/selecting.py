@@ -25,10 +25,11 @@ from fsjax.auto.folds import common_classes
 from fsjax.auto.judge import Judge, own_judge
 from fsjax.auto.leaks import leaks
 from fsjax.auto.ledger import Ledger, Section
-from fsjax.auto.plan import plan, some_rows
+from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.row_groups import group_numbers
+from fsjax.auto.row_sample import on_rows, some_rows
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse import is_sparse
@@ -52,6 +53,9 @@ _LEAK_SHARE = 0.45
 
 #: Rows on which leaks are looked for, at most.
 _LEAK_ROWS = 20_000
+
+#: Rows on which folds are tried before anything runs, at most.
+_FOLD_ROWS = 1_000
 
 
 class Origin(NamedTuple):
@@ -153,6 +157,8 @@ def select(
     request = Request(
         problem, classes, fdr, (*origin.notes, *notes), origin.source, origin.target, named_costs
     )
+    # A table without usable folds is refused before anything is written.
+    on_rows(problem, some_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)
     with nullcontext() if folder is None else exclusive(folder):
         ledger = Ledger(folder, _identity(problem, chosen_judge))

@@ -67,7 +67,7 @@ def test_several_targets_and_a_sparse_file(folder):
 
 
 def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
-    before, real, calls = signal.getsignal(signal.SIGTERM), compete._fold, []
+    before, real, calls = signal.getsignal(signal.SIGTERM), compete.Contest._fold, []
 
     def terminated(*args):
         calls.append(args)
@@ -75,7 +75,7 @@ def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
             os.kill(os.getpid(), signal.SIGTERM)
         return real(*args)
 
-    monkeypatch.setattr(compete, "_fold", terminated)
+    monkeypatch.setattr(compete.Contest, "_fold", terminated)
     assert main(["select", "table.csv", *FLAGS, "--drop=patient"]) == 130
     assert "stopped before all was done" in capsys.readouterr().out
     assert json.loads(Path("table-selection/selection.json").read_text())["columns"] == ["b"]
@@ -90,7 +90,7 @@ def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
         (["select", "table.csv"], "--target"),
         (["select", "table.csv", "--target=label", "--budgt=3"], "did you mean '--budget'"),
         (["select", "table.csv", "--target=label", "--budget=soon"], "choose a time such as"),
-        (["select", "table.csv", "--target=label", "--budget=0.001s"], "choose a longer one"),
+        (["select", "table.csv", "--target=label", "--judge=tree"], "did you mean 'trees'"),
         (["select", "table.csv", "--target=label", "--task=rank"], "task='rank'"),
         (["select", "table.csv", "--target=label", "--groups=pateint"], "did you mean 'patient'"),
         (["select", "table.csv", "--target=label", "--drop=z"], "--drop=z"),

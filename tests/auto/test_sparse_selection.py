@@ -15,13 +15,14 @@ from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 import fsjax
-from fsjax.auto import compete, models, rankers, screening, sparse
+from fsjax.auto import compete, judge, library, rankers, screening, sparse
 from fsjax.auto.budget import rounded
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
 from fsjax.auto.leaks import alike, leaks
 from fsjax.auto.preparation import Fold, Part, parts, standardise
 from fsjax.auto.rankers import lasso
+from fsjax.auto.scoring import METRICS, OF_TASK
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.cli import main
 from fsjax.data.tables import load_frame
@@ -90,7 +91,7 @@ def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
     assert "x7" in found.columns and found.better_than_chance
     assert found.score_all_columns > 40
     page = (tmp_path / "report.html").read_text()
-    assert "values that are not zero" in page and "for all columns a linear one" in page
+    assert "values that are not zero" in page and "for all columns a linear model" in page
     # The same files, from what is there; and another table is refused.
     again = fsjax.select(X.tocsr(), y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
     assert again.columns == found.columns
@@ -118,7 +119,7 @@ def test_a_network_competes(never_dense, monkeypatch):
         sparse_design(X), (signs > 0)[:, 0].astype(int), Fold(*np.split(np.arange(150), [149]))
     )
     for name in ("deep_lasso", "l1_l21"):
-        ranking = compete.ranking(name, part, "classification", np.arange(202), (2,), 0)
+        ranking = library.rank(name, part, "classification", np.arange(202), (2,), 0)
         assert 200 in ranking.order[2]
 
 
@@ -151,7 +152,7 @@ def test_columns_of_no_use_are_said():
     ],
 )
 def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
-    monkeypatch.setattr(compete, "_fold", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr(compete.Contest, "_fold", lambda *_: pytest.fail("it ran"))
     X, y = table()
     with pytest.raises((ConfigError, DataError), match=message):
         fsjax.select(**{"X": sp.csr_array(X), "y": y, **change})
@@ -206,9 +207,11 @@ def test_scores_are_those_of_dense_columns():
             np.testing.assert_allclose(
                 score(own, task, 0), score(train, task, 0), rtol=2e-3, atol=1e-4
             )
-    some, metric = np.array([3, 11]), models.METRICS["auc"]
-    expected = models.judge(metric, "classification", train, test, some)
-    assert models.judge(metric, "classification", own, own_test, some) == expected
+    some, metric = np.array([3, 11]), METRICS["auc"]
+    for model in judge.judges_of("classification"):
+        expected = judge.judged(model, metric, "classification", train, test, some)
+        sparse_score = judge.judged(model, metric, "classification", own, own_test, some)
+        assert sparse_score == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_path_ends_where_too_many_take_part(monkeypatch):
@@ -221,14 +224,14 @@ def test_a_path_ends_where_too_many_take_part(monkeypatch):
     np.testing.assert_array_equal(np.argsort(-short)[:3], np.argsort(-whole)[:3])
 
 
-@pytest.mark.parametrize("metric", list(models.METRICS))
+@pytest.mark.parametrize("metric", list(METRICS))
 def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
-    monkeypatch.setattr(models, "FEW", 10)
+    monkeypatch.setattr(judge, "FEW", 10)
     rng = np.random.default_rng(0)
     X = sp.random_array((300, 40), density=0.3, rng=rng, format="csr")
     signal = np.asarray(X[:, :20].sum(axis=1) - X[:, 20:].sum(axis=1)).ravel()
     y: np.ndarray = (signal > np.median(signal)).astype(int)
-    task = next(task for task, own in models.OF_TASK.items() if metric in own)
+    task = next(task for task, own in OF_TASK.items() if metric in own)
     if task == "regression":
         y = signal
     elif task == "multilabel":
@@ -239,8 +242,9 @@ def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
         y = np.column_stack([np.exp(-signal), np.ones(300)])
     own = standardise(X[:200], X[200:])
     train, test = Part(own[0], y[:200]), Part(own[1], y[200:])
-    kind = models.METRICS[metric]
-    score = models.judge(kind, task, train, test, np.arange(40))
+    kind = METRICS[metric]
+    slowest = judge.judges_of(task)[-1]
+    score = judge.judged(slowest, kind, task, train, test, np.arange(40))
     chance = kind.chance(train.y, test.y)
     assert score > chance + (25 if "accuracy" in metric else 0.02 if metric == "d2" else 0.3)
 
@@ -252,8 +256,8 @@ def test_the_time_that_is_missing_is_in_a_unit_that_suits():
 
 def test_rare_columns_are_as_large_as_others_for_a_linear_model():
     X = np.array([[0.0, 4, 0], [100, 0, 0], [0, -8, 0], [0, 4, 0]])
-    X = sp.csr_array(sp.hstack([sp.csr_array(X), sp.csr_array((4, models.FEW))]))
-    own, test = models._seen(X, 2 * X, np.arange(X.shape[1]))
+    X = sp.csr_array(sp.hstack([sp.csr_array(X), sp.csr_array((4, judge.FEW))]))
+    own, test = judge._seen(X, 2 * X, np.arange(X.shape[1]))
     np.testing.assert_allclose(own.data / own.data[0], [1, 2, -2, 1])
     assert np.square(own.data).sum() / 4 == pytest.approx(1)
     np.testing.assert_allclose(test.data, 2 * own.data)
