@@ -136,7 +136,9 @@ def _selections(
     names = {name: index for index, name in enumerate(table.columns)}
     columns = np.array([names[name] for name in said["columns"]], int)
     if said["method"] == "all":
-        columns = np.arange(data.num_columns)
+        # Nobody selects, so that there is nothing to compare.
+        yield "select", np.arange(data.num_columns)
+        return
     yield "select", columns
     k = len(columns) or min(held_out_pages.NOTHING_K, data.num_columns)
     for selector in SELECTORS:
