@@ -15,7 +15,7 @@ from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Part, parts
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
-from fsjax.auto.rule import Scores, levelled_means, standard_error
+from fsjax.auto.rule import Scores, levelled_means, paired_error
 
 #: What stands for all columns among the methods, and for the merged rankings of the simple ones.
 ALL, CONSENSUS = "all", "consensus"
@@ -346,7 +346,7 @@ class Contest:
         def near(key: tuple[str, int]) -> bool:
             behind = scores[top] - scores[key]
             known = behind[~np.isnan(behind)]
-            reach = _BEHIND * standard_error(known, self.problem.folds)
+            reach = _BEHIND * paired_error(known, self.problem.folds)
             return len(known) > 0 and float(known.mean()) <= reach
 
         kept = {key[0] for key in allowed if near(key)}

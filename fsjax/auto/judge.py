@@ -248,11 +248,18 @@ def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ..
 
 
 class _Rotation(TransformerMixin, BaseEstimator):
-    """As many coordinates as rows for wide tables: models with an L2 penalty see no rotation."""
+    """As many coordinates as rows for wide tables: models with an L2 penalty see no rotation.
+
+    Args:
+      all_sparse: whether sparse tables of any width become dense coordinates.
+    """
+
+    def __init__(self, all_sparse: bool = False) -> None:
+        self.all_sparse = all_sparse
 
     def fit(self, X: Columns, y: Any = None) -> Self:
         self.directions_ = None
-        if X.shape[1] > X.shape[0]:
+        if X.shape[1] > X.shape[0] or (self.all_sparse and issparse(X)):
             gram = X @ X.T
             values, vectors = np.linalg.eigh(gram.toarray() if issparse(gram) else gram)
             kept = values > 1e-10 * max(values[-1], 1e-300)

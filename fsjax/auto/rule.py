@@ -2,7 +2,8 @@
 
 Breiman et al. (1984), section 3.4.3: the simplest model whose cross-validated score is within one
 standard error of the best one. The error is that of the paired difference over the same folds, so
-that folds which are hard for everybody do not count.
+that folds which are hard for everybody do not count, and it allows for folds that share their
+training rows (Nadeau and Bengio 2003).
 """
 
 from __future__ import annotations
@@ -93,7 +94,20 @@ def not_worse(scores: Scores, key: Key, top: Key, folds: int) -> bool:
     """Whether one method and size is within one standard error of another, over the same folds."""
     behind = scores[top] - scores[key]
     known = behind[~np.isnan(behind)]
-    return len(known) > 0 and float(known.mean()) <= standard_error(known, folds) + 1e-12
+    return len(known) > 0 and float(known.mean()) <= paired_error(known, folds) + 1e-12
+
+
+def paired_error(differences: np.ndarray, folds: int) -> float:
+    """Standard error of a mean difference over folds that share training rows.
+
+    Args:
+      differences: of scores over the same folds, those of all rounds, none missing.
+      folds: how many are in a round.
+    """
+    if len(differences) < 2:
+        return 0.0
+    share = 1.0 / max(folds - 1, 1)
+    return float(np.sqrt((1.0 / len(differences) + share) * differences.var(ddof=1)))
 
 
 def levelled_means(scores: Scores) -> dict[Key, float]:

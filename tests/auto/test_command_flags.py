@@ -49,8 +49,11 @@ def test_the_order_of_dates_separators_and_their_notes(calls, capsys) -> None:
     np.testing.assert_array_equal(call["X"]["a"], np.arange(20) / 2)
     np.testing.assert_array_equal(call["y"], np.resize(["p", "q"], 20))
     assert list(call["X"].columns) == ["a", "b", "c"] and call["ordered"] is True
-    assert call["command"] == "fsjax select t.csv --target=y --order=day --drop=site"
-    assert [note.kind for note in call["notes"]] == ["file", "file"]
+    assert call["origin"].command == "fsjax select t.csv --target=y --order=day --drop=site"
+    assert [note.kind for note in call["origin"].notes] == ["file", "file"]
+    assert (call["origin"].source, call["origin"].target) == ("t.csv", "y")
+    # Within another program its age does not count.
+    assert call["origin"].elapsed == 0.0
     out = capsys.readouterr().out
     assert "t.csv: its columns are separated by ';', not ','" in out
     assert "t.csv: its numbers have decimal commas" in out
@@ -72,7 +75,7 @@ def test_named_separator_and_decimal(calls) -> None:
     flags = ["--separator=;", "--decimal=."]
     assert main(["select", "t.csv", "--target=y", *flags]) == 0
     (call,) = calls
-    assert isinstance(call["X"]["a"].iloc[0], str) and call["notes"] == []
+    assert isinstance(call["X"]["a"].iloc[0], str) and call["origin"].notes == ()
 
 
 @pytest.mark.parametrize(

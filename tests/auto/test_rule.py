@@ -18,10 +18,10 @@ def scores(**means: float) -> dict[tuple[str, int], np.ndarray]:
 
 def test_the_fewest_columns_that_are_not_worse_win():
     table = scores(a_1=80.0, b_10=90.0)
-    # Behind the best by 1 on average, with a standard error of 1.15 or of 0.58.
-    table["c", 5] = table["b", 10] - np.array([-1.0, 3.0, -1.0, 3.0])
+    # Behind the best by 1 on average, with a standard error of 1.01 or of 0.97.
+    table["c", 5] = table["b", 10] - (1.0 + 1.15 * np.array([-1.0, 1.0, -1.0, 1.0]))
     assert rule.choose(table, FOLDS)[:2] == ("c", 5)
-    table["c", 5] = table["b", 10] - np.array([0.0, 2.0, 0.0, 2.0])
+    table["c", 5] = table["b", 10] - (1.0 + 1.1 * np.array([-1.0, 1.0, -1.0, 1.0]))
     choice = rule.choose(table, FOLDS)
     assert choice[:2] == ("b", 10) and choice.mean == pytest.approx(90.0)
     assert choice.error == pytest.approx(1.0)
