@@ -93,6 +93,17 @@ class Design:
         """G, how many there are to choose from."""
         return len(self.units)
 
+    @property
+    def indicators(self) -> np.ndarray:
+        """``(D,)`` bool, the columns that tell where values were missing."""
+        return np.array(
+            [
+                name == _indicator(self.units[unit])
+                for name, unit in zip(self.names, self.groups, strict=True)
+            ],
+            bool,
+        )
+
     def columns_of(self, units: Sequence[int] | np.ndarray) -> np.ndarray:
         """The columns of X that belong to some units, ascending."""
         return np.flatnonzero(np.isin(self.groups, units))
@@ -344,5 +355,10 @@ def _with_indicator(part: _Part, unit: str, notes: list[Note]) -> _Part:
     count = int(missing.sum())
     notes.append(Note(unit, "missing", f"has {count} of {len(missing)} values missing"))
     return _Part(
-        np.column_stack([part.values, missing.astype(np.float64)]), [*part.names, f"{unit} missing"]
+        np.column_stack([part.values, missing.astype(np.float64)]), [*part.names, _indicator(unit)]
     )
+
+
+def _indicator(unit: str) -> str:
+    """What the column is called that tells where values of a unit were missing."""
+    return f"{unit} missing"

@@ -15,10 +15,10 @@ from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Part, parts
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
-from fsjax.auto.rule import Scores, levelled_means, paired_error
+from fsjax.auto.rule import CONSENSUS, Scores, levelled_means, paired_error
 
-#: What stands for all columns among the methods, and for the merged rankings of the simple ones.
-ALL, CONSENSUS = "all", "consensus"
+#: What stands for all columns among the methods.
+ALL = "all"
 
 #: These are there for comparison whatever the time; without them there is no score.
 NEEDED = (ALL, "random", "univariate")

@@ -47,15 +47,17 @@ def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
 def alike(design: Design, units: np.ndarray) -> np.ndarray:
     """How like some units all units are: ``(n, G)`` absolute rank correlations in [0, 1].
 
-    Units are as like as any two of their columns.
+    Units are as like as any two of their columns, but for those that tell where values were
+    missing: they may well be missing together.
     """
+    values = ~design.indicators
     (ranked,) = standardise(ranks(_filled(design)))
     found = np.zeros((len(units), design.num_units))
     for row, unit in zip(found, units, strict=True):
-        own = dense_columns(ranked, np.flatnonzero(design.groups == unit))
+        own = dense_columns(ranked, np.flatnonzero((design.groups == unit) & values))
         # One side of a product that is centred is enough.
         correlation = ranked.T @ own / ranked.shape[0]
-        np.maximum.at(row, design.groups, np.abs(correlation).max(axis=1))
+        np.maximum.at(row, design.groups[values], np.abs(correlation).max(axis=1)[values])
     return np.minimum(found, 1.0)
 
 

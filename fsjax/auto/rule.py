@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+#: What the merged rankings of the simple methods are called among the methods.
+CONSENSUS = "consensus"
+
 #: A method, and how many columns it selects.
 Key = tuple[str, int]
 
@@ -59,17 +62,21 @@ def choose(
     folds: int,
     without: Iterable[str] = ("random",),
     costs: Mapping[Key, float] | None = None,
+    preferred: str = CONSENSUS,
 ) -> Choice:
     """The fewest columns that are within one standard error of the best; among equals the best.
 
-    Of several methods that reach it with as many columns, the one whose scores with up to twice as
-    many are best: single sizes are noisy, and good selectors stay good.
+    Of several methods that reach it with as many columns, the preferred one, unless another is
+    better by more than a standard error: what many selectors agree on holds on new rows more often
+    than what won on a few folds. Otherwise the one whose scores with up to twice as many columns
+    are best: single sizes are noisy, and good selectors stay good.
 
     Args:
       scores: by method and size.
       folds: folds of a round.
       without: methods that are there for comparison and are not chosen; all columns may be.
       costs: of each method and size, to be kept low in place of the number of columns.
+      preferred: method that is chosen where others are not better.
     """
     means = levelled_means(scores)
     excluded = set(without)
@@ -80,6 +87,9 @@ def choose(
     least = min(price[key] for key in good)
     fewest = [key for key in good if price[key] <= least]
     method, size = max(fewest, key=lambda key: (_around(means, key), means[key]))
+    for key in fewest:
+        if key[0] == preferred and all(not_worse(scores, key, other, folds) for other in fewest):
+            method, size = key
     return Choice(
         method,
         size,

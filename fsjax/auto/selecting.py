@@ -19,7 +19,7 @@ from fsjax.auto.answer import Request, answer, early_choice
 from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, Note, design
-from fsjax.auto.compete import CONSENSUS, Contest
+from fsjax.auto.compete import Contest
 from fsjax.auto.contenders import contenders
 from fsjax.auto.folds import common_classes
 from fsjax.auto.judge import Judge, own_judge
@@ -30,6 +30,7 @@ from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.row_groups import group_numbers
 from fsjax.auto.row_sample import on_rows, some_rows
+from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse import is_sparse

@@ -10,7 +10,7 @@ import numpy as np
 
 from fsjax.auto import library
 from fsjax.auto.budget import Clock, timed
-from fsjax.auto.compete import ALL, CONSENSUS, Contest, rank
+from fsjax.auto.compete import ALL, Contest, rank
 from fsjax.auto.discoveries import (
     NETWORK,
     NETWORK_SETS,
@@ -23,7 +23,7 @@ from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.rankers import SIMPLE, Ranking, consensus
-from fsjax.auto.rule import Choice
+from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.auto.sparse import Columns
 
 #: Draws the columns and their decoys, and the units of these.

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.chance import LEAST
-from fsjax.auto.compete import ALL, CONSENSUS
+from fsjax.auto.compete import ALL
 from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
-from fsjax.auto.rule import Choice
+from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.auto.scoring import Metric
 from fsjax.auto.stability import Decoys, Frequencies
 from fsjax.auto.verdict import Verdict
@@ -229,7 +229,8 @@ def certainty(
 def stand_ins(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
     """Other ways that are within one standard error of the best, of those that ran."""
     lines = []
-    if enough.get("random", units) < units:
+    # Nearly all columns, or many more, are no stand-in.
+    if enough.get("random", units) <= min(3 * choice.size, units // 2):
         lines.append(
             f"{_columns(enough['random'])} drawn at random are within one standard error of the "
             "best as well: the columns tell much the same."

@@ -46,8 +46,8 @@ def selection(selected: int = 30, columns: int = 200, **changes) -> Selection:
     facts = {
         "rows": 100, "columns_offered": columns, "columns_left_out": 0, "folds": 5, "rounds": 2,
         "best_score": 91.0, "standard_error": 1.0, "permutations": 49, "as_good": 0, "halves": 20,
-        "decoy_sets": 5, "decoy_statistic": "l1", "methods_left_out": {}, "judges_tried": {}, "nonzeros": None,
-        "seed": 0, "version": "0",
+        "decoy_sets": 5, "decoy_statistic": "l1", "methods_left_out": {}, "judges_tried": {},
+        "nonzeros": None, "seed": 0, "version": "0",
     }  # fmt: skip
     values = {
         "method": "l1", "num_features": selected, "columns": tuple(names[:selected]),

@@ -40,6 +40,15 @@ def test_of_equally_few_columns_those_win_that_do_best_with_a_few_more():
     assert rule.choose(dict(reversed(table.items())), FOLDS)[:2] == ("a", 3)
 
 
+def test_the_consensus_is_preferred_unless_another_is_better():
+    table = scores(a_3=90.0, a_5=80.0)
+    noise = np.array([-1.0, 1.0, -1.0, 1.0])
+    table["consensus", 3] = table["a", 3] - (0.5 + noise)
+    assert rule.choose(table, FOLDS)[:2] == ("consensus", 3)
+    table["consensus", 3] = table["a", 3] - (0.5 + 0.1 * noise)
+    assert rule.choose(table, FOLDS)[:2] == ("a", 3)
+
+
 def test_methods_for_comparison_are_passed_over_and_all_columns_are_not():
     assert rule.choose(scores(random_2=95.0, a_5=89.5), FOLDS)[:2] == ("a", 5)
     assert rule.choose(scores(all_30=95.0, a_5=89.5), FOLDS)[:2] == ("all", 30)

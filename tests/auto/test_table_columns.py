@@ -131,3 +131,12 @@ def test_leaks_and_what_could_stand_for_what():
     np.testing.assert_allclose(likeness[0, [0, 3]], 1.0)
     assert likeness[0, [1, 2]].max() < 0.5
     np.testing.assert_array_equal(leaders(likeness, order), [3, 1, 2, 3])
+
+
+def test_columns_that_are_missing_together_are_not_alike():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    frame.loc[::9, ["a", "b"]] = np.nan
+    frame["d"] = frame["a"] + 0.01 * rng.normal(size=200)
+    likeness = alike(design(frame, "median"), np.array([0]))[0]
+    assert likeness[0] > 0.99 and likeness[3] > 0.95 and likeness[1] < 0.3
