@@ -90,7 +90,8 @@ def expected_seconds(
       Seconds on the machine of :data:`COSTS`; multiply by the pace of another one.
     """
     cost = COSTS.get(name, _UNKNOWN)
-    training = training_of(METHODS[name].registration, rows) if name in METHODS else None
+    facts = METHODS[name].registration if name in METHODS else None
+    training = None if facts is None else training_of(facts, rows, columns)
     seen_columns, seen_rows = min(columns, MOST_COLUMNS), min(rows, MOST_ROWS)
     steps = cost.steps
     if training is not None:

@@ -53,7 +53,8 @@ def _univariate(X: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # constant columns
         found = (f_classif if task == "classification" else f_regression)(X, y)[0]
-    return np.where(np.isnan(found), _NONE, found)
+    # Rounding can turn the variation within classes, where there is none, into less than none.
+    return np.where(np.isnan(found), _NONE, np.abs(found))
 
 
 def l1(part: Part, task: str, seed: int) -> np.ndarray:
