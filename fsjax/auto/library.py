@@ -13,6 +13,7 @@ from fsjax.auto.network_training import (
     Training,
     fit_options,
     training_of,
+    validation_share,
 )
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import Ranking
@@ -21,13 +22,9 @@ from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, apply, fit_scaler
 from fsjax.data.splits import Split, validation_split
 from fsjax.engine import fit
-from fsjax.engine.result import FitResult
 from fsjax.method import About, Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tasks import TABLE
-
-#: Share of the training rows that validates, for methods that are not in ``TRAININGS``.
-_VALIDATION = 0.1
 
 #: Registered scalings that give the same numbers from standardised columns as from raw ones.
 _BY_COLUMN = ("paper", "standard")
@@ -97,7 +94,8 @@ def rank_folds(
     """
     build = get_method(name)
     facts = build.registration
-    about, training = about_of(facts), training_of(facts, min(len(part.y) for part in parts))
+    about = about_of(facts)
+    training = training_of(facts, min(len(part.y) for part in parts), len(groups))
     trained_task = task if task in about.tasks else "reconstruction"
     # Roots of counts are numbers like others, whatever their size.
     trained_task = "regression" if trained_task == "counts" else trained_task
@@ -106,9 +104,8 @@ def rank_folds(
     starts = length * np.arange(len(folds))
     y = np.concatenate([_target(fold.y, task, trained_task) for fold in folds])
     method = _method(facts, training, groups, len(folds[0].kept))
-    share = _VALIDATION if training is None else training.validation
     # A filter has no epochs to choose from: all rows are its training rows.
-    share = share if method.loss is not None else 0.0
+    share = 0.0 if method.loss is None else validation_share(training, length)
     splits = [
         _split(y[start : start + length], share, trained_task, seed + number, int(start))
         for number, start in enumerate(starts)
@@ -124,9 +121,17 @@ def rank_folds(
         scaling="standard" if facts.scaling in _BY_COLUMN else "none",
         **_number(facts, about),
         **({"groups": groups} if grouped and about.takes_groups and not screened else {}),
-        **fit_options(facts, training, len(splits[0].train), trained_task, effort),
+        **fit_options(facts, training, length, trained_task, effort),
     )
-    return [_ranking(result, row, fold, groups, sizes) for row, fold in enumerate(folds)]
+    if training is not None and training.importance is not None:
+        scores = training.importance(result)
+        rankings = np.argsort(-scores, axis=1, kind="stable")
+    else:
+        scores, rankings = result.scores, result.ranking
+    return [
+        _ranking(of_fold, best_first, fold, groups, sizes)
+        for of_fold, best_first, fold in zip(scores, rankings, folds, strict=True)
+    ]
 
 
 def _folds_of(
@@ -194,17 +199,20 @@ def _number(facts: Registration, about: About) -> dict[str, int]:
 
 
 def _ranking(
-    result: FitResult, row: int, fold: _Rows, groups: np.ndarray, sizes: Sequence[int]
+    scores: np.ndarray,
+    best_first: np.ndarray,
+    fold: _Rows,
+    groups: np.ndarray,
+    sizes: Sequence[int],
 ) -> Ranking:
     """All units of a fold: those that trained by the method, the others after them."""
-    scores = np.asarray(result.scores[row], np.float64)
-    scores = np.where(np.isnan(scores), -np.inf, scores)
+    scores = np.where(np.isnan(scores), -np.inf, np.asarray(scores, np.float64))
     number = int(groups.max()) + 1
     trained_columns = len(scores) == len(fold.kept)
     unit_of = groups[fold.kept] if trained_columns else np.arange(number)
     of_units = np.full(number, -np.inf)
     np.maximum.at(of_units, unit_of, scores)
-    order = np.concatenate([unit_of[result.ranking[row]], groups[fold.others]])
+    order = np.concatenate([unit_of[best_first], groups[fold.others]])
     units = np.fromiter(dict.fromkeys(order.tolist()), int)
     # Units that did not train: below all that did, in the order of their F statistic.
     behind = units[~np.isin(units, unit_of)]

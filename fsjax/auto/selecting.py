@@ -312,8 +312,9 @@ def _common_rows(
     """Rows of frequent classes, their target, the names of these, and a note on the others."""
     common = common_classes(y, task, groups)
     rows = np.flatnonzero(common.rows)
-    if not common.rare:
-        return rows, y, classes, ()
+    if not common.rare or len(np.unique(y[rows])) < 2:
+        # Where too few classes are left, folds of all rows say why.
+        return np.arange(len(y)), y, classes, ()
     labels = [str(label) if classes is None else classes[label] for label in common.rare]
     kept, numbers = np.unique(y[rows], return_inverse=True)
     text = (

@@ -52,9 +52,19 @@ def test_a_fold_by_itself_has_the_ranking_that_it_has_among_others():
     np.testing.assert_array_equal(together[1].scores, alone.scores)
 
 
+def test_networks_find_columns_that_matter_only_together():
+    folds = []
+    for seed in range(3):
+        X = np.random.default_rng(seed).normal(size=(128, 10))
+        folds.append(Part(X, ((X[:, 1] > 0) ^ (X[:, 4] > 0)).astype(int)))
+    for name in ("deep_lasso", "ip_cae"):
+        rankings = library.rank_folds(name, folds, "classification", np.arange(10), (2,), 0)
+        assert sum(set(ranking.order[2]) == {1, 4} for ranking in rankings) >= 2
+
+
 def test_less_effort_trains_fewer_steps(trainings):
     library.rank("binmask", planted_part(60, 6), "classification", np.arange(6), (2,), 0, 0.1)
-    assert trainings[0][1]["num_epochs"] == 50
+    assert trainings[0][1]["num_epochs"] == 150
 
 
 def test_a_method_sees_its_registered_scaling_of_the_raw_values(trainings):
@@ -81,11 +91,12 @@ def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatc
     assert ranking.scores[others].max() < ranking.scores[kept].min()
 
 
-def test_units_of_several_columns_are_ranked_with_and_without_screening(monkeypatch):
+@pytest.mark.parametrize("name", ["binmask", "ip_cae"])
+def test_units_of_several_columns_are_ranked_with_and_without_screening(name, monkeypatch):
     part, groups = planted_part(80, 12), np.repeat(np.arange(6), 2)
     for most in (12, 8):
         monkeypatch.setattr(screening, "MOST_COLUMNS", most)
-        ranking = library.rank("binmask", part, "classification", groups, (2, 6), 0)
+        ranking = library.rank(name, part, "classification", groups, (2, 6), 0)
         assert set(ranking.order[2]) == {0, 2} and set(ranking.order[6]) == set(range(6))
 
 

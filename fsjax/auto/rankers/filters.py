@@ -35,7 +35,8 @@ def _f_statistic(X: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # constant columns
         statistic = (f_classif if task == "classification" else f_regression)(X, y)[0]
-    return np.where(np.isnan(statistic), LEFT_OUT, statistic)
+    # Rounding can leave less than no variation within classes, where there is none.
+    return np.where(np.isnan(statistic), LEFT_OUT, np.abs(statistic))
 
 
 def random(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
