@@ -1,17 +1,25 @@
-"""False discoveries of ``fsjax.select`` where the truth is known, beside other rules.
+"""False discoveries where the truth is known: by statistic, and beside other rules.
 
-    python -m experiments.discoveries --out=docs/tables/discoveries.md --draws=20
+    python -m experiments.discoveries --out=docs/tables/discoveries.md --draws=50
+    python -m experiments.discoveries --out=docs/tables/discoveries.md --draws=20 \\
+        --tables=ring,xor,sum,sine --columns=50,200 --rules=l1,forest,network
 
-Generated tables have 10 columns that matter among many, independent or with neighbours correlated
-at 0.6, a number or two classes to predict, and 500 rows. ``fsjax.select(fdr=0.1)`` is compared with
-the knockoff filter (Barber and Candes 2015, "knockoff+", one set of knockoffs, the same importance)
-and with Stabl's rule (Hedou et al. 2024: Lasso on halves of the rows beside decoys, the threshold
-of selection frequency with the least ratio of one plus the decoys above to the columns above it).
-Noise tables have no column that matters. Rows that ``--out`` holds already are not made again.
+``number`` and ``classes`` are tables of 500 rows with 10 columns that matter, independent or with
+neighbours correlated at 0.6, and a target that is linear in them. ``ring``, ``xor`` and ``sum`` are
+two classes in 1000 rows, made by two uniform columns that matter together (:mod:`fsjax.data`);
+``sine`` is the sum of the sines of five normal columns and noise.
+
+``l1``, ``forest`` and ``network`` are the statistics that ``fsjax.select`` sets beside decoys,
+without its competition of methods. They are compared with the knockoff filter (Barber and Candes
+2015, "knockoff+", one set of knockoffs, the importance of ``l1``) and with Stabl's rule (Hedou et
+al. 2024: Lasso on halves of the rows beside decoys, the threshold of selection frequency with the
+least ratio of one plus the decoys above to the columns above it), which has no rate to choose. Rows
+that ``--out`` holds already are not made again.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable
@@ -28,21 +36,38 @@ from experiments import cli
 from experiments.markdown import as_rows, read_table
 from fsjax.atomic import write_text
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.compete import ranking
 from fsjax.auto.decoys import knockoffs
-from fsjax.auto.discoveries import decoy_model, false_discovery_rates
+from fsjax.auto.discoveries import (
+    NETWORK,
+    decoy_model,
+    false_discovery_rates,
+    network_scores,
+)
 from fsjax.auto.preparation import Part, all_rows, standardise
-from fsjax.auto.rankers import l1
+from fsjax.auto.rankers import SIMPLE, l1, rank_units
 from fsjax.auto.stability import SETS
+from fsjax.data.nonlinear import BOUNDS
 from fsjax.errors import check_choice
 
-ROWS, TRUE, RATE = 500, 10, 0.1
+ROWS, TRUE, RATES = 500, 10, (0.1, 0.2)
+
+#: Rows of tables whose target is not linear; sines, and the deviation of their noise.
+CURVED_ROWS, SINES, SINE_NOISE = 1000, 5, 0.5
 
 #: Contenders that need seconds.
 QUICK = ("univariate", "l1")
 
-#: What the tasks are called.
-TARGETS = {"regression": "number", "classification": "two classes"}
+#: Tables: what is predicted, and the correlation of neighbours.
+TABLES = {
+    "number": ("regression", 0.0),
+    "number, correlated": ("regression", 0.6),
+    "classes": ("classification", 0.0),
+    "classes, correlated": ("classification", 0.6),
+    "ring": ("classification", 0.0),
+    "xor": ("classification", 0.0),
+    "sum": ("classification", 0.0),
+    "sine": ("regression", 0.0),
+}
 
 #: Effect of a column on the number, and on the log odds of the class.
 _EFFECT = {"regression": 0.3, "classification": 0.6}
@@ -50,71 +75,89 @@ _EFFECT = {"regression": 0.3, "classification": 0.6}
 #: Halves of the rows, and weakest penalty, of Stabl's rule.
 _HALVES, _END = 30, 0.05
 
+#: The columns that a rule selects at a rate.
+Selected = Callable[[float], np.ndarray]
+
 
 class Table(NamedTuple):
-    """A drawn table ``(N, D)``, its target, and the columns that matter."""
+    """A drawn table ``(N, D)``, its target and task, and the columns that matter."""
 
     X: np.ndarray
     y: np.ndarray
+    task: str
     true: np.ndarray
 
 
-def draw(seed: int, columns: int, correlation: float, task: str) -> Table:
-    """A table whose neighbours are correlated, and whose target is linear in ten columns."""
+def draw(name: str, seed: int, columns: int) -> Table:
+    """A table of :data:`TABLES`."""
+    task, correlation = TABLES[name]
+    if name in BOUNDS:
+        data = fsjax.data.ring_xor_sum(CURVED_ROWS, columns, name, seed)
+        return Table(data.X.astype(np.float64), data.y, task, np.array(data.informative))
     rng = np.random.default_rng(seed)
+    if name == "sine":
+        X = rng.standard_normal((CURVED_ROWS, columns))
+        true = rng.choice(columns, SINES, replace=False)
+        noise = SINE_NOISE * rng.standard_normal(CURVED_ROWS)
+        return Table(X, np.sin(2.0 * X[:, true]).sum(axis=1) + noise, task, true)
     X = rng.standard_normal((ROWS, columns))
     for column in range(1, columns):
         X[:, column] = correlation * X[:, column - 1] + np.sqrt(1 - correlation**2) * X[:, column]
     true = rng.choice(columns, TRUE, replace=False)
     signal = X[:, true] @ (_EFFECT[task] * rng.choice([-1.0, 1.0], TRUE))
     if task == "regression":
-        return Table(X, signal + rng.standard_normal(ROWS), true)
-    return Table(X, (signal + rng.logistic(size=ROWS) > 0).astype(int), true)
+        return Table(X, signal + rng.standard_normal(ROWS), task, true)
+    return Table(X, (signal + rng.logistic(size=ROWS) > 0).astype(int), task, true)
 
 
-def ours(table: Table, task: str, seed: int) -> np.ndarray:
-    """The columns of ``fsjax.select``; quick methods compete, so that it takes seconds."""
-    found = fsjax.select(
-        table.X, table.y, task=task, fdr=RATE, methods=QUICK, budget=None, seed=seed
-    )
-    return np.array([int(name[1:]) for name in found.columns], int)
+def ours(table: Table, seed: int) -> Selected:
+    """``fsjax.select``; quick methods compete, so that it takes seconds."""
+
+    def selected(rate: float) -> np.ndarray:
+        selection = fsjax.select(
+            table.X, table.y, task=table.task, fdr=rate, methods=QUICK, budget=None, seed=seed
+        )
+        return np.array([int(name[1:]) for name in selection.columns], int)
+
+    return selected
 
 
-def decoys_alone(table: Table, task: str, seed: int) -> np.ndarray:
-    """The columns that ``fsjax.select`` chooses by decoys, without the competition before."""
-    columns = design_of_array(table.X, None, None)
-    part = all_rows(columns, table.y)
-    draw, units = decoy_model(part.X, columns), table.X.shape[1]
-    scores = []
-    for number in range(SETS[0]):
-        both, groups = draw(np.random.default_rng((seed, 11, number)))
-        found = ranking("l1", Part(*standardise(both), part.y), task, groups, (units,), seed)
-        scores.append(found.scores)
-    rates = false_discovery_rates(np.array(scores)[:, :units], np.array(scores)[:, units:])
-    return np.flatnonzero(rates <= RATE)
+def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
+    """A statistic of ``fsjax.select`` beside decoys, without the competition before."""
+    design = design_of_array(table.X, None, None)
+    part, units = all_rows(design, table.y), table.X.shape[1]
+    draw_both = decoy_model(part.X, design)
+    if statistic == NETWORK:
+        columns, decoys = network_scores(part, draw_both, table.task, units, seed=seed)
+    else:
+        scores = []
+        for number in range(SETS[0]):
+            both, groups = draw_both(np.random.default_rng((seed, 11, number)))
+            rows = Part(*standardise(both), part.y)
+            values = SIMPLE[statistic](rows, table.task, seed + number)
+            scores.append(rank_units(values, groups, (1,)).scores)
+        columns, decoys = np.array(scores)[:, :units], np.array(scores)[:, units:]
+    rates = false_discovery_rates(columns, decoys)
+    return lambda rate: np.flatnonzero(rates <= rate)
 
 
-def knockoff_filter(table: Table, task: str, seed: int) -> np.ndarray:
-    """Knockoff+ with the importance that ``fsjax.select`` uses."""
+def knockoff_filter(table: Table, seed: int) -> Selected:
+    """Knockoff+ with the importance of ``l1``."""
     columns = table.X.shape[1]
     copy = knockoffs(table.X, np.random.default_rng((seed, 3)))
-    scores = l1(Part(*standardise(np.hstack([table.X, copy])), table.y), task, seed)
-    gain = scores[:columns] - scores[columns:]
-    for threshold in np.unique(np.abs(gain[gain != 0])):
-        above = max(int((gain >= threshold).sum()), 1)
-        if (1 + (gain <= -threshold).sum()) / above <= RATE:
-            return np.flatnonzero(gain >= threshold)
-    return np.zeros(0, int)
+    scores = l1(Part(*standardise(np.hstack([table.X, copy])), table.y), table.task, seed)
+    rates = false_discovery_rates(scores[None, :columns], scores[None, columns:])
+    return lambda rate: np.flatnonzero(rates <= rate)
 
 
-def stabl(table: Table, task: str, seed: int) -> np.ndarray:
+def stabl(table: Table, seed: int) -> Selected:
     """Stabl's rule, with knockoffs as decoys."""
     columns, rng = table.X.shape[1], np.random.default_rng((seed, 4))
     (both,) = standardise(np.hstack([table.X, knockoffs(table.X, rng)]))
     y = (table.y - table.y.mean()) / table.y.std()
     frequency: np.ndarray | float = 0.0
     for _ in range(_HALVES):
-        rows = rng.permutation(ROWS)[: ROWS // 2]
+        rows = rng.permutation(len(y))[: len(y) // 2]
         _, path, _ = lasso_path(np.asfortranarray(both[rows]), y[rows], eps=_END, alphas=20)
         frequency = frequency + (path != 0) / _HALVES
     best = np.max(frequency, axis=1)
@@ -122,90 +165,77 @@ def stabl(table: Table, task: str, seed: int) -> np.ndarray:
     ratio = [
         (1 + (best[columns:] > t).sum()) / max((best[:columns] > t).sum(), 1) for t in thresholds
     ]
-    return np.flatnonzero(best[:columns] > thresholds[int(np.argmin(ratio))])
+    selected = np.flatnonzero(best[:columns] > thresholds[int(np.argmin(ratio))])
+    return lambda rate: selected
 
 
-RULES: dict[str, Callable[[Table, str, int], np.ndarray]] = {
+RULES: dict[str, Callable[[Table, int], Selected]] = {
+    **{name: functools.partial(beside_decoys, name) for name in ("l1", "forest", NETWORK)},
     "fsjax.select": ours,
-    "its decoys alone": decoys_alone,
     "knockoff filter": knockoff_filter,
     "Stabl": stabl,
 }
 
 
-def row(rule: str, columns: int, correlation: float, task: str, draws: int) -> dict[str, str]:
-    """Mean share of false columns and of true ones found, over the draws."""
-    false, found, started = [], [], time.process_time()
+def row(name: str, columns: int, rule: str, draws: int) -> dict[str, str]:
+    """Mean share of false columns with its standard error, and of true ones found, by rate."""
+    false: dict[float, list[float]] = {rate: [] for rate in RATES}
+    power: dict[float, list[float]] = {rate: [] for rate in RATES}
+    started = time.process_time()
     for seed in range(draws):
-        table = draw(seed, columns, correlation, task)
-        chosen = RULES[rule](table, task, seed)
-        hits = np.isin(chosen, table.true).sum()
-        false.append((len(chosen) - hits) / max(len(chosen), 1))
-        found.append(hits / TRUE)
-    return {
-        "columns": str(columns),
-        "correlation": str(correlation),
-        "target": TARGETS[task],
-        "rule": rule,
-        "false": f"{np.mean(false):.3f}",
-        "standard error": f"{np.std(false, ddof=1) / np.sqrt(draws):.3f}",
-        "power": f"{np.mean(found):.2f}",
-        "draws": str(draws),
-        "CPU seconds": f"{(time.process_time() - started) / draws:.1f}",
-    }
-
-
-def noise(seed: int) -> fsjax.auto.Selection:
-    """What is said of a table in which no column matters."""
-    rng = np.random.default_rng((seed, 5))
-    X, y = rng.standard_normal((300, 40)), rng.integers(0, 2, 300)
-    return fsjax.select(X, y, methods=("univariate", "l1", "forest"), budget=None, seed=seed)
+        table = draw(name, seed, columns)
+        selected = RULES[rule](table, seed)
+        for rate in RATES:
+            chosen = selected(rate)
+            hits = np.isin(chosen, table.true).sum()
+            false[rate].append((len(chosen) - hits) / max(len(chosen), 1))
+            power[rate].append(hits / len(table.true))
+    cells = {"table": name, "columns": str(columns), "rule": rule}
+    for rate in RATES:
+        error = np.std(false[rate], ddof=1) / np.sqrt(draws)
+        cells[f"false at {rate}"] = f"{np.mean(false[rate]):.3f} ± {error:.3f}"
+        cells[f"power at {rate}"] = f"{np.mean(power[rate]):.2f}"
+    seconds = (time.process_time() - started) / draws
+    return cells | {"draws": str(draws), "CPU seconds": f"{seconds:.1f}"}
 
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows by table, and the rules in their order."""
-    places = table["rule"].map(list(RULES).index)
-    keys = [table["columns"].astype(int), table["correlation"], table["target"], places]
+    """Rows by table and number of columns, and the rules in their order."""
+    keys = [
+        table["table"].map(list(TABLES).index),
+        table["columns"].astype(int),
+        table["rule"].map(list(RULES).index),
+    ]
     return table.iloc[np.lexsort(keys[::-1])]
 
 
 def main() -> None:
     """Entry point."""
-    given = flags.FLAGS
-    cli.require(given.out, "out", "--out=docs/tables/discoveries.md")
-    for name in given.rules:
+    options = flags.FLAGS
+    cli.require(options.out, "out", "--out=docs/tables/discoveries.md")
+    for name in options.rules:
         check_choice("rules", name, RULES)
-    out, draws = Path(given.out), given.draws
+    names = [name.replace("+", ", ") for name in options.tables]
+    for name in names:
+        check_choice("tables", name, TABLES)
+    out = Path(options.out)
     table = read_table(out)
-    key = ["columns", "correlation", "target", "rule"]
+    key = ["table", "columns", "rule"]
     done = set(map(tuple, table[key].to_numpy())) if len(table) else set()
-    for rule, columns, correlation, (task, target) in itertools.product(
-        given.rules,
-        map(int, given.columns),
-        (0.0, 0.6),
-        TARGETS.items(),
-    ):
-        if (str(columns), str(correlation), target, rule) in done:
+    for rule, columns, name in itertools.product(options.rules, map(int, options.columns), names):
+        if (name, str(columns), rule) in done:
             continue
-        # The competition takes a minute a table there, and changes nothing about the decoys.
-        if columns > 200 and rule == "fsjax.select":
-            continue
-        made = row(rule, columns, correlation, task, draws)
-        print(", ".join(f"{name} {value}" for name, value in made.items()), flush=True)
-        table = pd.concat([table, pd.DataFrame([made])], ignore_index=True)
+        cells = row(name, columns, rule, options.draws)
+        print(", ".join(f"{label} {value}" for label, value in cells.items()), flush=True)
+        table = pd.concat([table, pd.DataFrame([cells])], ignore_index=True)
         write_text(out, as_rows(_in_order(table)))
-    if not given.noise:
-        return
-    said = [noise(seed).better_than_chance for seed in range(draws)]
-    print(f"noise: nothing was found in {said.count(False)} of {len(said)} tables")
 
 
 if __name__ == "__main__":
     flags.DEFINE_string("out", None, "Markdown file of the table, which is continued.")
-    # The slow ones last.
-    rules = ["its decoys alone", "knockoff filter", "fsjax.select", "Stabl"]
-    flags.DEFINE_list("rules", rules, "Rules that are compared.")
-    flags.DEFINE_list("columns", ["200", "2000"], "Columns of the tables.")
-    flags.DEFINE_bool("noise", True, "Whether to look at tables of noise at the end.")
-    flags.DEFINE_integer("draws", 20, "Tables of each kind.", lower_bound=2)
+    linear = ["number", "number+correlated", "classes", "classes+correlated"]
+    flags.DEFINE_list("tables", linear, "Tables that are drawn; + stands for a comma and a space.")
+    flags.DEFINE_list("rules", ["l1", "knockoff filter", "Stabl", "forest"], "Rules, in order.")
+    flags.DEFINE_list("columns", ["200"], "Columns of the tables.")
+    flags.DEFINE_integer("draws", 50, "Tables of each kind.", lower_bound=2)
     cli.run(main)

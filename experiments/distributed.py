@@ -39,7 +39,7 @@ SINGLE = {
     "benchmark_sweep": "measures single processes",
     "benchmark_text": "measures single processes",
     "compare_selectors": "goes by the seconds of each selector",
-    "discoveries": "trains no networks of several seeds",
+    "discoveries": "is made of short fits",
     "nonlinear": "is made of short fits",
     "recovery": "is made of short fits",
 }

@@ -16,8 +16,9 @@ from fsjax.errors import ConfigError, is_number
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 
-#: Seconds, and share of the budget, that are left for the answer to be written.
-_RESERVE, _RESERVE_SHARE = 6.0, 0.15
+#: The answer is written in seconds that are left for it: those in which the program started, which
+#: tell how busy the machine is, and some more; at most a share of the budget.
+_WRITING, _WRITING_SHARE = 3.0, 0.25
 
 
 def seconds(budget: str | float | None) -> float:
@@ -51,6 +52,7 @@ class Clock:
 
     def __init__(self, total: float, show: bool = False, elapsed: float = 0.0) -> None:
         self.total = total
+        self._reserve = min(_WRITING + elapsed, _WRITING_SHARE * total)
         self._start = time.monotonic() - elapsed
         self._show = show
         self._terminal = show and sys.stderr.isatty()
@@ -65,7 +67,7 @@ class Clock:
     @property
     def usable(self) -> float:
         """Seconds of the budget, but for those in which the answer is written."""
-        return self.total - min(_RESERVE, _RESERVE_SHARE * self.total)
+        return self.total - self._reserve
 
     def left(self, share: float = 1.0) -> float:
         """Seconds until a share of the usable budget is spent; none at all once it is stopped."""
@@ -73,7 +75,8 @@ class Clock:
 
     def part(self, share: float) -> Clock:
         """A clock that ends when a share of this one's budget is spent."""
-        clock = Clock(share * self.total, self._show, self.spent)
+        clock = Clock(share * self.total, self._show)
+        clock._start, clock._reserve = self._start, 0.0
         clock.stopped = self.stopped
         return clock
 

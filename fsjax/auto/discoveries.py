@@ -109,6 +109,9 @@ def network_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Importance of units and decoys by :func:`pair_network`, all sets in one program.
 
+    A fifth of the rows tells which epoch is kept: of five sines among 50 columns, training to the
+    last epoch finds a quarter at a rate of 0.1, and this all of them.
+
     Args:
       part: dense rows and their target.
       draw: of :func:`decoy_model`, for the same rows.
@@ -131,7 +134,6 @@ def network_scores(
         num_features=1,
         num_epochs=epochs,
         min_steps_per_epoch=16,
-        best_by="last",
         scaling="none",
     )
     units = [
