@@ -53,14 +53,14 @@ class Cost(NamedTuple):
 #: Filters take one step, over all cells.
 COSTS: Mapping[str, Cost] = MappingProxyType(
     {
-        "icap": Cost(0.3, 0.2, 5e-3, 1.2e-6, steps=1),
-        "l1_l21": Cost(0.3, 0.2, 5e-3, 1.2e-6, steps=1),
-        "binmask": Cost(1.5, 0.6, 1.8e-4, 3e-9),
-        "ip_cae": Cost(1.6, 0.6, 1.0e-4, 0.0, column=2e-6),
-        "entryprune": Cost(2.5, 1.0, 1.4e-4, 6e-9),
-        "lassonet": Cost(2.5, 0.8, 3e-5, 3e-9, steps=1000),
-        "deep_lasso": Cost(1.8, 0.8, 3.4e-4, 1.8e-8),
-        "stg": Cost(4.0, 1.5, 9.5e-4, 2.1e-8),
+        "icap": Cost(0.2, 0.2, 1e-3, 8e-7, column=2.5e-4, steps=1),
+        "l1_l21": Cost(0.2, 0.15, 4e-3, 1.5e-7, steps=1),
+        "binmask": Cost(1.4, 0.5, 1.8e-4, 3e-9),
+        "ip_cae": Cost(1.7, 0.6, 1.1e-4, 1.5e-9, column=1.6e-6),
+        "entryprune": Cost(2.5, 0.6, 1.4e-4, 8e-9),
+        "lassonet": Cost(2.5, 0.6, 3e-5, 3e-9, steps=1000),
+        "deep_lasso": Cost(1.8, 0.6, 3.4e-4, 2e-8),
+        "stg": Cost(3.4, 0.8, 9.5e-4, 2.6e-8),
     }
 )
 

@@ -13,6 +13,7 @@ from fsjax.auto.network_training import (
     Training,
     fit_options,
     training_of,
+    validation_share,
 )
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import Ranking
@@ -24,9 +25,6 @@ from fsjax.engine import fit
 from fsjax.method import About, Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tasks import TABLE
-
-#: Share of the training rows that validates, for methods that are not in ``TRAININGS``.
-_VALIDATION = 0.1
 
 #: Registered scalings that give the same numbers from standardised columns as from raw ones.
 _BY_COLUMN = ("paper", "standard")
@@ -107,7 +105,7 @@ def rank_folds(
     y = np.concatenate([_target(fold.y, task, trained_task) for fold in folds])
     method = _method(facts, training, groups, len(folds[0].kept))
     # A filter has no epochs to choose from: all rows are its training rows.
-    share = _VALIDATION if training is None and method.loss is not None else 0.0
+    share = 0.0 if method.loss is None else validation_share(training, length)
     splits = [
         _split(y[start : start + length], share, trained_task, seed + number, int(start))
         for number, start in enumerate(starts)
@@ -123,7 +121,7 @@ def rank_folds(
         scaling="standard" if facts.scaling in _BY_COLUMN else "none",
         **_number(facts, about),
         **({"groups": groups} if grouped and about.takes_groups and not screened else {}),
-        **fit_options(facts, training, len(splits[0].train), trained_task, effort),
+        **fit_options(facts, training, length, trained_task, effort),
     )
     if training is not None and training.importance is not None:
         scores = training.importance(result)
