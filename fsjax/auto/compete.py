@@ -62,6 +62,7 @@ class Contest:
         self._pace = Pace()
         self._prepared: dict[tuple[int, int], tuple[Part, Part]] = {}
         self._judged: dict[tuple[int, int, bytes], float] = {}
+        self._compiled: set[str] = set()
 
     def run_needed(self) -> None:
         """What every answer is compared with, fold by fold, so that some folds are an answer."""
@@ -229,6 +230,7 @@ class Contest:
             return True
         seconds = time.monotonic() - start
         self._pace.record(name, listed, seconds)
+        self._compiled.add(name)
         for place, ranking in enumerate(rankings):
             piece = self._scored(number, place, with_kept(ranking, problem), seconds / len(folds))
             self.ledger.get(keys[place], lambda piece=piece: piece)
@@ -308,7 +310,7 @@ class Contest:
         if name in SIMPLE:
             outputs = _outputs(problem)
             return expected_seconds(name, rows, columns, outputs, self.effort(name))
-        return contenders.expected_seconds(name, rows, columns, folds)
+        return contenders.expected_seconds(name, rows, columns, folds, kept=name in self._compiled)
 
     def _judging(self) -> float:
         """Seconds in which a fold of a method is judged, as last seen."""

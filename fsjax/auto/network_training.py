@@ -2,11 +2,12 @@
 
 One training has to rank all columns within seconds, so the settings differ from the published
 defaults: no search for a penalty that keeps exactly K columns, one ranking for all numbers of
-columns, the whole table as the batch where it is small. All rows of small tables train, and the
-last epoch is kept: a tenth of a hundred rows does not tell a good epoch from others. Deep Lasso
-found an exclusive or in 128 rows in 9 of 10 draws by its last epoch, in 1 by the best on validation
-rows; on Madelon, with 1,050 rows, its last epoch is the worse one. A method that is not listed here
-trains with its registered defaults.
+columns, the whole table as the batch where it is small.
+
+All rows of small tables train, and the last epoch is kept, as a tenth of a hundred rows does not
+tell a good epoch from others: Deep Lasso found an exclusive or in 128 rows in 9 of 10 draws by its
+last epoch, in 1 by the best on validation rows. On Madelon, with 1,050 rows, its last epoch is the
+worse one. A method that is not listed here trains with its registered defaults.
 """
 
 from __future__ import annotations
