@@ -109,11 +109,7 @@ def judges_of(task: str) -> tuple[Judge, ...]:
             Judge("linear", "Poisson regression", _several(_poisson)),
             Judge("trees", f"{trees} with the Poisson loss", _several(_boosted_counts)),
         )
-    return (
-        Judge(
-            "linear", "ridge Cox regression", lambda train: _rotated(CoxRegression(_RIDGE[task]))
-        ),
-    )
+    return (Judge("linear", "ridge Cox regression", _cox),)
 
 
 def own_judge(judge: Any, task: str) -> Judge | None:
@@ -289,6 +285,10 @@ def _svr(train: Part) -> Any:
 def _poisson(train: Part) -> Any:
     solver = "lbfgs" if issparse(train.X) else "newton-cholesky"
     return PoissonRegressor(alpha=_RIDGE["counts"], solver=solver, max_iter=100)
+
+
+def _cox(train: Part) -> Any:
+    return make_pipeline(_Rotation(all_sparse=True), CoxRegression(_RIDGE["survival"]))
 
 
 def _trees(train: Part) -> dict[str, Any]:

@@ -234,7 +234,7 @@ def test_the_result_without_leaks_has_a_section(tmp_path):
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     printed = str(result)
-    assert "2 columns are enough without it." in printed and "(level 0.02)" in printed
+    assert "2 columns are enough without it." in printed
     result.save(tmp_path, date=DAY)
     content = json.loads((tmp_path / "selection.json").read_text())
     assert content["without_leaks"]["num_features"] == 2

@@ -81,7 +81,7 @@ def test_what_it_leaves(found, tmp_path):
         "column", "selected", "frequency", "score", "false_discovery_rate", "group",
     ]  # fmt: skip
     page = (folder / "report.html").read_text()
-    assert "2 columns are enough of 10" in page and page.count("<svg") == 4
+    assert "2 columns are enough of 10" in page and page.count("<svg") == 8
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "weight" in str(found) and "kind" in str(found)
 
@@ -247,7 +247,7 @@ def test_time_that_is_too_short_for_any_score_leaves_a_ranking(tmp_path):
     frame, y = table()
     said = fsjax.select(frame, y, budget=1e-6, workdir=tmp_path)
     assert said.undecided and not said.better_than_chance and said.columns == ()
-    assert said.statements[0].startswith("Undecided: ") and "fewer than 49" in said.statements[0]
+    assert said.statements[0].startswith("Undecided: ") and "Fewer than 49" in said.statements[0]
     assert set(said.table["column"].iloc[:2]) == {"weight", "kind"}
     assert json.loads((tmp_path / "selection.json").read_text())["score"] is None
     assert (tmp_path / "report.html").exists()

@@ -82,7 +82,7 @@ def test_what_a_dense_table_is_told(kind, dense):
 
 
 def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
-    monkeypatch.setattr(rankers, "_TREES", 10)
+    monkeypatch.setattr(rankers.trees, "TREES", 10)
     rng = np.random.default_rng(0)
     X = sp.random_array((160, 700), density=0.02, rng=rng, format="lil")
     y = np.arange(160) % 2
