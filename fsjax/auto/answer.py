@@ -82,7 +82,7 @@ def answer(
     if not scores:
         return _without_scores(request, contest, chance, ledger, clock)
     choice = _choose(scores, contest, ledger)
-    honest = rule.honest_scores(scores, folds)
+    honest = rule.honest_scores(scores, folds, problem.metric.margin)
     nothing = contest.chance_level()
     decision = verdict(chance, honest, nothing[:folds], problem)
     units = problem.design.num_units
@@ -107,7 +107,7 @@ def answer(
     everything = _mean(scores, (ALL, units))
     level = float(np.nanmean(nothing))
     compared = _comparisons(scores, choice, problem)
-    enough = rule.enough(scores, choice, folds)
+    enough = rule.enough(scores, choice, folds, problem.metric.margin)
     lines = _lines(
         request, contest, choice, decision, decoys, known, chosen, compared, enough,
         (mean, low, high), everything, level, clock,
@@ -177,7 +177,7 @@ def _choose(scores: Scores, contest: Contest, ledger: Ledger) -> Choice:
     costs = None
     if problem.costs is not None:
         costs = {key: _price(key, contest, ledger) for key in scores}
-    return rule.choose(scores, problem.folds, costs=costs)
+    return rule.choose(scores, problem.folds, costs=costs, margin=problem.metric.margin)
 
 
 def _price(key: rule.Key, contest: Contest, ledger: Ledger) -> float:
@@ -362,7 +362,7 @@ def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Compa
         if key not in scores:
             continue
         paired: Difference = difference(chosen, scores[key], problem.share)
-        rows.append(Comparison(what, against, paired, paired.verdict(problem.metric.in_percent)))
+        rows.append(Comparison(what, against, paired, paired.verdict(problem.metric.margin)))
     # All columns and random ones first, then those that come closest.
     first = [row for row in rows if row.against.startswith("all") or "at random" in row.against]
     return first + sorted(

@@ -122,7 +122,8 @@ class Pace:
     def of(self, kind: str) -> float:
         """By how much to multiply the expected seconds of a kind of work."""
         if self._ratios[kind]:
-            return float(max(self._ratios[kind][-2:]))
+            # A single piece that had to wait says little.
+            return float(np.median(self._ratios[kind][-3:]))
         seen = [ratios[-1] for ratios in self._ratios.values() if ratios]
         return float(np.clip(np.median(seen), 0.5, 20.0)) if seen else 1.0
 

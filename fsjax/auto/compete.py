@@ -320,7 +320,8 @@ class Contest:
             for place in range(self.problem.folds)
             if (key := _key(name, 0, place)) in self.ledger
         ]
-        return max(seen[-3:], default=0.0)
+        # A single fold that had to wait says little.
+        return float(np.median(seen[-5:])) if seen else 0.0
 
     def _need(self, name: str, number: int, place: int) -> float:
         """Seconds that a fold should take here and now."""
@@ -330,7 +331,7 @@ class Contest:
             before = [
                 key for p in range(self.problem.folds) if (key := _key(ALL, 0, p)) in self.ledger
             ]
-            return max((self.ledger[key]["seconds"] for key in before), default=0.0)
+            return float(np.median([self.ledger[key]["seconds"] for key in before] or [0.0]))
         if name == CONSENSUS:
             members = sum(self._need(member, number, place) for member in self.members())
             return self._judging() + members

@@ -10,9 +10,6 @@ from scipy import stats
 #: Confidence of the intervals.
 CONFIDENCE: Final = 0.95
 
-#: An interval within so much of 0, in units of the metric, shows that two scores are alike.
-_ALIKE: Final = {"percent": 2.0, "share": 0.02}
-
 #: What an interval can say.
 BETTER, WORSE, ALIKE, UNCLEAR = "better", "worse", "as good", "no difference shown"
 
@@ -31,14 +28,18 @@ class Difference(NamedTuple):
     high: float
     folds: int
 
-    def verdict(self, in_percent: bool) -> str:
-        """What the interval says of the first of the two: one of four constants of this module."""
-        margin = _ALIKE["percent" if in_percent else "share"]
+    def verdict(self, margin: float) -> str:
+        """What the interval says of the first of the two: one of four constants of this module.
+
+        Args:
+          margin: a difference that hardly matters, in units of the metric; infinite if unknown.
+        """
         if self.low > 0:
             return BETTER
         if self.high < 0:
             return WORSE
-        return ALIKE if -margin <= self.low and self.high <= margin else UNCLEAR
+        alike = -margin <= self.low and self.high <= margin and np.isfinite(margin)
+        return ALIKE if alike else UNCLEAR
 
 
 def interval(values: np.ndarray, share: float) -> tuple[float, float, float]:

@@ -197,7 +197,7 @@ def judged(
       columns: numbers of the columns that it sees.
     """
     model, X = fitted(judge, task, train, test, columns)
-    with warnings.catch_warnings():
+    with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return float(metric.score(model, X, test.y))
 

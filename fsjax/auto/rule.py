@@ -3,7 +3,8 @@
 Breiman et al. (1984), section 3.4.3: the simplest model whose cross-validated score is within one
 standard error of the best one. The error is that of the paired difference over the same folds, so
 that folds which are hard for everybody do not count, and it allows for folds that share their
-training rows (Nadeau and Bengio 2003).
+training rows (Nadeau and Bengio 2003). Folds of few rows differ so much that this error is large:
+more than a small margin is not given up for fewer columns, however uncertain it is.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def choose(
     without: Iterable[str] = ("random",),
     costs: Mapping[Key, float] | None = None,
     preferred: str = CONSENSUS,
+    margin: float = np.inf,
 ) -> Choice:
     """The fewest columns that are within one standard error of the best; among equals the best.
 
@@ -77,13 +79,14 @@ def choose(
       without: methods that are there for comparison and are not chosen; all columns may be.
       costs: of each method and size, to be kept low in place of the number of columns.
       preferred: method that is chosen where others are not better.
+      margin: difference to the best that is given up for fewer columns, at most.
     """
     means = levelled_means(scores)
     excluded = set(without)
     allowed = [key for key in means if key[0] not in excluded] or list(means)
     top = max(allowed, key=lambda key: (means[key], -key[1]))
     price = {key: float(key[1]) if costs is None else costs[key] for key in means}
-    good = [key for key in allowed if not_worse(scores, key, top, folds)]
+    good = [key for key in allowed if not_worse(scores, key, top, folds, margin)]
     least = min(price[key] for key in good)
     fewest = [key for key in good if price[key] <= least]
     method, size = max(fewest, key=lambda key: (_around(means, key), means[key]))
@@ -100,11 +103,12 @@ def choose(
     )
 
 
-def not_worse(scores: Scores, key: Key, top: Key, folds: int) -> bool:
+def not_worse(scores: Scores, key: Key, top: Key, folds: int, margin: float = np.inf) -> bool:
     """Whether one method and size is within one standard error of another, over the same folds."""
     behind = scores[top] - scores[key]
     known = behind[~np.isnan(behind)]
-    return len(known) > 0 and float(known.mean()) <= paired_error(known, folds) + 1e-12
+    reach = min(paired_error(known, folds), margin)
+    return len(known) > 0 and float(known.mean()) <= reach + 1e-12
 
 
 def paired_error(differences: np.ndarray, folds: int) -> float:
@@ -137,7 +141,7 @@ def levelled_means(scores: Scores) -> dict[Key, float]:
     }
 
 
-def honest_scores(scores: Scores, folds: int) -> np.ndarray:
+def honest_scores(scores: Scores, folds: int, margin: float = np.inf) -> np.ndarray:
     """The scores of what the rule chooses without looking at the fold that judges it.
 
     The score of the choice itself is the best of many, and so too good. Only the first round takes
@@ -147,6 +151,7 @@ def honest_scores(scores: Scores, folds: int) -> np.ndarray:
     Args:
       scores: by method and size, over the folds of all rounds, those of the first one first.
       folds: folds of a round.
+      margin: as for :func:`choose`.
 
     Returns:
       ``(folds,)``, one score for each fold of the first round.
@@ -159,17 +164,17 @@ def honest_scores(scores: Scores, folds: int) -> np.ndarray:
         others = {key: values for key, values in others.items() if not np.isnan(values).all()}
         if not others:
             continue
-        choice = choose(others, folds)
+        choice = choose(others, folds, margin=margin)
         honest[fold] = first[choice.method, choice.size][fold]
     return honest
 
 
-def enough(scores: Scores, choice: Choice, folds: int) -> dict[str, int]:
+def enough(scores: Scores, choice: Choice, folds: int, margin: float = np.inf) -> dict[str, int]:
     """For each method the fewest columns with which it is not worse than the best, if any."""
     fewest: dict[str, int] = {}
     for method, size in sorted(scores, key=lambda key: key[1]):
         best = (choice.best_method, choice.best_size)
-        if method not in fewest and not_worse(scores, (method, size), best, folds):
+        if method not in fewest and not_worse(scores, (method, size), best, folds, margin):
             fewest[method] = size
     return fewest
 

@@ -46,6 +46,13 @@ class Metric(NamedTuple):
         """Whether scores are in [0, 100]."""
         return "percent" in self.label
 
+    @property
+    def margin(self) -> float:
+        """A difference that hardly matters; infinite for scores without a scale of their own."""
+        if self.in_percent:
+            return 2.0
+        return 0.02 if self.bounds[1] == 1.0 else np.inf
+
     def number(self, value: float, sign: bool = False) -> str:
         """A score without its unit, on request with its sign."""
         if not np.isfinite(value):

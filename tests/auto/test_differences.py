@@ -16,13 +16,14 @@ from fsjax.auto.differences import (
 
 
 def test_words_follow_from_the_interval():
-    assert Difference(3.0, 1.0, 5.0, 5).verdict(in_percent=True) == BETTER
-    assert Difference(-3.0, -5.0, -1.0, 5).verdict(in_percent=True) == WORSE
-    assert Difference(0.2, -1.0, 1.4, 5).verdict(in_percent=True) == ALIKE
-    assert Difference(0.2, -9.0, 9.4, 5).verdict(in_percent=True) == UNCLEAR
+    assert Difference(3.0, 1.0, 5.0, 5).verdict(2.0) == BETTER
+    assert Difference(-3.0, -5.0, -1.0, 5).verdict(2.0) == WORSE
+    assert Difference(0.2, -1.0, 1.4, 5).verdict(2.0) == ALIKE
+    assert Difference(0.2, -9.0, 9.4, 5).verdict(2.0) == UNCLEAR
+    assert Difference(0.0, -0.5, 0.5, 5).verdict(np.inf) == UNCLEAR
     # A share of 0.01 is little, one of 1 is all there is.
-    assert Difference(0.0, -0.5, 0.5, 5).verdict(in_percent=False) == UNCLEAR
-    assert Difference(0.0, -0.01, 0.01, 5).verdict(in_percent=False) == ALIKE
+    assert Difference(0.0, -0.5, 0.5, 5).verdict(0.02) == UNCLEAR
+    assert Difference(0.0, -0.01, 0.01, 5).verdict(0.02) == ALIKE
 
 
 def test_the_interval_is_that_of_nadeau_and_bengio():

@@ -115,7 +115,7 @@ def test_metrics():
     labels = np.array([0] * 30 + [1] * 2)
     assert choose_metric(None, "classification", labels).name == "auc"
     assert choose_metric(None, "classification", np.resize([0, 1], 32)).name == "accuracy"
-    assert METRICS["accuracy"].chance(np.array([0, 1, 1]), np.array([0, 1, 1, 1])) == 75.0
+    assert METRICS["accuracy"].chance(np.array([0, 0, 1]), np.array([0, 1, 1, 1])) == 25.0
     assert METRICS["r2"].chance(np.array([1.0, 3.0]), np.array([2.0, 5.0])) <= 0.0
     with pytest.raises(ConfigError, match="metric='acuracy' of classification: did you mean"):
         choose_metric("acuracy", "classification", labels)

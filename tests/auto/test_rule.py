@@ -27,6 +27,14 @@ def test_the_fewest_columns_that_are_not_worse_win():
     assert choice.error == pytest.approx(1.0)
 
 
+def test_no_more_than_a_margin_is_given_up():
+    table = scores(b_10=90.0)
+    table["c", 5] = table["b", 10] - (3.0 + 8.0 * np.array([-1.0, 1.0, -1.0, 1.0]))
+    assert rule.choose(table, FOLDS)[:2] == ("c", 5)
+    assert rule.choose(table, FOLDS, margin=2.0)[:2] == ("b", 10)
+    assert rule.choose(table, FOLDS, margin=3.5)[:2] == ("c", 5)
+
+
 def test_folds_that_are_hard_for_everybody_do_not_excuse_a_worse_method():
     # The spread over folds is 20, that of the difference 0: 1 point is worse.
     hard = np.array([-20.0, 20.0, -20.0, 20.0])

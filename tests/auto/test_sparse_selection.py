@@ -16,7 +16,6 @@ from sklearn.datasets import dump_svmlight_file
 
 import fsjax
 from fsjax.auto import compete, judge, library, rankers, screening, sparse
-from fsjax.auto.budget import rounded
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
 from fsjax.auto.leaks import alike, leaks
@@ -247,11 +246,6 @@ def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
     score = judge.judged(slowest, kind, task, train, test, np.arange(40))
     chance = kind.chance(train.y, test.y)
     assert score > chance + (25 if "accuracy" in metric else 0.02 if metric == "d2" else 0.3)
-
-
-def test_the_time_that_is_missing_is_in_a_unit_that_suits():
-    told = [rounded(need) for need in (-3, 40, 150, 9000, 1086674)]
-    assert told == ["1 s", "40 s", "2 min", "2 hours", "13 days"]
 
 
 def test_rare_columns_are_as_large_as_others_for_a_linear_model():

@@ -140,3 +140,18 @@ def test_columns_that_are_missing_together_are_not_alike():
     frame["d"] = frame["a"] + 0.01 * rng.normal(size=200)
     likeness = alike(design(frame, "median"), np.array([0]))[0]
     assert likeness[0] > 0.99 and likeness[3] > 0.95 and likeness[1] < 0.3
+
+
+def test_a_column_and_its_negative_are_alike():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    X[:, 2] = -X[:, 0] + 0.01 * rng.normal(size=100)
+    likeness = alike(design_of_array(X, None, None), np.array([0]))[0]
+    assert likeness[2] > 0.99 > 0.4 > likeness[1]
+
+
+def test_a_leak_tells_all_classes_apart():
+    y = np.repeat([0, 1, 2], 20)
+    one = np.where(y == 0, 5.0, 0.0) + np.random.default_rng(0).random(60)
+    found = design_of_array(np.column_stack([one, y + 0.1 * one]), ["one", "all"], None)
+    assert [note.column for note in leaks(found, y, "classification")] == ["all"]

@@ -1,0 +1,156 @@
+"""Who competes, on which rows, in which order, and what is left out for lack of time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fsjax
+from fsjax.auto import compete, selecting
+from fsjax.auto.budget import Clock
+from fsjax.auto.columns import design_of_array
+from fsjax.auto.compete import Contest
+from fsjax.auto.judge import judges_of
+from fsjax.auto.ledger import Ledger
+from fsjax.auto.plan import plan
+from fsjax.auto.problem import Problem, sizes_of, with_kept
+from fsjax.auto.rankers import SIMPLE, Ranking
+from fsjax.auto.row_sample import on_rows, some_rows
+from fsjax.auto.scoring import METRICS
+
+
+def problem(rows: int = 120, columns: int = 30, **more) -> Problem:
+    rng = np.random.default_rng(0)
+    y = np.resize([0, 1], rows)
+    one = Problem(
+        design=design_of_array(rng.normal(size=(rows, columns)), None, None),
+        y=y,
+        task="classification",
+        metric=METRICS["accuracy"],
+        rounds=[],
+        methods=("random", "univariate", "l1", "mrmr", "lassonet"),
+        seed=0,
+        sizes=sizes_of(columns),
+        judge=judges_of("classification")[0],
+    )
+    return on_rows(one.replace(**more), np.arange(rows))
+
+
+@pytest.mark.parametrize(
+    ("units", "kept", "expected"),
+    [
+        (2, 0, (1,)),
+        (10, 0, (1, 2, 3, 5, 8)),
+        (200, 0, (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 192)),
+        (2000, 0, (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 192, 307, 492, 786)),
+        (10, 3, (3, 5, 8)),
+    ],
+)
+def test_numbers_of_columns_go_on_to_half_of_them(units, kept, expected):
+    assert sizes_of(units, kept) == expected
+
+
+def test_columns_to_keep_come_first_and_costs_divide_importance():
+    ranking = Ranking({2: np.array([4, 1])}, np.array([0.0, 3.0, 1.0, 2.0, 8.0]))
+    one = problem(columns=5, keep=(2,))
+    assert with_kept(ranking, one).order[2].tolist() == [2, 4]
+    costly = problem(columns=5, costs=np.array([1.0, 1.0, 1.0, 1.0, 9.0]))
+    assert with_kept(ranking, costly).order[2].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_groups_and_the_order_of_time_reach_the_folds(task):
+    groups = np.repeat(np.arange(24), 5)
+    y = np.resize([0, 1], 120) if task == "classification" else np.linspace(0, 1, 120)
+    one = on_rows(problem(task=task, y=y, row_groups=groups), np.arange(120))
+    for fold in (fold for folds in one.rounds for fold in folds):
+        assert not set(groups[fold.train]) & set(groups[fold.test])
+    series = on_rows(problem(task=task, y=y, ordered=True), np.arange(120))
+    for fold in series.rounds[0]:
+        assert fold.train.max() < fold.test.min()
+
+
+def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
+    monkeypatch.setattr(Contest, "_listed", lambda self, name, folds=1: 1e9 * (name == "lassonet"))
+    contest = Contest(problem(), Ledger(None, {}), Clock(3600.0))
+    contest.run_needed()
+    contest.run_simple(0.9)
+    contest.run_networks(0.9)
+    assert contest.left_out == {"lassonet": contest.left_out["lassonet"]}
+    assert contest.left_out["lassonet"].startswith("left out: about")
+    assert {name for name, _ in contest.scores()} == {"all", "random", "univariate", "l1", "mrmr"}
+
+
+def test_a_method_that_fails_does_not_lose_the_others(monkeypatch):
+    def failing(*args: object) -> None:
+        raise ValueError("singular")
+
+    monkeypatch.setitem(SIMPLE, "l1", failing)
+    contest = Contest(problem(), Ledger(None, {}), Clock(3600.0))
+    contest.run_needed()
+    contest.run_simple(0.9)
+    assert contest.left_out == {"l1": "failed: singular"}
+    assert "mrmr" in {name for name, _ in contest.scores()}
+
+
+def test_tall_tables_are_compared_on_as_many_rows_as_there_is_time_for():
+    one = problem(30_000, 4)
+    long = plan(one, None, Ledger(None, {}), Clock(3600.0))
+    short = plan(one, None, Ledger(None, {}), Clock(2.0))
+    assert len(short.y) <= len(long.y) == 10_000
+    # The same plan is carried out when it is started again.
+    ledger = Ledger(None, {})
+    first = plan(one, None, ledger, Clock(3600.0))
+    again = plan(one, None, ledger, Clock(0.1))
+    assert len(again.y) == len(first.y) and again.judge == first.judge
+
+
+def test_rows_are_drawn_in_proportion_by_groups_or_the_latest():
+    y = np.repeat([0, 1], [29_000, 1_000])
+    rows = some_rows(problem(30_000, 3, y=y), 3000)
+    assert len(rows) == 3000 and y[rows].sum() == 100
+    groups = np.repeat(np.arange(3000), 10)
+    drawn = some_rows(problem(30_000, 3, row_groups=groups), 3000)
+    assert len(drawn) <= 3000 and (np.bincount(groups[drawn])[np.unique(groups[drawn])] == 10).all()
+    assert some_rows(problem(30_000, 3, ordered=True), 3000).min() == 27_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"y": np.resize([1, 0], 60)},
+        {"metric": "auc"},
+        {"judge": "rbf"},
+        {"impute": "mean"},
+        {"row_groups": np.repeat(np.arange(12), 5)},
+        {"ordered": True},
+        {"keep": ["a"]},
+        {"drop": ["c"]},
+        {"costs": {"a": 2.0}},
+        {"methods": ("l1", "forest")},
+        {"seed": 1},
+    ],
+)
+def test_other_questions_do_not_take_over_the_work_of_this_one(change, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd"))
+    question = {"X": X, "y": np.resize([0, 1], 60), "methods": ("l1",), "budget": 1e-6}
+    fsjax.select(**question, workdir=tmp_path)
+    with pytest.raises(selecting.ConfigError, match="holds another selection"):
+        fsjax.select(**{**question, **change}, workdir=tmp_path)
+
+
+def test_networks_train_their_folds_together(monkeypatch):
+    seen = []
+    real = compete.library.rank_folds
+
+    def watched(name, parts, *args):
+        seen.append((name, len(parts)))
+        return real(name, parts, *args)
+
+    monkeypatch.setattr(compete.library, "rank_folds", watched)
+    one = problem(methods=("random", "univariate", "l1_l21"))
+    contest = Contest(one, Ledger(None, {}), Clock(3600.0))
+    contest.run_needed()
+    contest.run_networks(1.0)
+    assert seen == [("l1_l21", 5)]
+    assert all(f"fold/l1_l21/0/{place}" in contest.ledger for place in range(5))
