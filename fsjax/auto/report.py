@@ -213,21 +213,22 @@ def _notes(notes: Sequence[Note]) -> str:
 
 
 def _how(selection: Selection) -> dict[str, str]:
-    facts = selection.facts
+    facts, metric = selection.facts, metric_named(selection.metric, selection.task)
     rounds = f", {facts['rounds']} rounds" if facts["rounds"] > 1 else ""
     sparse = {}
     if facts["nonzeros"] is not None:
         share = facts["nonzeros"] / facts["rows"] / facts["columns_offered"]
         sparse["values that are not zero"] = f"{facts['nonzeros']:,} ({100 * share:.2g} %)"
     values = {
-        "rows": facts["rows"],
+        "rows": _rows(selection),
         "columns to choose from": facts["columns_offered"],
         **sparse,
         "task": selection.task,
-        "score": metric_named(selection.metric, selection.task).label,
+        "score": metric.label,
         "cross-validation": f"{facts['folds']} folds{rounds}, selection within the training rows",
         "judge": _judge(selection),
-        "rule": "fewest columns within one standard error of the best",
+        "rule": "fewest columns within one standard error of the best, over the same folds"
+        + (f", and at most {metric.margin:g} behind it" if math.isfinite(metric.margin) else ""),
         "permutation test": f"{facts['permutations']} permutations of the target, "
         f"{facts['as_good']} as good",
         "decoys": f"{style.count(facts['decoy_sets'], 'set')}, importance by "
@@ -239,6 +240,13 @@ def _how(selection: Selection) -> dict[str, str]:
         "version": facts["version"],
     }
     return {name: str(value) for name, value in values.items()}
+
+
+def _rows(selection: Selection) -> str:
+    """The rows of the table, and those on which methods were compared where they are fewer."""
+    rows, compared = selection.facts["rows"], selection.facts.get("rows_compared")
+    fewer = compared is not None and compared < rows
+    return f"{rows:,}" + (f"; methods were compared on {compared:,} of them" if fewer else "")
 
 
 def _judge(selection: Selection) -> str:
