@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
-from threadpoolctl import threadpool_limits
 
 from fsjax.auto.budget import Clock, timed
 from fsjax.auto.ledger import Ledger
@@ -30,6 +29,9 @@ from fsjax.auto.sparse import Columns
 
 #: Permutations that are drawn where there is time, and without which nothing is said.
 DRAWS, LEAST = 999, 49
+
+#: Permutations that have more time than others: fewer hardly reach :data:`LEVEL`.
+_ENOUGH, _ENOUGH_SHARE = 199, 0.6
 
 #: At most this p-value is better than chance; above the second one nothing was found.
 LEVEL, UNDECIDED = 0.01, 0.05
@@ -117,7 +119,8 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     size, seconds = _FIRST, 0.0
     while (drawn := max(len(statistics) - 1, 0)) < len(orders):
         key = f"chance/{drawn}"
-        if key not in ledger and clock.left(share if drawn else 1.0) <= seconds:
+        allowed = share if drawn >= _ENOUGH else _ENOUGH_SHARE if drawn else 1.0
+        if key not in ledger and clock.left(allowed) <= seconds:
             break
         clock.tell(f"permuted targets, {drawn} of {len(orders)}")
         batch = orders[drawn : drawn + size]
@@ -154,8 +157,7 @@ def _scores(
     Returns:
       ``P`` lists of M scores.
     """
-    with threadpool_limits(1):
-        total = sum(_scores_of_fold(machine, target[orders]) for machine in machines)
+    total = sum(_scores_of_fold(machine, target[orders]) for machine in machines)
     return (total / len(machines)).tolist()
 
 
@@ -198,21 +200,20 @@ def _correlation(prediction: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 def _machine(X: Columns, fold: Fold) -> _Machine:
     train, test = X[fold.train], X[fold.test]
-    with threadpool_limits(1):
-        gram, cross = _dense(train @ train.T), _dense(test @ train.T)
-        squares = np.diag(gram)
-        if issparse(test):
-            own = np.asarray(test.multiply(test).sum(axis=1)).ravel()
-        else:
-            own = np.square(test).sum(axis=1)
-        width = max(float(squares.mean()), 1e-300)
-        distances = squares[:, None] + squares - 2 * gram
-        far = own[:, None] + squares - 2 * cross
-        pairs = (
-            (gram / width, cross / width),
-            (np.exp(-distances / width), np.exp(-far / width)),
-        )
-        hats = [_hat(*pair, ridge) for pair in pairs for ridge in _RIDGES]
+    gram, cross = _dense(train @ train.T), _dense(test @ train.T)
+    squares = np.diag(gram)
+    if issparse(test):
+        own = np.asarray(test.multiply(test).sum(axis=1)).ravel()
+    else:
+        own = np.square(test).sum(axis=1)
+    width = max(float(squares.mean()), 1e-300)
+    distances = squares[:, None] + squares - 2 * gram
+    far = own[:, None] + squares - 2 * cross
+    pairs = (
+        (gram / width, cross / width),
+        (np.exp(-distances / width), np.exp(-far / width)),
+    )
+    hats = [_hat(*pair, ridge) for pair in pairs for ridge in _RIDGES]
     return _Machine(fold, train, test, tuple(hats))
 
 

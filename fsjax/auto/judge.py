@@ -31,7 +31,6 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
-from threadpoolctl import threadpool_limits
 
 from fsjax.auto.preparation import Part, standardise
 from fsjax.auto.scoring import Metric
@@ -197,7 +196,7 @@ def judged(
       columns: numbers of the columns that it sees.
     """
     model, X = fitted(judge, task, train, test, columns)
-    with threadpool_limits(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return float(metric.score(model, X, test.y))
 
@@ -220,8 +219,7 @@ def fitted(
         rows = np.random.default_rng(0).permutation(len(part.y))[: int(most)]
         part = Part(part.X[rows], part.y[rows])
     model = judge.build(part)
-    # Several threads cost small models more than they gain.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(part.X, part.y)
     return model, X_test

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
+from threadpoolctl import threadpool_limits
 
 from fsjax.auto import library
 from fsjax.auto.answer import Request, answer, early_choice
@@ -47,7 +48,7 @@ from fsjax.version import __version__
 #: Shares of the budget that may be spent when the permutations, the simple methods, the networks
 #: and the further rounds end; networks and rounds have at least the first of two, and as much of
 #: the rest as the ranking on halves of the rows leaves.
-_CHANCE_SHARE, _SIMPLE_SHARE, _NETWORK_SHARES = 0.35, 0.5, (0.5, 0.85)
+_CHANCE_SHARE, _SIMPLE_SHARE, _NETWORK_SHARES = 0.3, 0.5, (0.5, 0.85)
 
 #: Share of the budget of the selection with likely leaks, where there is one without them as well.
 _LEAK_SHARE = 0.45
@@ -161,7 +162,8 @@ def select(
     # A table without usable folds is refused before anything is written.
     on_rows(problem, some_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)
-    with nullcontext() if folder is None else exclusive(folder):
+    # Threads of small products and models wait for each other longer than they work.
+    with threadpool_limits(1), nullcontext() if folder is None else exclusive(folder):
         ledger = Ledger(folder, _identity(problem, chosen_judge))
         selection = _with_and_without_leaks(request, chosen_judge, ledger, clock)
         selection = dataclasses.replace(selection, seconds=round(clock.spent, 2))
@@ -210,8 +212,8 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
     try:
         sample = plan(request.table, judge, ledger, clock)
         contest = Contest(sample, ledger, clock)
-        contest.run_needed()
         chance = chance_test(sample, ledger, clock, _CHANCE_SHARE)
+        contest.run_needed()
         contest.run_simple(_SIMPLE_SHARE)
         if request.fdr is not None:
             # What was asked for comes before more methods.
