@@ -113,7 +113,8 @@ def false_discoveries(
     same rows (:mod:`fsjax.auto.covariance`), and no other dependence.
 
     Args:
-      method: the name of a registered method, with its default arguments; a method, such as
+      method: the name of a registered method, with its default arguments (and at most D columns to
+        select); a method, such as
         ``fsjax.methods.lassonet(10)``; or a function of rows ``(N, 2 D)`` and the target that
         returns ``(2 D,)`` scores, larger for more important columns.
       X: ``(N, D)`` numbers without missing values, N at least 10; also a pandas frame.
@@ -140,7 +141,7 @@ def false_discoveries(
     if isinstance(method, str):
         method = get_method(method)
     if hasattr(method, "registration"):
-        method = method()
+        method = _built(method, X)
     if isinstance(method, Method):
         return _of_method(method, X, y, task, num_draws, num_seeds, seed, options)
     if not callable(method):
@@ -152,6 +153,14 @@ def false_discoveries(
         name = next(iter(options), "num_seeds")
         raise ConfigError(f"{name} is for methods of the library; a function takes X and y only")
     return _of_function(method, X, y, task, num_draws, seed)
+
+
+def _built(builder: Callable[..., Method], X: ArrayLike) -> Method:
+    """The method with its default arguments, for at most as many columns as there are."""
+    parameter = builder.registration.parameters.get("num_features")
+    if parameter is None or parameter.default is None or np.ndim(X) != 2:
+        return builder()
+    return builder(num_features=min(parameter.default, np.shape(X)[1]))
 
 
 def _of_method(

@@ -65,6 +65,12 @@ def test_registered_methods_go_by_name_with_their_defaults():
     assert set(result.select(0.2)) == {0, 1, 2}
 
 
+def test_methods_that_select_a_number_take_narrow_tables():
+    X, y = linear_table()
+    result = fsjax.false_discoveries("random_selection", X, y, num_draws=3, task="classification")
+    assert result.rates.shape == (12,)
+
+
 def test_each_table_is_trained_on_its_own_rows():
     X, y = linear_table()
     tables = [X, X[:, ::-1]]

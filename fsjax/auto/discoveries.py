@@ -95,7 +95,7 @@ def pair_network() -> Method:
         learning_rate=1e-2,
         final_learning_rate=1e-5,
         weight_decay=0.0,
-        l1=1e-3,
+        l1=1.5e-3,
     )
 
 
@@ -133,7 +133,7 @@ def network_scores(
         seed=seed,
         num_features=1,
         num_epochs=epochs,
-        min_steps_per_epoch=16,
+        min_steps_per_epoch=30,
         scaling="none",
     )
     units = [
