@@ -36,7 +36,7 @@ _SIMPLE_SHARE = 0.06
 _LEAST_EFFORT = 0.1
 
 #: Units of a ranking that are kept for merging it with others.
-_MERGED = 500
+MERGED = 500
 
 #: Memory that prepared folds may take, in numbers.
 _NUMBERS = 60_000_000
@@ -276,7 +276,7 @@ class Contest:
         judging = time.monotonic() - start
         return {
             "scores": scores,
-            "order": largest[:_MERGED].tolist(),
+            "order": largest[:MERGED].tolist(),
             "seconds": seconds + judging,
             "judging": judging,
         }

@@ -10,7 +10,7 @@ import numpy as np
 
 from fsjax.auto import library
 from fsjax.auto.budget import Clock, timed
-from fsjax.auto.compete import ALL, Contest, rank
+from fsjax.auto.compete import ALL, MERGED, Contest, rank
 from fsjax.auto.discoveries import (
     NETWORK,
     NETWORK_SETS,
@@ -257,11 +257,12 @@ def _rank(
     part = all_rows(problem.design, problem.y, rows)
     if method != CONSENSUS:
         return rank(problem, method, part, (size,), problem.seed, contest.effort(method))
-    orders = [
-        rank(problem, member, part, problem.sizes, problem.seed, contest.effort(member)).order
+    # As many units of each ranking as in cross-validation.
+    most = min(max(contest.problem.sizes), MERGED)
+    firsts = [
+        rank(problem, member, part, (most,), problem.seed, contest.effort(member)).order[most]
         for member in contest.members()
     ]
-    firsts = [order[max(order)].tolist() for order in orders]
     return with_kept(consensus(firsts, problem.design.num_units, (size,)), problem)
 
 

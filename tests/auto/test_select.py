@@ -423,3 +423,13 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
     frame, y = table()
     fsjax.select(frame, y, methods=QUICK, budget=None)
     assert len(set(drawn)) == len(drawn) > 20
+
+
+def test_the_consensus_of_simple_methods_can_be_chosen():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 20))
+    y = (X[:, 4] + X[:, 9] > 0).astype(int)
+    methods = ("l1", "forward", "rfe", "forest", "consensus")
+    said = fsjax.select(X, y, methods=methods, budget=None, judge="linear")
+    assert said.method == "consensus" and set(said.columns) == {"x4", "x9"}
+    assert said.facts["halves"] > 0 and said.facts["decoy_sets"] > 0
