@@ -150,7 +150,7 @@ def answer(
         likeness=likeness(problem.design, problem.y, problem.task, chosen, seed=problem.seed)
         if len(chosen)
         else None,
-        decoy_scores=(decoys.scores.mean(axis=0), decoys.decoys) if decoys.sets else None,
+        decoy_scores=(decoys.scores, decoys.decoys) if decoys.sets else None,
         source=request.source,
         target=request.target,
         costs=request.costs,
@@ -347,22 +347,18 @@ def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Compa
     """The choice against all columns, random ones, and the other methods with as many columns."""
     units = problem.design.num_units
     chosen = scores[choice.method, choice.size]
-    what = f"the {choice.size:,} columns of {title(choice.method)}"
-    if choice.size == 1:
-        what = f"the column of {title(choice.method)}"
-    if choice.method == ALL:
-        what = f"all {units:,} columns"
     others: list[tuple[str, rule.Key]] = []
     if choice.method != ALL:
+        number = statements.columns(choice.size)
         others.append((f"all {units:,} columns", (ALL, units)))
         names = dict.fromkeys(name for name, _ in scores if name not in (ALL, choice.method))
-        others += [(f"as many of {title(name)}", (name, choice.size)) for name in names]
+        others += [(f"{number} {title(name)}", (name, choice.size)) for name in names]
     rows = []
     for against, key in others:
         if key not in scores:
             continue
         paired: Difference = difference(chosen, scores[key], problem.share)
-        rows.append(Comparison(what, against, paired, paired.verdict(problem.metric.margin)))
+        rows.append(Comparison(against, paired, paired.verdict(problem.metric.margin)))
     # All columns and random ones first, then those that come closest.
     first = [row for row in rows if row.against.startswith("all") or "at random" in row.against]
     return first + sorted(
@@ -374,7 +370,7 @@ def _frame(rows: Sequence[Comparison]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "what": row.what,
+                "what": "the selection",
                 "against": row.against,
                 "difference": row.difference.mean,
                 "low": row.difference.low,

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from fsjax.auto.compete import ALL
-from fsjax.auto.discoveries import false_discovery_rates
+from fsjax.auto.discoveries import statistics
 from fsjax.auto.scoring import metric_named
 from fsjax.report import style
 
@@ -31,6 +31,9 @@ _BARS, _RANKS = 25, 60
 #: The false discovery rate of the line, where none was asked for.
 _RATE = 0.1
 
+#: Methods with a colour of their own, at most; the others are thin lines.
+_NAMED = 8
+
 #: Below this width in inches, labels are short.
 _SHORT = 6.0
 
@@ -38,7 +41,8 @@ _SHORT = 6.0
 def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
     """The score against the number of columns for every method, with one standard error.
 
-    A grey band is within one standard error of the best, a ring marks the choice.
+    A grey band is within one standard error of the best, a ring marks the choice. Methods beyond
+    the :data:`_NAMED` that matter most are thin grey lines.
     """
     facts, label = selection.facts, metric_named(selection.metric, selection.task).label
     narrow = width < _SHORT
@@ -50,12 +54,19 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
         selection.score_chance, color=style.GREY, linewidth=1, linestyle=(0, (1, 3)),
         label="without any column",
     )  # fmt: skip
-    rest = iter(_REST * 5)
+    rest = iter(_REST)
+    named = _named(selection)
     for name, rows in selection.curves.groupby("method", sort=False):
         ordered = rows.sort_values("num_features")
         if name == ALL:
             mean = ordered["mean"].iloc[0]
             axes.axhline(mean, color="black", linewidth=1, linestyle="--", label="all columns")
+            continue
+        if name not in named:
+            axes.plot(
+                ordered["num_features"], ordered["mean"], color=style.GREY, linewidth=0.7,
+                alpha=0.5, zorder=1,
+            )  # fmt: skip
             continue
         color, marker, line = _LOOKS.get(str(name)) or (next(rest), "D", "-")
         axes.errorbar(
@@ -68,7 +79,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
         style.circle(axes, [size], [selection.score_at_choice], 140, 1.6, "choice")
     sizes = sorted(set(selection.curves.loc[selection.curves["method"] != ALL, "num_features"]))
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(_spaced(sizes) if narrow else sizes))
+    axes.xaxis.set_major_locator(FixedLocator(_spaced(sizes, 2.4 if narrow else 1.3)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(style.plain_number)
     axes.set_ylim(bottom=_bottom(selection))
@@ -97,46 +108,54 @@ def plot_columns(selection: Selection, width: float = style.WIDTH) -> Figure | N
 
 
 def plot_decoys(selection: Selection, width: float = style.WIDTH) -> Figure | None:
-    """Importance of columns and of decoys, each in descending order, and the threshold.
+    """By how much columns are more important than their decoys, and decoys than their columns.
 
-    The line is the least importance at which the estimated false discovery rate is no more than
-    the asked for one, or a tenth. ``None`` where no decoys ran.
+    Both in descending order. The line is the least gain at which the estimated false discovery rate
+    is no more than the asked for one, or a tenth. ``None`` where no decoys ran.
     """
     if selection.decoy_scores is None:
         return None
-    scores, decoys = selection.decoy_scores
-    order = np.argsort(-scores, kind="stable")[:_RANKS]
-    rank = np.arange(1, len(order) + 1)
-    ranked = -np.sort(-decoys, axis=1)[:, : len(order)]
+    rate = _RATE if selection.fdr is None else selection.fdr
+    gains, decoy_gains, threshold = statistics(*selection.decoy_scores, rate)
+    ranked = np.sort(gains)[::-1][:_RANKS]
+    rank = np.arange(1, len(ranked) + 1)
+    decoys = -np.sort(-decoy_gains, axis=1)[:, : len(ranked)]
     figure = style.new_figure(3.6, width=width)
     axes = figure.subplots()
     axes.fill_between(
-        rank, ranked.min(axis=0), ranked.max(axis=0), color=style.ORANGE, alpha=0.3, linewidth=0
+        rank, decoys.min(axis=0), decoys.max(axis=0), color=style.ORANGE, alpha=0.3, linewidth=0
     )
-    axes.plot(rank, ranked.mean(axis=0), color=style.ORANGE, linewidth=1.4, label="decoys")
-    rate = _RATE if selection.fdr is None else selection.fdr
-    below = false_discovery_rates(np.broadcast_to(scores, decoys.shape), decoys) <= rate
-    axes.plot(rank, scores[order], color=style.BLUE, linewidth=0.8)
+    axes.plot(rank, decoys.mean(axis=0), color=style.ORANGE, linewidth=1.4, label="decoys")
+    axes.plot(rank, ranked, color=style.BLUE, linewidth=0.8)
     axes.scatter(
-        rank, scores[order], s=16, linewidths=1.0, edgecolors=style.BLUE, zorder=3,
-        facecolors=np.where(below[order], style.BLUE, "none"), label="columns",
+        rank, ranked, s=16, linewidths=1.0, edgecolors=style.BLUE, zorder=3,
+        facecolors=np.where(ranked >= threshold, style.BLUE, "none"), label="columns",
     )  # fmt: skip
-    if below.any():
-        threshold = scores[below].min()
+    if np.isfinite(threshold):
         axes.axhline(
             threshold, color="black", linewidth=1, linestyle="--",
             label=f"false discovery rate {100 * rate:g} %",
         )  # fmt: skip
-    style.finish(axes, "", "rank by importance", "importance", size=9)
+    # Below 0 columns and decoys mirror each other.
+    axes.set_ylim(bottom=min(0.0, float(ranked.min())))
+    style.finish(axes, "", "rank", "gain in importance", size=9)
     figure.legend(fontsize=8, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
-def _spaced(sizes: list[int]) -> list[int]:
-    """Sizes at least a factor of 1.6 apart, so that their labels do not touch."""
+def _named(selection: Selection) -> set[str]:
+    """Methods with a colour of their own: the choice, random columns, the simplest, the best."""
+    curves = selection.curves[~selection.curves["method"].isin([ALL])]
+    best = curves.groupby("method")["mean"].max().sort_values(ascending=False, kind="stable")
+    first = [selection.method, "random", "univariate", *best.index]
+    return set(list(dict.fromkeys(name for name in first if name in best.index))[:_NAMED])
+
+
+def _spaced(sizes: list[int], factor: float) -> list[int]:
+    """Sizes at least so many times apart, so that their labels do not touch."""
     kept = sizes[:1]
     for size in sizes[1:]:
-        if size >= 1.6 * kept[-1]:
+        if size >= factor * kept[-1]:
             kept.append(size)
     return kept
 

@@ -165,8 +165,9 @@ def _column_pictures(selection: Selection) -> Iterable[str]:
         lambda width: plot_decoys(selection, width),
         "decoys",
         f"Columns beside {style.count(sets, 'set')} of decoys (knockoffs of numeric columns, "
-        "permuted copies of the others), both by importance; columns above the line are filled, "
-        "the band holds all sets",
+        "permuted copies of the others): by how much columns are more important than their "
+        "decoys, and decoys than their columns; columns above the line are filled, the band holds "
+        "all sets",
     )
 
 
@@ -174,14 +175,14 @@ def _comparisons(selection: Selection) -> str:
     text = metric_named(selection.metric, selection.task)
     rows = [
         [
-            f"{row.what} minus {row.against}",
+            row.against,
             text.number(row.difference, sign=True),
             f"{text.number(row.low, sign=True)} to {text.number(row.high, sign=True)}",
             row.verdict,
         ]
         for row in selection.comparisons.itertuples()
     ]
-    head = ["scores", f"difference of {text.short}", "95 % interval", "verdict"]
+    head = ["the selection minus", f"difference of {text.short}", "95 % interval", "verdict"]
     return rows_table(head, rows, words=True, wraps=True) + "<p>Paired over the same folds.</p>"
 
 

@@ -65,7 +65,7 @@ class Selection:
       confusion: counts of out-of-fold predictions, a row for each true class and a column for each
         predicted one.
       effects: what :func:`fsjax.auto.effects.effects` gives for the columns.
-      decoy_scores: importance of the columns ``(G,)`` and of M sets of decoys ``(M, G)``.
+      decoy_scores: importance of the columns beside M sets of decoys, and of these: ``(M, G)``.
       likeness: what :func:`fsjax.auto.effects.likeness` gives for the selected columns.
       without_leaks: the selection from the columns that are not likely leaks, where there are some.
       source: file name of the table, if known.

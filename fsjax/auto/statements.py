@@ -27,18 +27,17 @@ _LEAST_HALVES = 6
 #: Comparisons that are told in sentences; the report has them all.
 _COMPARED = 4
 
-#: What methods are called in sentences.
+#: Whose the columns are, in sentences.
 TITLES: Mapping[str, str] = {
-    ALL: "all columns",
-    "random": "columns drawn at random",
-    "univariate": "the univariate filter",
-    "l1": "Lasso's path",
-    "rfe": "recursive elimination",
-    "mrmr": "minimum redundancy, maximum relevance",
-    "forward": "forward selection",
-    "forest": "forest importance",
-    "shadow": "Boruta's shadow test",
-    CONSENSUS: "the consensus of the simple methods",
+    "random": "drawn at random",
+    "univariate": "of the univariate filter",
+    "l1": "of Lasso's path",
+    "rfe": "of recursive elimination",
+    "mrmr": "of mRMR",
+    "forward": "of forward selection",
+    "forest": "of forest importance",
+    "shadow": "of Boruta's shadow test",
+    CONSENSUS: "of the consensus of simple methods",
 }
 
 
@@ -46,20 +45,19 @@ class Comparison(NamedTuple):
     """A paired comparison of the choice with something else.
 
     Attributes:
-      what, against: in words.
-      difference: of their scores over the same folds.
-      verdict: what its interval says of the first.
+      against: what else, in words.
+      difference: of the scores over the same folds.
+      verdict: what its interval says of the choice.
     """
 
-    what: str
     against: str
     difference: Difference
     verdict: str
 
 
 def title(method: str) -> str:
-    """What a method is called in a sentence."""
-    return TITLES.get(method, method)
+    """What the columns that a method selects are called in a sentence."""
+    return TITLES.get(method, f"of {method}")
 
 
 def nothing_found(
@@ -117,27 +115,23 @@ def selected(
     if fdr is not None and not decoys.sets:
         return (
             f"False discovery rates are not known, as no set of decoys was done in the time given: "
-            f"no column is selected. For prediction, {_columns(choice.size)} by "
-            f"{title(choice.method)} {_are(choice.size)} enough."
+            f"no column is selected. For prediction, {_chosen(choice, units)}."
         )
     if fdr is not None:
         chosen = (
-            f"{_columns(number)} of {units} {_are(number)} selected with an estimated false "
+            f"{columns(number)} of {units:,} {_are(number)} selected with an estimated false "
             f"discovery rate of at most {fdr:g}"
             if number
             else f"No column has an estimated false discovery rate of at most {fdr:g}"
         )
-        return (
-            f"{chosen} ({decoys.sets} sets of decoys). For prediction, "
-            f"{_columns(choice.size)} by {title(choice.method)} {_are(choice.size)} enough."
-        )
+        return f"{chosen} ({decoys.sets} sets of decoys). For prediction, {_chosen(choice, units)}."
     if choice.method == ALL:
         return (
-            f"No smaller selection that was tried is within one standard error of all {units} "
-            "columns together."
+            f"No smaller selection that was tried comes close enough to all {units:,} columns "
+            "together."
         )
     return (
-        f"{_columns(choice.size)} {_are(choice.size)} enough of {units}: those of "
+        f"{columns(choice.size)} {_are(choice.size)} enough of {units:,}: those "
         f"{title(choice.method)}."
     )
 
@@ -172,18 +166,15 @@ def comparisons(rows: Sequence[Comparison], metric: Metric) -> list[str]:
         if not np.isfinite(difference.low):
             continue
         told = {
-            BETTER: f"{row.what} predict better than {row.against}",
-            WORSE: f"{row.what} predict worse than {row.against}",
-            ALIKE: f"{row.what} predict as well as {row.against}",
-        }.get(row.verdict, f"No difference is shown between {row.what} and {row.against}")
+            BETTER: f"The selection predicts better than {row.against}",
+            WORSE: f"The selection predicts worse than {row.against}",
+            ALIKE: f"The selection predicts as well as {row.against}",
+        }.get(row.verdict, f"No difference to {row.against} is shown")
         low, mean, high = (
             metric.number(value, sign=True)
             for value in (difference.low, difference.mean, difference.high)
         )
-        lines.append(
-            f"{_sentence(told)[:-1]}: difference {mean} "
-            f"({low} to {high}, {difference.folds} folds)."
-        )
+        lines.append(f"{told}: difference {mean} ({low} to {high}, {difference.folds} folds).")
     return lines
 
 
@@ -232,7 +223,7 @@ def stand_ins(enough: Mapping[str, int], choice: Choice, units: int) -> list[str
     # Nearly all columns, or many more, are no stand-in.
     if enough.get("random", units) <= min(3 * choice.size, units // 2):
         lines.append(
-            f"{_columns(enough['random'])} drawn at random are within one standard error of the "
+            f"{columns(enough['random'])} drawn at random are within one standard error of the "
             "best as well: the columns tell much the same."
         )
     others = {
@@ -258,11 +249,18 @@ def left_out(reasons: Mapping[str, str], no_time: str) -> list[str]:
     return lines
 
 
+def _chosen(choice: Choice, units: int) -> str:
+    if choice.method == ALL:
+        return f"all {units:,} columns are needed, of what was tried"
+    return f"{columns(choice.size)} {title(choice.method)} {_are(choice.size)} enough"
+
+
 def _by_size(item: tuple[str, int]) -> int:
     return item[1]
 
 
-def _columns(number: int) -> str:
+def columns(number: int) -> str:
+    """A number of columns in words."""
     return "1 column" if number == 1 else f"{number:,} columns"
 
 

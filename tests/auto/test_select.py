@@ -182,7 +182,7 @@ def test_a_method_of_the_library_competes_and_wins_where_it_should():
     assert said.method == "deep_lasso" and set(said.columns) == {"x1", "x4"}
     assert said.better_than_chance
     against = said.comparisons.set_index("against")
-    assert against.loc["as many of Lasso's path", "verdict"] == "better"
+    assert against.loc["2 columns of Lasso's path", "verdict"] == "better"
 
 
 def test_several_numbers_and_groups_of_rows():
