@@ -195,8 +195,7 @@ class Contest:
             try:
                 self._run(name, number, place)
             except (ValueError, np.linalg.LinAlgError) as error:
-                later = " in a later round" if number else ""
-                self.left_out[name] = f"failed{later}: {error}"
+                self.left_out[name] = _failure(error, number)
                 break
         return True
 
@@ -226,7 +225,7 @@ class Contest:
                 problem.seed,
             )
         except (ValueError, np.linalg.LinAlgError) as error:
-            self.left_out[name] = f"failed{' in a later round' * bool(number)}: {error}"
+            self.left_out[name] = _failure(error, number)
             return True
         seconds = time.monotonic() - start
         self._pace.record(name, listed, seconds)
@@ -393,6 +392,11 @@ def _outputs(problem: Problem) -> int:
     if problem.task == "classification":
         return int(problem.y.max()) + 1
     return 1 if problem.y.ndim == 1 else problem.y.shape[1]
+
+
+def _failure(error: Exception, number: int) -> str:
+    """Why a method is left out that failed in a round."""
+    return f"failed{' in a later round' * bool(number)}: {str(error).rstrip('.')}"
 
 
 def _key(name: str, number: int, place: int) -> str:

@@ -23,6 +23,9 @@ _NUMBERS: Final = 10_000_000
 #: Rows and columns on which judges are tried, and folds of it for few rows and for others.
 _TRIAL_ROWS, _TRIAL_COLUMNS, _TRIAL_FOLDS, _FEW = 1_000, 50, (5, 3), 300
 
+#: Rows, and numbers of columns, that a judge has to leave time for to be chosen.
+_LEAST_ROWS, _LEAST_SIZES = 1_500, 6
+
 #: Share of the budget that the judge may take, for so many methods in a round of folds.
 _SHARE, _METHODS = 0.3, 8
 
@@ -60,10 +63,12 @@ def _make(problem: Problem, own: Judge | None, clock: Clock) -> dict[str, Any]:
         columns = np.sort(np.argsort(-scores, kind="stable")[:_TRIAL_COLUMNS])
         splits.append((train, test, columns))
     seen = min(_TRIAL_COLUMNS, len(problem.design.names))
-    fewest = sizes_of(problem.design.num_units, len(problem.keep), thin=True)[:4]
+    # A judge that would leave but few rows or numbers of columns tells less than a plain one.
+    fewest = sizes_of(problem.design.num_units, len(problem.keep), thin=True)[:_LEAST_SIZES]
+    grown = max(min(len(problem.y), _LEAST_ROWS) / len(trial.y), 1.0)
 
     def affordable(judge: Judge, seconds: float) -> bool:
-        cost = _cost(judge.name, seconds, fewest, trial.folds, problem, 1.0, seen)
+        cost = _cost(judge.name, seconds, fewest, trial.folds, problem, grown, seen)
         return cost <= _SHARE * clock.usable
 
     candidates = (own,) if own else judges_of(problem.task)
@@ -97,7 +102,7 @@ def _fitting(
     for thin in (False, True):
         sizes = sizes_of(units, kept, thin)
         for count in most:
-            if thin or count >= min(available, 1_500):
+            if thin or count >= min(available, _LEAST_ROWS):
                 grown = max(count * (folds - 1) / folds / rows, 0.3)
                 if _cost(judge.name, seconds, sizes, folds, problem, grown, seen) <= (
                     _SHARE * clock.usable

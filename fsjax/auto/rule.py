@@ -68,10 +68,10 @@ def choose(
 ) -> Choice:
     """The fewest columns that are within one standard error of the best; among equals the best.
 
-    Of several methods that reach it with as many columns, the preferred one, unless another is
-    better by more than a standard error: what many selectors agree on holds on new rows more often
-    than what won on a few folds. Otherwise the one whose scores with up to twice as many columns
-    are best: single sizes are noisy, and good selectors stay good.
+    Of the methods with as many columns the preferred one is taken, unless another is better by more
+    than a standard error: what many selectors agree on holds on new rows more often than what won
+    on a few folds. Otherwise the one whose scores with up to twice as many columns are best: single
+    sizes are noisy, and good selectors stay good.
 
     Args:
       scores: by method and size.
@@ -90,9 +90,10 @@ def choose(
     least = min(price[key] for key in good)
     fewest = [key for key in good if price[key] <= least]
     method, size = max(fewest, key=lambda key: (_around(means, key), means[key]))
-    for key in fewest:
-        if key[0] == preferred and all(not_worse(scores, key, other, folds) for other in fewest):
-            method, size = key
+    key = (preferred, size)
+    near = key in allowed and all(not_worse(scores, key, other, folds) for other in fewest)
+    if near and price[key] <= least:
+        method = preferred
     return Choice(
         method,
         size,
