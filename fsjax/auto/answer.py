@@ -6,23 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import issparse
 
 from fsjax.auto import rule, statements
+from fsjax.auto.answer_tables import (
+    column_rows,
+    comparison_table,
+    confusion_table,
+    curve_rows,
+)
 from fsjax.auto.budget import Clock
 from fsjax.auto.chance import Chance
-from fsjax.auto.columns import LEFT_OUT, Design, Note
+from fsjax.auto.columns import LEFT_OUT, Note
 from fsjax.auto.compete import ALL, NO_TIME, Contest
 from fsjax.auto.differences import Difference, difference, interval
 from fsjax.auto.discoveries import decoy_statistic
 from fsjax.auto.effects import effects, likeness
-from fsjax.auto.judge import fitted
-from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
 from fsjax.auto.ledger import Ledger
-from fsjax.auto.preparation import parts
 from fsjax.auto.problem import Problem
-from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.stability import (
@@ -134,10 +135,10 @@ def answer(
         seconds=round(clock.spent, 2),
         finished=not clock.stopped and not contest.left_out,
         stopped=clock.stopped,
-        table=_table(problem.design, shown, chosen, ranking, known, decoys),
-        curves=_curves(scores, folds),
-        comparisons=_frame(compared),
-        confusion=_confusion(contest, choice, names) if decision.better else None,
+        table=column_rows(problem.design, shown, chosen, ranking, known, decoys),
+        curves=curve_rows(scores, folds),
+        comparisons=comparison_table(compared),
+        confusion=confusion_table(contest, choice, names) if decision.better else None,
         effects=effects(
             problem.design,
             problem.y,
@@ -287,8 +288,8 @@ def _without_scores(
         seconds=round(clock.spent, 2),
         finished=False,
         stopped=clock.stopped,
-        table=_table(problem.design, order, chosen, ranking, known, decoys),
-        curves=_curves({}, problem.folds),
+        table=column_rows(problem.design, order, chosen, ranking, known, decoys),
+        curves=curve_rows({}, problem.folds),
         source=request.source,
         target=request.target,
         costs=request.costs,
@@ -364,99 +365,3 @@ def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Compa
     return first + sorted(
         (row for row in rows if row not in first), key=lambda row: row.difference.mean
     )
-
-
-def _frame(rows: Sequence[Comparison]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "what": "the selection",
-                "against": row.against,
-                "difference": row.difference.mean,
-                "low": row.difference.low,
-                "high": row.difference.high,
-                "verdict": row.verdict,
-            }
-            for row in rows
-        ],
-        columns=["what", "against", "difference", "low", "high", "verdict"],
-    )
-
-
-def _confusion(contest: Contest, choice: Choice, classes: Names) -> pd.DataFrame | None:
-    """Counts of out-of-fold predictions by true and predicted class, in the first round."""
-    problem, ledger = contest.problem, contest.ledger
-    if problem.task != "classification" or classes is None:
-        return None
-    counts = np.zeros((len(classes), len(classes)), int)
-    for place, fold in enumerate(problem.rounds[0]):
-        key = f"fold/{choice.method}/0/{place}"
-        if key not in ledger:
-            return None
-        columns = np.arange(len(problem.design.names))
-        if choice.method != ALL:
-            order = ledger[key]["order"][: choice.size]
-            if len(order) < choice.size:
-                return None
-            columns = problem.design.columns_of(order)
-        train, test = parts(problem.design, problem.y, fold)
-        model, X = fitted(problem.judge, problem.task, train, test, columns)
-        np.add.at(counts, (test.y, model.predict(X).astype(int)), 1)
-    return pd.DataFrame(counts, index=list(classes), columns=list(classes))
-
-
-def _table(
-    table: Design,
-    first: np.ndarray,
-    chosen: np.ndarray,
-    ranking: Ranking,
-    known: Frequencies,
-    decoys: Decoys,
-) -> pd.DataFrame:
-    """``columns.csv``: every column that took part, the selected ones first."""
-    likeness_rows = alike(table, first[:LEADERS])
-    leader = leaders(likeness_rows, first[:LEADERS])
-    rows = {unit: likeness_rows[place] for place, unit in enumerate(first[:LEADERS])}
-    selected = set(chosen.tolist())
-    stand_ins = [
-        _stand_ins(table, unit, rows[unit]) if unit in rows and unit in selected else ""
-        for unit in first
-    ]
-    scores = np.where(np.isfinite(ranking.scores), ranking.scores, np.nan)
-    return pd.DataFrame(
-        {
-            "column": [table.units[unit] for unit in first],
-            "selected": np.isin(first, chosen).astype(int),
-            "frequency": known.frequency[first],
-            "score": scores[first],
-            "false_discovery_rate": decoys.rates[first],
-            "group": [table.units[leader[unit]] for unit in first],
-            "alike": stand_ins,
-        }
-    )
-
-
-def _stand_ins(table: Design, unit: int, likeness_row: np.ndarray) -> str:
-    """The units most like one, with their correlation."""
-    order = np.argsort(-likeness_row, kind="stable")
-    named = [
-        f"{table.units[other]} ({likeness_row[other]:.2f})"
-        for other in order[:6]
-        if other != unit and likeness_row[other] >= ALIKE
-    ]
-    return ", ".join(named[:5])
-
-
-def _curves(scores: Scores, folds: int) -> pd.DataFrame:
-    means = rule.levelled_means(scores) if scores else {}
-    rows = [
-        {
-            "method": name,
-            "num_features": size,
-            "mean": means[name, size],
-            "error": rule.standard_error(values, folds),
-            "folds": int((~np.isnan(values)).sum()),
-        }
-        for (name, size), values in scores.items()
-    ]
-    return pd.DataFrame(rows, columns=["method", "num_features", "mean", "error", "folds"])

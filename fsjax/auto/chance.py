@@ -203,12 +203,12 @@ def _machine(X: Columns, fold: Fold) -> _Machine:
     gram, cross = _dense(train @ train.T), _dense(test @ train.T)
     squares = np.diag(gram)
     if issparse(test):
-        own = np.asarray(test.multiply(test).sum(axis=1)).ravel()
+        lengths = np.asarray(test.multiply(test).sum(axis=1)).ravel()
     else:
-        own = np.square(test).sum(axis=1)
+        lengths = np.square(test).sum(axis=1)
     width = max(float(squares.mean()), 1e-300)
     distances = squares[:, None] + squares - 2 * gram
-    far = own[:, None] + squares - 2 * cross
+    far = lengths[:, None] + squares - 2 * cross
     pairs = (
         (gram / width, cross / width),
         (np.exp(-distances / width), np.exp(-far / width)),

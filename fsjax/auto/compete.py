@@ -184,8 +184,8 @@ class Contest:
             need = sum(rest) if place == 0 else rest[0]
             if need > self.clock.left(share):
                 if number == 0:
-                    told = rounded(max(sum(rest), 1.0))
-                    self.left_out[name] = f"{NO_TIME}: about {told} more were needed"
+                    needed = rounded(max(sum(rest), 1.0))
+                    self.left_out[name] = f"{NO_TIME}: about {needed} more were needed"
                 return False
             self.clock.tell(
                 f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "

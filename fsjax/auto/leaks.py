@@ -54,9 +54,9 @@ def alike(design: Design, units: np.ndarray) -> np.ndarray:
     (ranked,) = standardise(ranks(_filled(design)))
     found = np.zeros((len(units), design.num_units))
     for row, unit in zip(found, units, strict=True):
-        own = dense_columns(ranked, np.flatnonzero((design.groups == unit) & values))
+        columns = dense_columns(ranked, np.flatnonzero((design.groups == unit) & values))
         # One side of a product that is centred is enough.
-        correlation = ranked.T @ own / ranked.shape[0]
+        correlation = ranked.T @ columns / ranked.shape[0]
         np.maximum.at(row, design.groups[values], np.abs(correlation).max(axis=1)[values])
     return np.minimum(found, 1.0)
 

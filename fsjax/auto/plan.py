@@ -34,18 +34,20 @@ _GROWTH: Final = {"rbf": 2.0}
 _COLUMN_GROWTH: Final = {"rbf": 0.7, "linear": 0.7}
 
 
-def plan(problem: Problem, own: Judge | None, ledger: Ledger, clock: Clock) -> Problem:
+def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Clock) -> Problem:
     """The problem as the methods compete for it: fewer rows, a judge, numbers of columns.
 
     Args:
       problem: what is asked, with all rows.
-      own: the user's judge, or ``None`` for the one that predicts best.
+      user_judge: the user's own, or ``None`` for the one that predicts best.
       ledger: keeps the plan, so that the same work goes on when it is started again.
       clock: the time.
     """
-    record = ledger.get("plan", lambda: _make(problem, own, clock))
+    record = ledger.get("plan", lambda: _make(problem, user_judge, clock))
     sample = on_rows(problem, some_rows(problem, record["rows"]))
-    judges = {judge.name: judge for judge in (own, *judges_of(problem.task)) if judge is not None}
+    judges = {
+        judge.name: judge for judge in (user_judge, *judges_of(problem.task)) if judge is not None
+    }
     return sample.replace(
         judge=judges[record["judge"]],
         tried=tuple(Tried(*fields) for fields in record["tried"]),
@@ -53,7 +55,7 @@ def plan(problem: Problem, own: Judge | None, ledger: Ledger, clock: Clock) -> P
     )
 
 
-def _make(problem: Problem, own: Judge | None, clock: Clock) -> dict[str, Any]:
+def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str, Any]:
     trial = on_rows(problem, some_rows(problem, _TRIAL_ROWS))
     folds = trial.rounds[0][-_TRIAL_FOLDS[len(trial.y) >= _FEW] :]
     splits = []
@@ -71,7 +73,7 @@ def _make(problem: Problem, own: Judge | None, clock: Clock) -> dict[str, Any]:
         cost = _cost(judge.name, seconds, fewest, trial.folds, problem, grown, seen)
         return cost <= _SHARE * clock.usable
 
-    candidates = (own,) if own else judges_of(problem.task)
+    candidates = (user_judge,) if user_judge else judges_of(problem.task)
     judge, tried = choose_judge(candidates, problem.task, problem.metric, splits, affordable)
     seconds = {one.name: one.seconds for one in tried}[judge.name]
     rows = len(folds[0].train)

@@ -163,8 +163,8 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
     if name in allowed:
         return METRICS[name]
     if name in METRICS or task == "survival" or name not in get_scorer_names():
-        own = [*allowed, *(get_scorer_names() if task != "survival" else ())]
-        hint = nearest(name, own)
+        names = [*allowed, *(get_scorer_names() if task != "survival" else ())]
+        hint = nearest(name, names)
         if hint.startswith("allowed"):
             hint = f"allowed: {', '.join(map(repr, allowed))}" + (
                 ", or a scorer of scikit-learn" if task != "survival" else ""

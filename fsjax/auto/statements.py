@@ -165,7 +165,7 @@ def comparisons(rows: Sequence[Comparison], metric: Metric) -> list[str]:
         difference = row.difference
         if not np.isfinite(difference.low):
             continue
-        told = {
+        sentence = {
             BETTER: f"The selection predicts better than {row.against}",
             WORSE: f"The selection predicts worse than {row.against}",
             ALIKE: f"The selection predicts as well as {row.against}",
@@ -174,7 +174,7 @@ def comparisons(rows: Sequence[Comparison], metric: Metric) -> list[str]:
             metric.number(value, sign=True)
             for value in (difference.low, difference.mean, difference.high)
         )
-        lines.append(f"{told}: difference {mean} ({low} to {high}, {difference.folds} folds).")
+        lines.append(f"{sentence}: difference {mean} ({low} to {high}, {difference.folds} folds).")
     return lines
 
 
@@ -191,21 +191,21 @@ def certainty(
     """
     if not len(chosen) or choice.method == ALL:
         return []
-    told = []
+    facts = []
     steady = int((frequencies.frequency[chosen] >= STEADY).sum())
     settled = frequencies.halves >= _LEAST_HALVES
     if settled:
-        told.append(
+        facts.append(
             f"{steady} of {len(chosen)} are selected by at least {STEADY:.0%} of "
             f"{frequencies.halves} halves of the rows"
         )
     known = not np.isnan(rates[chosen]).any()
     true = int((rates[chosen] <= LIKELY).sum()) if known else 0
     if known:
-        told.append(
+        facts.append(
             f"{true} of {len(chosen)} have an estimated false discovery rate of 0.2 or less"
         )
-    if not told:
+    if not facts:
         return ["How sure single columns are is not known: no time was left for halves or decoys."]
     unsure = (settled and steady < len(chosen) / 2) or (known and true < len(chosen) / 2)
     meaning = (
@@ -214,7 +214,7 @@ def certainty(
         if unsure
         else ""
     )
-    return [f"{_sentence(', and '.join(told))[:-1]}{meaning}."]
+    return [f"{_sentence(', and '.join(facts))[:-1]}{meaning}."]
 
 
 def stand_ins(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:

@@ -33,6 +33,9 @@ def test_no_more_than_a_margin_is_given_up():
     assert rule.choose(table, FOLDS)[:2] == ("c", 5)
     assert rule.choose(table, FOLDS, margin=2.0)[:2] == ("b", 10)
     assert rule.choose(table, FOLDS, margin=3.5)[:2] == ("c", 5)
+    # All folds agree on 0.4 points, which are nothing, or on 0.6.
+    assert rule.choose(scores(a_1=89.6, b_10=90.0), FOLDS, margin=2.0)[:2] == ("a", 1)
+    assert rule.choose(scores(a_1=89.4, b_10=90.0), FOLDS, margin=2.0)[:2] == ("b", 10)
 
 
 def test_folds_that_are_hard_for_everybody_do_not_excuse_a_worse_method():
