@@ -4,8 +4,8 @@ Breiman et al. (1984), section 3.4.3: the simplest model whose cross-validated s
 standard error of the best one. The error is that of the paired difference over the same folds, so
 that folds which are hard for everybody do not count, and it allows for folds that share their
 training rows (Nadeau and Bengio 2003). Folds of few rows differ so much that this error is large:
-more than a small margin is not given up for fewer columns, however uncertain it is; and a quarter of
-that margin is no reason for more columns, however certain it is.
+more than a small margin is not given up for fewer columns, however uncertain it is; and a quarter
+of that margin is no reason for more columns, however certain it is.
 """
 
 from __future__ import annotations
