@@ -61,7 +61,7 @@ def test_named_files_exist() -> None:
     text = "".join(page.read_text() for page in DOCS.rglob("*.md"))
     for path in re.findall(r"(?:configs|experiments|examples|fsjax|tests)/[\w/]+\.py", text):
         assert (root / path).is_file(), path
-    for module in re.findall(r"python -m (experiments\.\w+)", text):
+    for module in re.findall(r"python -m (experiments(?:\.\w+)+)", text):
         assert (root / f"{module.replace('.', '/')}.py").is_file(), module
 
 

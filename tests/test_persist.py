@@ -21,13 +21,14 @@ from fsjax.container import read, write
 from fsjax.errors import ConfigError, DataError
 from fsjax.methods import ip_cae, stg, wast
 
+#: Built when they are trained: the registry remembers the latest methods only.
 METHODS = {
     # A snapshot of the best epoch; tuples and None among the settings.
-    "ip_cae": (ip_cae(3, hidden=(4,), embedding_dim=5, dropout=0.1), {}),
+    "ip_cae": (lambda: ip_cae(3, hidden=(4,), embedding_dim=5, dropout=0.1), {}),
     # Masks, counted connections, no labels, a split for each seed.
-    "wast": (wast(hidden=(4,), density=0.5), {"num_features": 3, "split_per_seed": True}),
+    "wast": (lambda: wast(hidden=(4,), density=0.5), {"num_features": 3, "split_per_seed": True}),
     # Gates, a searched strength and a threshold, the last epoch; further options.
-    "stg": (stg(3, hidden=(4,), batch_norm=True), {}),
+    "stg": (lambda: stg(3, hidden=(4,), batch_norm=True), {}),
 }
 
 
@@ -42,8 +43,8 @@ def x() -> np.ndarray:
 def results(x: np.ndarray) -> dict[str, fsjax.FitResult]:
     y = (x[:, 2] > 0).astype(int)
     return {
-        name: fsjax.fit(method, (x, y), seeds=(3, 1), num_epochs=2, batch_size=16, **options)
-        for name, (method, options) in METHODS.items()
+        name: fsjax.fit(build(), (x, y), seeds=(3, 1), num_epochs=2, batch_size=16, **options)
+        for name, (build, options) in METHODS.items()
     }
 
 

@@ -267,7 +267,7 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
     monkeypatch.setattr(compete.Contest, "_fold", slow)
     said = fsjax.select(frame, y, budget="1h")
     assert set(said.curves["method"]) == {"all", "random", "univariate"}
-    assert (said.curves["folds"] == 2).all() and said.undecided
+    assert (said.curves["folds"] == 2).all() and said.stopped
     assert "l1" in " ".join(said.statements) and "nothing is said about them" in said.statements[-2]
 
 
