@@ -178,7 +178,7 @@ def write(table: Table, folder: Path) -> Path:
 
 def flags_of(table: Table, path: Path) -> list[str]:
     """The flags of ``fsjax select`` that belong to a table that :func:`write` wrote."""
-    target = [f"--target={TARGET}"] if path.suffix == ".csv" else []
+    target = [] if path.suffix == ".npz" else [f"--target={TARGET}"]
     groups = [] if table.groups is None else [f"--groups={GROUP}"]
     # Without it the command refuses missing numbers, and says so.
     missing = not issparse(table.X) and table.X.select_dtypes("number").isna().any(axis=None)
