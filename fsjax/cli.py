@@ -105,7 +105,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     for note in notes:
         subject = "" if note.kind == "file" else f"{note.column!r} "
         print(f"{options.table}: {subject}{note.text}")
-    given = {
+    optional = {
         "task": options.task,
         "metric": options.metric,
         "judge": options.judge,
@@ -115,7 +115,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
         "keep": kept or None,
         "costs": None if options.costs is None else read_costs(options.costs),
     }
-    settings |= {name: value for name, value in given.items() if value is not None}
+    settings |= {name: value for name, value in optional.items() if value is not None}
     selection = select(
         frame,
         target,

@@ -115,12 +115,12 @@ def judge_step(tables: Sequence[Table], workdir: Path, jobs: int) -> None:
             place = (name, seed, selector, len(columns), budget)
             if place not in done:
                 missing[place] = (columns, row if selector == "select" else None)
-        found = Parallel(n_jobs=jobs)(
+        results = Parallel(n_jobs=jobs)(
             delayed(_judge)(data, columns, row) for columns, row in missing.values()
         )
         rows = [
             {**dict(zip(key, place, strict=True)), **result}
-            for place, result in zip(missing, found, strict=True)
+            for place, result in zip(missing, results, strict=True)
         ]
         scores = add_rows(scores, rows, workdir / SCORES) if rows else scores
 
@@ -150,11 +150,11 @@ def _selections(
 def _judge(data: Encoded, columns: np.ndarray, answer: dict | None) -> dict[str, float]:
     with threadpool_limits(1):
         scores = judge_by_three(data, columns)
-        own = np.nan
+        by_its_judge = np.nan
         if answer is not None and answer["metric"] in ("accuracy", "auc", "r2"):
-            own = judge(data, columns, answer["judge"], answer["metric"])
+            by_its_judge = judge(data, columns, answer["judge"], answer["metric"])
     mean = float(np.mean(list(scores.values())))
-    numbers = {**scores, "mean": mean, "own": own}
+    numbers = {**scores, "mean": mean, "own_judge": by_its_judge}
     return {name: round(value, 2) for name, value in numbers.items()}
 
 

@@ -74,7 +74,7 @@ def answer_rows(answers: pd.DataFrame, scores: pd.DataFrame, sizes: pd.DataFrame
     """What ``select`` said of each table, what it took, and its score beside the claim, in text."""
     ours = scores[scores["selector"] == OURS]
     keys = ["table", "seed", "budget"]
-    joined = answers.merge(ours[[*keys, "own", "mean"]], on=keys, how="left").merge(sizes)
+    joined = answers.merge(ours[[*keys, "own_judge", "mean"]], on=keys, how="left").merge(sizes)
     rows = []
     for line in joined.itertuples():
         rows.append(
@@ -89,9 +89,9 @@ def answer_rows(answers: pd.DataFrame, scores: pd.DataFrame, sizes: pd.DataFrame
                 "networks": str(line.networks),
                 "judge": line.judge,
                 "claimed": _number(line.claimed),
-                "held out": _number(line.own),
+                "held out": _number(line.own_judge),
                 "three judges": _number(line.mean),
-                "claimed minus held out": _number(line.claimed - line.own, sign=True),
+                "claimed minus held out": _number(line.claimed - line.own_judge, sign=True),
             }
         )
     return pd.DataFrame(rows)
@@ -111,8 +111,8 @@ def summary(answers: pd.DataFrame, scores: pd.DataFrame, table: pd.DataFrame) ->
     """The figures that the study is about, a row each, in text."""
     keys = ["table", "seed", "budget"]
     ours = scores[scores["selector"] == OURS]
-    joined = answers.merge(ours[[*keys, "own"]], on=keys, how="left")
-    optimism = (joined["claimed"] - joined["own"]).dropna()
+    joined = answers.merge(ours[[*keys, "own_judge"]], on=keys, how="left")
+    optimism = (joined["claimed"] - joined["own_judge"]).dropna()
     counts = answers["verdict"].value_counts()
     ranks = mean_ranks(table)
     return pd.DataFrame(

@@ -82,7 +82,7 @@ def answer(
     scores = contest.scores()
     if not scores:
         return _without_scores(request, contest, chance, ledger, clock)
-    choice = _choose(scores, contest, ledger)
+    choice = _choose(scores, contest)
     honest = rule.honest_scores(scores, folds, problem.metric.margin)
     nothing = contest.chance_level()
     decision = verdict(chance, honest, nothing[:folds], problem)
@@ -97,6 +97,9 @@ def answer(
         frequencies(problem, contest, choice, ledger, clock, 0.95, PAIRS)
         # What time is left makes both finer.
         decoys = beside_decoys(problem, statistic, contest, ledger, clock, 0.95, MOST_SETS)
+        if not decoys.sets:
+            # A dear statistic may find no time; what quick ones gave before is an answer too.
+            decoys = beside_decoys(problem, "l1", contest, ledger, clock, 0.95, SETS)
         known = frequencies(problem, contest, choice, ledger, clock, 1.0, MOST_PAIRS)
     else:
         decoys = no_decoys(units, statistic)
@@ -116,6 +119,7 @@ def answer(
     names = request.classes
     shown = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
     return Selection(
+        **_common(request, contest, clock),
         method=choice.method,
         num_features=len(chosen),
         columns=tuple(problem.design.units[unit] for unit in chosen),
@@ -126,15 +130,9 @@ def answer(
         score_at_choice=choice.mean,
         score_all_columns=everything,
         score_chance=level,
-        metric=problem.metric.name,
-        judge=problem.judge.words,
-        task=problem.task,
-        fdr=request.fdr,
         p_value=decision.p_value,
         level=decision.level,
-        seconds=round(clock.spent, 2),
         finished=not clock.stopped and not contest.left_out,
-        stopped=clock.stopped,
         table=column_rows(problem.design, shown, chosen, ranking, known, decoys),
         curves=curve_rows(scores, folds),
         comparisons=comparison_table(compared),
@@ -152,46 +150,38 @@ def answer(
         if len(chosen)
         else None,
         decoy_scores=(decoys.scores, decoys.decoys) if decoys.sets else None,
-        source=request.source,
-        target=request.target,
-        costs=request.costs,
         statements=tuple(lines),
-        notes=request.notes,
-        facts={
-            **_facts(request, contest, chance, known, decoys),
-            "best_method": choice.best_method,
-            "best_num_features": choice.best_size,
-            "best_score": choice.best,
-            "standard_error": choice.error,
-        },
+        facts=_facts(request, contest, chance, choice, known, decoys),
     )
 
 
-def early_choice(contest: Contest, ledger: Ledger) -> Choice | None:
+def _common(request: Request, contest: Contest, clock: Clock) -> dict[str, Any]:
+    """What an answer says of the question, whatever was found."""
+    problem = contest.problem
+    return {
+        "metric": problem.metric.name,
+        "judge": problem.judge.words,
+        "task": problem.task,
+        "fdr": request.fdr,
+        "seconds": round(clock.spent, 2),
+        "stopped": clock.stopped,
+        "source": request.source,
+        "target": request.target,
+        "costs": request.costs,
+        "notes": request.notes,
+    }
+
+
+def early_choice(contest: Contest) -> Choice | None:
     """What the rule says so far, if anything was scored."""
     scores = contest.scores()
-    return _choose(scores, contest, ledger) if scores else None
+    return _choose(scores, contest) if scores else None
 
 
-def _choose(scores: Scores, contest: Contest, ledger: Ledger) -> Choice:
+def _choose(scores: Scores, contest: Contest) -> Choice:
     problem = contest.problem
-    costs = None
-    if problem.costs is not None:
-        costs = {key: _price(key, contest, ledger) for key in scores}
+    costs = None if problem.costs is None else contest.costs()
     return rule.choose(scores, problem.folds, costs=costs, margin=problem.metric.margin)
-
-
-def _price(key: rule.Key, contest: Contest, ledger: Ledger) -> float:
-    """Cost of the columns that a method selects, the mean over the folds of the first round."""
-    problem, (method, size) = contest.problem, key
-    if method == ALL:
-        return float(problem.costs.sum())
-    orders = [
-        ledger[piece]["order"][:size]
-        for place in range(problem.folds)
-        if (piece := f"fold/{method}/0/{place}") in ledger
-    ]
-    return float(np.mean([problem.costs[order].sum() for order in orders]))
 
 
 def _chosen(
@@ -227,7 +217,7 @@ def _lines(
     mean, low, high = honest
     if decision.better:
         lines = [
-            statements.selected(choice, metric, units, len(chosen), request.fdr, decoys),
+            statements.selected(choice, units, len(chosen), request.fdr, decoys),
             *statements.scores(
                 metric, choice, mean, (low, high), everything, level, decision, problem.judge.words
             ),
@@ -270,7 +260,8 @@ def _without_scores(
     known, decoys = Frequencies(np.full(units, np.nan), 0), no_decoys(units, "l1")
     lines = statements.nothing_found(decision, problem.metric, None, unknown, unknown)
     return Selection(
-        method="univariate",
+        **_common(request, contest, clock),
+        method=choice.method,
         num_features=0,
         columns=(),
         better_than_chance=False,
@@ -279,34 +270,23 @@ def _without_scores(
         score_at_choice=unknown,
         score_all_columns=unknown,
         score_chance=unknown,
-        metric=problem.metric.name,
-        judge=problem.judge.words,
-        task=problem.task,
-        fdr=request.fdr,
         p_value=unknown,
         level=decision.level,
-        seconds=round(clock.spent, 2),
         finished=False,
-        stopped=clock.stopped,
         table=column_rows(problem.design, order, chosen, ranking, known, decoys),
         curves=curve_rows({}, problem.folds),
-        source=request.source,
-        target=request.target,
-        costs=request.costs,
         statements=(*lines, *_last_lines(request, contest, clock)),
-        notes=request.notes,
-        facts={
-            **_facts(request, contest, chance, known, decoys),
-            "best_method": "univariate",
-            "best_num_features": 0,
-            "best_score": unknown,
-            "standard_error": unknown,
-        },
+        facts=_facts(request, contest, chance, choice, known, decoys),
     )
 
 
 def _facts(
-    request: Request, contest: Contest, chance: Chance, known: Frequencies, decoys: Decoys
+    request: Request,
+    contest: Contest,
+    chance: Chance,
+    choice: Choice,
+    known: Frequencies,
+    decoys: Decoys,
 ) -> dict[str, Any]:
     problem, design = contest.problem, contest.problem.design
     return {
@@ -326,6 +306,10 @@ def _facts(
         "decoy_sets": decoys.sets,
         "decoy_statistic": decoys.statistic,
         "methods_left_out": dict(contest.left_out),
+        "best_method": choice.best_method,
+        "best_num_features": choice.best_size,
+        "best_score": choice.best,
+        "standard_error": choice.error,
         "kept": [design.units[unit] for unit in problem.keep],
         "nonzeros": int(design.X.nnz) if issparse(design.X) else None,
         "seed": problem.seed,

@@ -103,7 +103,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
       problem: what is asked.
       ledger: of what is done.
       clock: the time.
-      share: of the budget. The first chunk is drawn whatever the time.
+      share: of the budget; the first permutations, without which nothing can be said, have more.
     """
     rows = some_rows(problem, _ROWS)
     y, folds = problem.y[rows], _folds(problem, rows)

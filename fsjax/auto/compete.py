@@ -38,6 +38,9 @@ _LEAST_EFFORT = 0.1
 #: Units of a ranking that are kept for merging it with others.
 MERGED = 500
 
+#: Where the ledger keeps whose rankings the consensus merges.
+_MEMBERS = "consensus/members"
+
 #: Memory that prepared folds may take, in numbers.
 _NUMBERS = 60_000_000
 
@@ -78,6 +81,8 @@ class Contest:
             if name in SIMPLE and name not in NEEDED:
                 self._round(name, 0, share)
         if CONSENSUS in self.problem.methods and self.members():
+            # More of them may be done when it is started again; the consensus stays what it is.
+            self.ledger.get(_MEMBERS, lambda: list(self.members()))
             self._round(CONSENSUS, 0, share)
 
     def run_networks(self, share: float) -> None:
@@ -118,6 +123,19 @@ class Contest:
                     values = table.setdefault((name, int(size)), np.full(len(places), np.nan))
                     values[index] = np.nan if score is None else score
         return {key: values for key, values in table.items() if not np.isnan(values).all()}
+
+    def costs(self) -> dict[tuple[str, int], float]:
+        """Cost of the columns of each method and size, the mean over the first round of folds."""
+        problem, ledger = self.problem, self.ledger
+        table: dict[tuple[str, int], list[float]] = {}
+        for name in problem.methods:
+            for place in range(problem.folds):
+                piece = ledger[key] if (key := _key(name, 0, place)) in ledger else {"costs": {}}
+                for size, cost in piece["costs"].items():
+                    table.setdefault((name, int(size)), []).append(cost)
+        total = problem.design.num_units if problem.costs is None else float(problem.costs.sum())
+        everything = {(ALL, problem.design.num_units): float(total)}
+        return {**{key: float(np.mean(costs)) for key, costs in table.items()}, **everything}
 
     def chance_level(self) -> np.ndarray:
         """``(F,)`` what is reached without any column, by fold."""
@@ -163,6 +181,8 @@ class Contest:
 
     def members(self) -> tuple[str, ...]:
         """The simple methods whose rankings the consensus merges."""
+        if _MEMBERS in self.ledger:
+            return tuple(self.ledger[_MEMBERS])
         whole = [
             name
             for name in MEMBERS
@@ -272,9 +292,14 @@ class Contest:
             for size, order in ranking.order.items()
         }
         largest = ranking.order[max(ranking.order)]
+        costs = self.problem.costs
         judging = time.monotonic() - start
         return {
             "scores": scores,
+            "costs": {
+                size: float(len(order) if costs is None else costs[order].sum())
+                for size, order in ranking.order.items()
+            },
             "order": largest[:MERGED].tolist(),
             "seconds": seconds + judging,
             "judging": judging,

@@ -218,7 +218,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         if request.fdr is not None:
             # What was asked for comes before more methods.
             beside_decoys(sample, "l1", contest, ledger, clock, _SIMPLE_SHARE, MOST_SETS)
-        share = _share_of_networks(contest, ledger, clock)
+        share = _share_of_networks(contest, clock)
         contest.run_networks(share)
         contest.run_further_rounds(share)
     except KeyboardInterrupt:
@@ -235,9 +235,9 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         return answer(request, contest, chance, ledger, clock)
 
 
-def _share_of_networks(contest: Contest, ledger: Ledger, clock: Clock) -> float:
+def _share_of_networks(contest: Contest, clock: Clock) -> float:
     """What share of the time may be spent when networks end: decoys and halves come after them."""
-    choice = early_choice(contest, ledger)
+    choice = early_choice(contest)
     if choice is None:
         return _NETWORK_SHARES[0]
     # A ranking of all rows, pairs of halves, and decoys beside the columns.

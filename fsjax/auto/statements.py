@@ -96,7 +96,6 @@ def nothing_found(
 
 def selected(
     choice: Choice,
-    metric: Metric,
     units: int,
     number: int,
     fdr: float | None,
@@ -106,7 +105,6 @@ def selected(
 
     Args:
       choice: method and number by the rule.
-      metric: how it was judged.
       units: columns there were to choose from.
       number: of columns that are selected.
       fdr: the asked for false discovery rate, if any.
@@ -114,8 +112,9 @@ def selected(
     """
     if fdr is not None and not decoys.sets:
         return (
-            f"False discovery rates are not known, as no set of decoys was done in the time given: "
-            f"no column is selected. For prediction, {_chosen(choice, units)}."
+            f"False discovery rates are not known, as no set of decoys was done in the time given; "
+            f"{columns(number) if number else 'no column'} {_are(number or 1)} selected"
+            f"{', those to be kept' if number else ''}. For prediction, {_chosen(choice, units)}."
         )
     if fdr is not None:
         chosen = (
@@ -203,7 +202,7 @@ def certainty(
     true = int((rates[chosen] <= LIKELY).sum()) if known else 0
     if known:
         facts.append(
-            f"{true} of {len(chosen)} have an estimated false discovery rate of 0.2 or less"
+            f"{true} of {len(chosen)} have an estimated false discovery rate of {LIKELY:g} or less"
         )
     if not facts:
         return ["How sure single columns are is not known: no time was left for halves or decoys."]
@@ -218,13 +217,13 @@ def certainty(
 
 
 def stand_ins(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
-    """Other ways that are within one standard error of the best, of those that ran."""
+    """Other ways that come as close to the best by the same rule, of those that ran."""
     lines = []
     # Nearly all columns, or many more, are no stand-in.
     if enough.get("random", units) <= min(3 * choice.size, units // 2):
         lines.append(
-            f"{columns(enough['random'])} drawn at random are within one standard error of the "
-            "best as well: the columns tell much the same."
+            f"{columns(enough['random'])} drawn at random come as close to the best by the same "
+            "rule: the columns tell much the same."
         )
     others = {
         name: size

@@ -75,8 +75,8 @@ def load(
             f"your own table ({', '.join(KINDS)})"
         )
     generate = _GENERATED.get(name)
-    own = () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal")
-    allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute", *own)
+    of_files = () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal")
+    allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute", *of_files)
     for option in options:
         if option not in allowed:
             raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")

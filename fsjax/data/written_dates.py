@@ -54,11 +54,11 @@ def read_dates(texts: pd.Series) -> WrittenDates | None:
 
 
 def _read_numeric_dates(texts: pd.Series) -> WrittenDates | None:
-    found = texts.str.extract(_NUMERIC_DATE.pattern)
+    matches = texts.str.extract(_NUMERIC_DATE.pattern)
     whole = texts.str.fullmatch(_NUMERIC_DATE.pattern).to_numpy(bool)
     if whole.mean() < MOST_ARE_DATES:
         return None
-    parts = found[whole]
+    parts = matches[whole]
     first, second = parts["first"].astype(int), parts["second"].astype(int)
     first_is_day, second_is_day = bool((first > 12).any()), bool((second > 12).any())
     day_first, remark = first_is_day, ""

@@ -139,6 +139,31 @@ def test_other_questions_do_not_take_over_the_work_of_this_one(change, tmp_path)
         fsjax.select(**{**question, **change}, workdir=tmp_path)
 
 
+def test_the_members_of_a_consensus_stay_when_more_methods_are_done():
+    one = problem(methods=("random", "univariate", "forward", "rfe", "consensus"))
+    ledger = Ledger(None, {})
+    contest = Contest(one, ledger, Clock(3600.0))
+    contest.run_needed()
+    contest.run_simple(0.9)
+    assert contest.members() == ("forward", "rfe")
+    more = one.replace(methods=("random", "univariate", "forward", "rfe", "forest", "consensus"))
+    again = Contest(more, ledger, Clock(3600.0))
+    again.run_simple(0.9)
+    assert "forest" in {name for name, _ in again.scores()}
+    assert again.members() == ("forward", "rfe")
+
+
+def test_costs_are_those_of_all_columns_of_a_selection():
+    prices = np.linspace(1.0, 2.0, 700)
+    one = problem(60, 700, costs=prices, sizes=(1, 600), methods=("random", "univariate"))
+    contest = Contest(one, Ledger(None, {}), Clock(3600.0))
+    contest.run_needed()
+    costs = contest.costs()
+    assert costs["all", 700] == pytest.approx(prices.sum())
+    # 600 columns cost at least what the 600 cheapest do, though fewer are remembered in order.
+    assert costs["univariate", 600] >= prices[:600].sum()
+
+
 def test_networks_train_their_folds_together(monkeypatch):
     seen = []
     real = compete.library.rank_folds

@@ -339,6 +339,28 @@ def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
     assert said.table["false_discovery_rate"].isna().all()
 
 
+def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeypatch):
+    # What is asked for runs before networks do, and counts where their own decoys find no time.
+    real = answer.beside_decoys
+
+    def without_time(problem, statistic, *args):
+        return answer.no_decoys(10, statistic) if statistic != "l1" else real(problem, "l1", *args)
+
+    monkeypatch.setattr(answer, "decoy_statistic", lambda *_: "network")
+    monkeypatch.setattr(answer, "beside_decoys", without_time)
+    frame, y = table()
+    said = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2)
+    assert said.facts["decoy_statistic"] == "l1" and {"weight", "kind"} <= set(said.columns)
+
+
+def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
+    monkeypatch.setattr(answer, "beside_decoys", lambda problem, *_: answer.no_decoys(10, "l1"))
+    frame, y = table()
+    said = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2, keep=["noise 3"])
+    assert said.columns == ("noise 3",)
+    assert "1 column is selected, those to be kept" in said.statements[0]
+
+
 def test_columns_to_keep_and_to_drop():
     frame, y = table()
     said = fsjax.select(frame, y, methods=QUICK, budget=None, keep=["noise 3"], drop=["kind"])

@@ -44,9 +44,9 @@ def shadow(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     for number in range(rounds):
         both = np.hstack([real, rng.permuted(real, axis=0)])
         shares = _importances(both, screened.y, task, ROUND_TREES, seed + number)
-        own, shadows = np.split(shares, 2)
-        hits += own > shadows.max()
-        total += own
+        of_columns, of_shadows = np.split(shares, 2)
+        hits += of_columns > of_shadows.max()
+        total += of_columns
     scores = _share_of_rank(importance) - 1.0
     # A mean importance counts less than a hit.
     scores[screened.columns] = hits + total / (2 * total.max() or 1.0)

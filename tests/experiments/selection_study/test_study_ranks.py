@@ -54,7 +54,7 @@ def runs() -> tuple[pd.DataFrame, pd.DataFrame]:
         ("three", "RFE", 2, 0, 75.0, np.nan),
         ("three", "RFE", 10, 0, 65.0, np.nan),
     ]
-    scores = pd.DataFrame(rows, columns=["table", "selector", "k", "budget", "mean", "own"])
+    scores = pd.DataFrame(rows, columns=["table", "selector", "k", "budget", "mean", "own_judge"])
     return answers, scores.assign(seed=0)
 
 
