@@ -76,7 +76,7 @@ def _watched() -> dict[str, float]:
     watch(jax.stages.Lowered, "compile", "compiling")
     watch(programs, "program", "tracing")
     train.program = programs.program
-    watch(sys.modules[plan.__module__], "check_shapes_and_scores", "tracing")
+    watch(sys.modules[plan.__module__], "check_functions", "tracing")
     return spent
 
 

@@ -111,7 +111,7 @@ class Snapshot(NamedTuple):
     Attributes:
       params, masks, extra: copies of the fields of :class:`TrainState`; ``()`` where the last
         state is kept anyway.
-      value: scalar, what ``Method.keep`` said of it; ``inf`` at first.
+      value: scalar, what ``Method.keep`` said of it; ``inf`` as long as that was not finite.
       epoch: scalar int32, its number, from 1; 0 before the first.
     """
 
@@ -293,6 +293,8 @@ class Method(NamedTuple):
       keep: what tells the best epoch unless the user says so: one of :data:`BEST_BY` (``last`` for
         methods that select or prune as they go, whose early epochs would win otherwise), or a
         function ``(state) -> value`` of the state after validation, of which the lowest wins.
+        The newest epoch is kept as long as no value was finite (``inf`` during a warm-up, NaN),
+        and patience counts from the first that was.
       monitor: ``(state) -> {name: scalar}``: further values to record after each epoch.
       search: how to find the strength that keeps exactly K gates open, or ``None``.
     """

@@ -28,6 +28,19 @@ from fsjax.method import About, Method
 #: Every method by name; packages add theirs by the entry point group of :data:`GROUP`.
 METHODS: dict[str, Callable[..., Method]] = {}
 
+#: What an argument of a method cannot be called: the methods of its estimator, and the arguments
+#: that all estimators have.
+RESERVED = frozenset(
+    """
+    fit fit_transform transform inverse_transform predict predict_proba score save plot
+    get_feature_names_out get_metadata_routing get_params get_support set_fit_request set_output
+    set_params set_score_request
+    n_features_to_select task image_shape num_epochs batch_size n_seeds random_state
+    validation_fraction validation_data standardize class_weight groups early_stopping max_time
+    warm_start callback verbose
+    """.split()
+)
+
 #: Entry points ``name = package.module:builder`` of this group are methods too.
 GROUP = "fsjax.methods"
 
@@ -47,6 +60,11 @@ class Structure(NamedTuple):
     static: tuple[tuple[str, Any], ...]
     traced: tuple[str, ...]
 
+    @property
+    def in_library(self) -> bool:
+        """Whether the builder is one of this library's, whose contract its tests check."""
+        return self.build.__module__.startswith("fsjax.methods.")
+
     def bind(self, hyper: Mapping[str, Any]) -> Method:
         """The method with values, which may be tracers, for its traced arguments."""
         method = self.build(**dict(self.static), **{name: hyper[name] for name in self.traced})
@@ -57,6 +75,7 @@ class Fixed(NamedTuple):
     """The structure of a method that no registered builder made: all of it."""
 
     method: Method
+    in_library = False
 
     def bind(self, hyper: Mapping[str, Any]) -> Method:
         """The method itself."""
@@ -207,7 +226,8 @@ def register(
       A decorator. Its function checks the arguments, and returns the same object for equal ones.
 
     Raises:
-      ConfigError: if another method has the name, or another estimator that of the estimator.
+      ConfigError: if another method has the name, or another estimator that of the estimator; for
+        an argument without annotation, or with a name that estimators have for themselves.
     """
 
     def decorate(build: Callable[..., Method]) -> Callable[..., Method]:
@@ -267,7 +287,8 @@ def _parameters(
 ) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
     """All arguments of a builder, with the options in place of ``**options``."""
     own = inspect.signature(build).parameters
-    kinds = {name: Kind(None) for name in own} | kinds_of(build)
+    _check_arguments(build.__name__, own)
+    kinds = kinds_of(build)
     parameters = {name: one for name, one in own.items() if one.kind is not one.VAR_KEYWORD}
     if isinstance(options, type):
         raise ConfigError(f"options={options.__name__}; give an instance: {options.__name__}()")
@@ -279,6 +300,23 @@ def _parameters(
             if name not in parameters and name not in without:
                 parameters[name] = one.replace(kind=one.KEYWORD_ONLY)
     return parameters, {name: kinds[name] for name in parameters}
+
+
+def _check_arguments(name: str, parameters: Mapping[str, inspect.Parameter]) -> None:
+    """Raises ConfigError for arguments that estimators or programs could not take."""
+    for argument, parameter in parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if argument in RESERVED:
+            raise ConfigError(
+                f"{name} has an argument {argument!r}, which its estimator has for itself; choose "
+                "another name"
+            )
+        if parameter.annotation is parameter.empty:
+            raise ConfigError(
+                f"the argument {argument!r} of {name} has no annotation; say its type and range, "
+                f"as in {argument}: Positive of fsjax.arguments (typing.Any checks nothing)"
+            )
 
 
 def _fields(options: Any) -> dict[str, inspect.Parameter]:

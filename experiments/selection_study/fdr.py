@@ -24,7 +24,8 @@ from experiments.selection_study.asking import Answer, Question, answer_all
 from experiments.statistics.trials import mean_interval
 from fsjax.atomic import write_text
 
-_COLUMNS, _CORRELATION = 200, 0.6
+#: The table of ``experiments.discoveries``, and its number of columns.
+_TABLE, _COLUMNS = "classes, correlated", 200
 
 #: No flag: what ``select`` takes by itself.
 DEFAULT = "default"
@@ -39,7 +40,7 @@ def questions(
             for rate in rates:
 
                 def write(folder: Path, seed: int = seed) -> tuple[Path, list[str]]:
-                    table = draw(seed, _COLUMNS, _CORRELATION, "classification")
+                    table = draw(_TABLE, seed, _COLUMNS)
                     frame = pd.DataFrame(table.X).add_prefix("x").assign(y=table.y)
                     frame.to_csv(path := folder / "table.csv", index=False)
                     return path, ["--target=y", "--task=classification"]
@@ -55,7 +56,7 @@ def false_share(columns: Sequence[str], true: Sequence[str]) -> float:
 
 
 def _compared(question: Question, answer: Answer) -> dict[str, Any]:
-    table = draw(question.key["draw"], _COLUMNS, _CORRELATION, "classification")
+    table = draw(_TABLE, question.key["draw"], _COLUMNS)
     true = [f"x{index}" for index in table.true]
     columns = answer.selection.get("columns", ())
     return {

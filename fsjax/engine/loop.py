@@ -288,11 +288,13 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
         kept = (state.params, state.masks, state.extra)
     if callable(method.keep):
         value = method.keep(state)
-    # A NaN never compares as smaller, so it counts as the worst. Without validation rows the
-    # newest is the best.
+    # NaN counts as the worst. The newest epoch is the best without validation rows, and until one
+    # has a finite value, so that an untrained network is never kept.
+    value = jnp.where(value < jnp.inf, value, jnp.inf).astype(jnp.float32)
     judged = "valid/loss" in metrics or callable(method.keep)
-    better = value < state.best.value if judged else jnp.ones((), bool)
-    newest = Snapshot(*kept, value.astype(jnp.float32), state.epoch)
+    better = (value < state.best.value) | jnp.isinf(state.best.value)
+    better = better if judged else jnp.ones((), bool)
+    newest = Snapshot(*kept, value, state.epoch)
     # A copy as a whole: a program has no code of its own for every leaf then.
     best = jax.lax.cond(better, lambda: newest, lambda: state.best)
     return state.replace(best=best)

@@ -19,9 +19,9 @@ from fsjax.data.dense import check_size
 from fsjax.data.splits import Split
 from fsjax.data.stored import StoredTable
 from fsjax.engine.compilation import check_platform
-from fsjax.engine.consistency import check_shapes_and_scores
 from fsjax.engine.control import Callback, Control
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
+from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
 from fsjax.engine.result import FitResult
@@ -143,6 +143,7 @@ def plan(
       ConfigError: for settings that do not fit.
     """
     _check_method(method)
+    check_fields(method)
     check_platform()
     flags = {"shuffle": shuffle, "drop_last": drop_last, "split_per_seed": split_per_seed}
     flags |= {"record_test": record_test, "progress": progress, "zero_others": zero_others}
@@ -209,9 +210,8 @@ def plan(
             f"{method.name} searches for {method.search.parameter!r}, which is no float argument "
             "of a registered builder; register the method with fsjax.register"
         )
-    # Fails on a network that cannot take these shapes, before anything is trained.
     with paused():
-        check_shapes_and_scores(method, spec, prepared)
+        check_functions(method, spec, prepared)
     return Plan(
         method=method,
         structure=structure,

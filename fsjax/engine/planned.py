@@ -28,7 +28,7 @@ from fsjax.engine.result import FitResult
 from fsjax.engine.search import Found, gate_metrics, search_strengths
 from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, take_rows
 from fsjax.engine.streamed import predict_streamed
-from fsjax.engine.train import Trained, train
+from fsjax.engine.train import Trained, first_states, train
 from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
@@ -199,6 +199,7 @@ class Plan:
             return self._fit()
 
     def _fit(self) -> list[FitResult]:
+        self.check_first_scores()
         if self.sizes and self.method.search is not None:
             found = self._searched(self.method.search.parameter)
             return [
@@ -207,6 +208,30 @@ class Plan:
             ]
         trained = self.train()
         return self.select(trained, self.choose(trained))
+
+    def check_first_scores(self) -> None:
+        """ConfigError if a method from outside the library has scores that are not finite.
+
+        A callback or the time may end a training early, so that scores have to be numbers from the
+        start; the tests of the library's methods see to that.
+        """
+        if self.method.loss is None or self.structure.in_library:
+            return
+        rows = np.arange(len(self.seeds))
+        hyper = {name: np.full(len(rows), value, np.float32) for name, value in self.hyper.items()}
+        chosen = self.choose(Trained(first_states(self, rows, hyper), {}, {}))
+        self._check_scores(np.asarray(chosen.scores), "before the first step")
+
+    def _check_scores(self, scores: np.ndarray, when: str) -> None:
+        """ConfigError for scores ``(S, D)`` of columns that may be selected and are not finite."""
+        bad = self.usable & ~np.isfinite(scores)
+        if bad.any():
+            value = scores[bad][0]
+            raise ConfigError(
+                f"{self.method.name}: select gives {int(bad.any(axis=0).sum())} of "
+                f"{bad.shape[1]} columns the score {value} {when}; give each a finite number, "
+                "larger for what matters more"
+            )
 
     def check_number(self) -> None:
         """ConfigError if the method selects any number and none is asked for."""
@@ -262,6 +287,7 @@ class Plan:
         prepared, spec = self.prepared, self.spec
         states = jax.tree.map(np.asarray, chosen.states)
         scores, ranking = np.asarray(chosen.scores), np.asarray(chosen.ranking)
+        self._check_scores(scores, "after training")
         _warn_of_equal(scores, self.usable, self.method)
         best_epoch = states.best.epoch if keeps_snapshot(self.method, spec) else states.epoch
         metrics = self.test_metrics(chosen)

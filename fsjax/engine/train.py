@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -72,11 +73,7 @@ def train(
       ConfigError: if the checkpoints are those of another run.
     """
     started = time.perf_counter()
-    numbers = np.asarray(plan.seeds, np.uint32)[rows]
-    given = (numbers, hyper, plan.usable[rows], plan.arrays_of(rows))
-    states = run(seeds.init_seeds, (plan.structure, plan.spec), given, work=ONCE)
-    if plan.start is not None:
-        states = _continued(states, plan.start, rows)
+    states = first_states(plan, rows, hyper)
     if plan.method.loss is None:
         cost = _cost(plan, states, 0) | {"compile_seconds": time.perf_counter() - started}
         return Trained(states, {}, cost | {"train_seconds": 0.0, "trained_epochs": 0})
@@ -99,6 +96,7 @@ def train(
             training.close()
     training.check_validation()
     states = training.unpadded()
+    _warn_of_unjudged(plan, states)
     cost = _cost(plan, states, training.done) | {
         "compile_seconds": compile_seconds,
         "train_seconds": time.perf_counter() - started,
@@ -110,6 +108,14 @@ def train(
         cost["compile_seconds"] += training.streamed.compiled
         cost["train_seconds"] -= training.streamed.compiled
     return Trained(states, training.history, cost)
+
+
+def first_states(plan: Plan, rows: np.ndarray, hyper: Mapping[str, np.ndarray]) -> TrainState:
+    """Stacked states ``(R, ...)`` before the first step; arguments as for :func:`train`."""
+    numbers = np.asarray(plan.seeds, np.uint32)[rows]
+    args = (numbers, hyper, plan.usable[rows], plan.arrays_of(rows))
+    states = run(seeds.init_seeds, (plan.structure, plan.spec), args, work=ONCE)
+    return states if plan.start is None else _continued(states, plan.start, rows)
 
 
 class _Training:
@@ -286,6 +292,18 @@ class _Training:
                 if np.isfinite(values).any():
                     return f"{key} {np.nanmean(values):.4g}"
         return ""
+
+
+def _warn_of_unjudged(plan: Plan, states: TrainState) -> None:
+    """Says so where the method's own ``keep`` had no finite value for any epoch of a seed."""
+    unjudged = np.isinf(np.asarray(states.best.value)) & (np.asarray(states.epoch) > 0)
+    if callable(plan.method.keep) and unjudged.any():
+        warnings.warn(
+            f"keep of {plan.method.name} had no finite value for {int(unjudged.sum())} of "
+            f"{unjudged.size} seeds in the {int(np.max(states.epoch))} epochs that were trained; "
+            "their last epoch is kept",
+            stacklevel=6,
+        )
 
 
 def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> TrainState:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from marks import some_slow
 
 import fsjax
-from fsjax import testing
+from fsjax import tasks, testing
 from fsjax.engine import programs
-from fsjax.method import Method, Selection
+from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 from fsjax.methods import METHODS
 
 #: Ablations and options beside what the registrations are tested with.
@@ -105,6 +107,38 @@ def test_a_score_of_zeros_is_found() -> None:
 
     with pytest.raises(AssertionError, match="the same score"):
         testing.check_method(method._replace(select=select, search=None))
+
+
+def test_scores_of_the_wrong_sign_are_found() -> None:
+    method = _small("neural_network")
+
+    def select(state: TrainState) -> Selection:
+        return Selection(-method.select(state).scores)
+
+    with pytest.raises(AssertionError, match="a larger score than others in 0 % of the pairs"):
+        testing.check_method(method._replace(select=select))
+
+
+def test_a_linear_model_that_starts_at_zero_keeps_the_contract() -> None:
+    def init(key: jax.Array, spec: Spec, data: Batch) -> TrainState:
+        return create_state(spec, {"kernel": jnp.zeros((spec.num_columns, spec.num_outputs))})
+
+    def predict(state: TrainState, x: jax.Array) -> jax.Array:
+        return x @ state.params["kernel"]
+
+    def loss(params, state: TrainState, batch: Batch, key: jax.Array) -> tuple[jax.Array, dict]:
+        outputs = predict(state.replace(params=params), batch.x)
+        return tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {}
+
+    method = Method(
+        About("linear", tasks=("classification",)),
+        init=init,
+        loss=loss,
+        optimizer=optax.sgd(0.1),
+        predict=predict,
+        select=lambda state: Selection(jnp.linalg.norm(state.params["kernel"], axis=1)),
+    )
+    testing.check_method(method)
 
 
 def test_a_loss_that_is_maximised_is_found() -> None:

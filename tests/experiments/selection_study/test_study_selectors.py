@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from experiments.selection_study import noise, sizes
 from experiments.selection_study.asking import Answer, judge_name
 from experiments.selection_study.baselines import SELECTORS
 from experiments.selection_study.encoding import Encoded, encode
-from experiments.selection_study.fdr import false_share
+from experiments.selection_study.fdr import false_share, questions
 from experiments.selection_study.judges import chance, judge
 from experiments.selection_study.permutation import auc, permutation_test
 from experiments.selection_study.tables import Table, flags_of, load, split, take, write
@@ -138,3 +140,12 @@ def test_shares() -> None:
     assert sizes.hits(["x0", "x2", "x10"], planted=3) == 2
     assert noise.share_interval(0, 20) == (0.0, pytest.approx(0.168, abs=1e-3))
     assert noise.share_interval(20, 20)[1] == 1.0
+
+
+def test_rates_are_asked_of_tables_whose_true_columns_are_known(tmp_path: Path) -> None:
+    asked = list(questions(["l1", "forest"], [0.1, 0.2], draws=2, budget=25))
+    assert len(asked) == 8 and len({tuple(question.key.values()) for question in asked}) == 8
+    path, flags = asked[0].write(tmp_path)
+    frame = pd.read_csv(path)
+    assert frame.shape == (500, 201) and "--target=y" in flags
+    assert asked[0].flags == ("--fdr=0.1", "--seed=0", "--methods=l1")

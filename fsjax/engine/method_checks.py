@@ -1,0 +1,369 @@
+"""Checks of a method before it is trained: its functions are traced, and nothing is computed.
+
+What an author got wrong is said in the terms of :mod:`fsjax.method`: the name of the function, what
+it returns, what it should return. ``fsjax.plan`` runs these checks, and with it ``fsjax.fit`` and
+``fsjax.testing.check_method``.
+"""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import flax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from fsjax.engine.loop import (
+    as_batch,
+    end_epoch,
+    end_steps,
+    init_state,
+    keeps_snapshot,
+    train_step,
+)
+from fsjax.engine.prepare import Prepared
+from fsjax.engine.seeds import has_own_rows
+from fsjax.errors import ConfigError, FsjaxError, check_choice
+from fsjax.method import BEST_BY, Batch, Method, PyTree, Selection, Spec, TrainState
+from fsjax.precision import single
+from fsjax.registry import structure_of
+from fsjax.sparse_rows import SparseRows
+from fsjax.stored_rows import StoredRows
+
+#: Where files lie that are not the author's.
+_LIBRARIES = tuple(str(Path(package.__file__).parent) for package in (jax, flax, optax)) + (
+    str(Path(__file__).parents[1]),
+)
+
+#: What JAX raises where Python asks for the value of a traced array.
+_NEEDS_VALUE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+#: What a method that trains cannot do without.
+_NEEDED = {
+    "optimizer": "an Optax transformation, such as optax.adam(1e-3)",
+    "predict": "a function (state, x[B, D]) -> outputs[B, C], by which epochs are validated",
+}
+
+
+def check_fields(method: Method) -> None:
+    """Checks what can be seen of a method without tracing it.
+
+    Raises:
+      ConfigError: if ``keep`` is neither a function nor one of :data:`fsjax.method.BEST_BY`, or if
+        there is a loss without an optimizer or without predictions.
+    """
+    if not callable(method.keep):
+        check_choice(f"{method.name}: keep", method.keep, BEST_BY)
+    if method.loss is None:
+        return
+    for field, advice in _NEEDED.items():
+        if getattr(method, field) is None:
+            raise ConfigError(f"{method.name} has a loss but no {field}; give {advice}")
+
+
+@single
+def check_functions(method: Method, spec: Spec, prepared: Prepared) -> None:
+    """Traces the functions of a method as the engine calls them.
+
+    Args:
+      method: the method.
+      spec: static facts of the run.
+      prepared: the data, of which only shapes and types count.
+
+    Raises:
+      ConfigError: if a function returns other types or shapes than :mod:`fsjax.method` says, if it
+        decides in Python by a traced value, or if ``select`` reads what only ``after_epoch``
+        writes, so that the kept epoch would have the scores of the epoch before.
+    """
+    rows = prepared.arrays.train
+    if has_own_rows(prepared.arrays):
+        rows = jax.tree.map(lambda leaf: leaf[0], rows)
+    leaves, tree = jax.tree.flatten(as_batch(spec.task, rows))
+    shapes = tuple((leaf.shape, np.dtype(leaf.dtype)) for leaf in leaves)
+    validated = bool(prepared.arrays.valid.x.shape[-2])
+    try:
+        _check_traced(method, spec, tree, shapes, validated)
+    except FsjaxError as error:
+        # JAX notes that it hides its frames, which says nothing about the method.
+        error.__notes__ = []
+        raise
+
+
+# Folds of a cross-validation plan the same run several times.
+@functools.lru_cache(maxsize=64)
+def _check_traced(
+    method: Method,
+    spec: Spec,
+    tree: Any,
+    shapes: tuple[tuple[tuple[int, ...], np.dtype], ...],
+    validated: bool,
+) -> None:
+    structure, hyper = structure_of(method)
+    data = tree.unflatten(jax.ShapeDtypeStruct(*leaf) for leaf in shapes)
+    key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
+    scalar = jax.ShapeDtypeStruct((), jnp.float32)
+
+    def first(values: dict[str, Array], data: Batch, usable: Array) -> TrainState:
+        with _in_terms_of(method.name, "the builder"):
+            bound = structure.bind(values)
+        state = init_state(_watched(bound, spec), spec, np.uint32(0), data, usable)
+        return state.replace(hyper=values)
+
+    usable = jax.ShapeDtypeStruct((spec.num_units,), bool)
+    state = jax.eval_shape(first, dict.fromkeys(hyper, scalar), data, usable)
+
+    def trace(function: Callable[..., Any], *args: PyTree) -> Any:
+        def of_arrays(state: TrainState, *args: PyTree) -> Any:
+            return function(_watched(structure.bind(state.hyper), spec), state, *args)
+
+        return jax.eval_shape(of_arrays, state, *args)
+
+    trace(lambda method, s, d, k: method.select(method.finish(s, d, k)), data, key)
+    if method.predict is not None:
+        x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
+        trace(lambda method, s, x: method.predict(s, x), x)
+    if method.loss is None:
+        return
+    after = trace(lambda method, s, b, k: train_step(method, s, b, k)[0], _batch(spec, data), key)
+    _check_same_types(method.name, "a step", state, after)
+    names = ("train/loss", *(f"valid/{name}" for name in ("loss", "accuracy", "auc") if validated))
+    metrics = dict.fromkeys(names, scalar)
+    trace(lambda method, s: end_steps(method, s, jnp.zeros(1)))
+    trace(lambda method, s, d, m, k: end_epoch(method, s, d, m, s.masks, k), data, metrics, key)
+    _check_scores_in_time(method, state, data)
+
+
+def _batch(spec: Spec, data: Batch) -> Batch:
+    """Shapes of the rows of a step."""
+    size = spec.batch_size
+    x = jax.ShapeDtypeStruct((size, spec.num_columns), jnp.float32)
+    y = x if data.y is data.x else jax.ShapeDtypeStruct((size, *data.y.shape[1:]), data.y.dtype)
+    return Batch(x, y, jax.ShapeDtypeStruct((size,), jnp.float32))
+
+
+@contextmanager
+def _in_terms_of(name: str, function: str) -> Iterator[None]:
+    """Says which function of the method failed; and how to mend it, where JAX needs a value."""
+    try:
+        yield
+    except FsjaxError:
+        raise
+    except _NEEDS_VALUE as error:
+        raise ConfigError(
+            f"{name}: {function} asks in Python for the value of a traced array"
+            f"{_place(error)}; use jnp.where or jax.lax.cond, or mark a float argument that "
+            "decides on the structure with fsjax.arguments.STATIC"
+        ) from error
+    except Exception as error:
+        error.add_note(f"This happened in {function} of the method {name}.")
+        raise
+
+
+def _place(error: Exception) -> str:
+    """The author's line, if it can be told."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(_LIBRARIES):
+            return f" ({Path(frame.filename).name}, line {frame.lineno}: {frame.line})"
+    return ""
+
+
+def _watched(method: Method, spec: Spec) -> Method:
+    """The method, whose functions check what they return."""
+    name = method.name
+
+    def watched(
+        field: str, check: Callable[..., None], function: Callable[..., Any] | None = None
+    ) -> Callable[..., Any]:
+        function = function or getattr(method, field)
+
+        def checked(*args: Any) -> Any:
+            with _in_terms_of(name, field):
+                returned = function(*args)
+            check(name, field, spec, args, returned)
+            return returned
+
+        return checked
+
+    changes: dict[str, Any] = {
+        "init": watched("init", _check_state),
+        "select": watched("select", _check_selection),
+        "finish": watched("finish", _check_state),
+        "after_step": watched("after_step", _check_next_state),
+        "after_epoch": watched("after_epoch", _check_next_state),
+        "monitor": watched("monitor", _check_monitored),
+    }
+    if method.loss is not None:
+        changes["loss"] = watched("loss", _check_loss)
+    if method.predict is not None:
+        changes["predict"] = watched("predict", _check_outputs)
+    if callable(method.keep):
+        changes["keep"] = watched("keep", _check_value)
+    if callable(method.optimizer):
+        changes["optimizer"] = watched("optimizer", _check_optimizer)
+    return method._replace(**changes)
+
+
+def _kind(value: Any) -> str:
+    """What a value is, for messages."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"an array of the shape {tuple(value.shape)}"
+    return f"a value of the type {type(value).__name__}"
+
+
+def _check_state(name: str, field: str, spec: Spec, args: tuple, state: Any) -> None:
+    if not isinstance(state, TrainState):
+        made = "fsjax.create_state(spec, params)" if field == "init" else "state.replace(...)"
+        raise ConfigError(f"{name}: {field} returns {_kind(state)}; return a TrainState, by {made}")
+
+
+def _check_next_state(name: str, field: str, spec: Spec, args: tuple, state: Any) -> None:
+    _check_state(name, field, spec, args, state)
+    _check_same_types(name, field, args[0], state)
+
+
+def _check_same_types(name: str, function: str, before: TrainState, after: TrainState) -> None:
+    """ConfigError unless all arrays keep shape and type, as the loops of JAX demand."""
+    old, new = (
+        {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(state)}
+        for state in (before, after)
+    )
+    for place in sorted(old.keys() ^ new.keys()):
+        does = "drops" if place in old else "adds"
+        raise ConfigError(f"{name}: {function} {does} state{place}; make all arrays in init")
+    for place, leaf in old.items():
+        other = new[place]
+        if leaf.shape != other.shape or leaf.dtype != other.dtype:
+            raise ConfigError(
+                f"{name}: {function} turns state{place} from {leaf.dtype}{list(leaf.shape)} into "
+                f"{other.dtype}{list(other.shape)}; keep shape and type"
+            )
+
+
+def _check_loss(name: str, field: str, spec: Spec, args: tuple, returned: Any) -> None:
+    if not (isinstance(returned, tuple) and len(returned) == 2):
+        raise ConfigError(
+            f"{name}: loss returns {_kind(returned)}; return a pair (loss, aux), where aux is a "
+            "dictionary for after_step, {} if there is nothing to hand over"
+        )
+    if jnp.shape(returned[0]) != ():
+        raise ConfigError(
+            f"{name}: loss returns {_kind(returned[0])} and aux; return a scalar, the weighted "
+            "mean over the rows of the batch (fsjax.tasks.loss)"
+        )
+
+
+def _check_outputs(name: str, field: str, spec: Spec, args: tuple, outputs: Any) -> None:
+    wanted = (args[1].shape[0], spec.num_outputs)
+    if jnp.shape(outputs) != wanted:
+        raise ConfigError(
+            f"{name}: predict returns {_kind(outputs)} for {wanted[0]} rows; return "
+            f"{wanted}, a row each, with spec.num_outputs={spec.num_outputs} columns"
+        )
+
+
+def _check_selection(name: str, field: str, spec: Spec, args: tuple, selection: Any) -> None:
+    if not isinstance(selection, Selection):
+        raise ConfigError(
+            f"{name}: select returns {_kind(selection)}; return fsjax.Selection(scores)"
+        )
+    units = spec.num_units
+    whats = ("scores", "gates") if selection.gates is not None else ("scores",)
+    for what in whats:
+        values = getattr(selection, what)
+        if jnp.shape(values) != (units,) or not jnp.issubdtype(values.dtype, jnp.floating):
+            raise ConfigError(
+                f"{name}: select returns {what} that are {_kind(values)} of the type "
+                f"{getattr(values, 'dtype', None)}; return a float for each of the {units} "
+                f"{'columns' if spec.groups is None else 'groups'}"
+            )
+    picks = selection.picks
+    if picks is not None and (
+        len(picks.shape) != 1 or not jnp.issubdtype(picks.dtype, jnp.integer)
+    ):
+        raise ConfigError(
+            f"{name}: select returns picks that are {_kind(picks)} of the type {picks.dtype}; "
+            "return the numbers of K columns"
+        )
+
+
+def _check_monitored(name: str, field: str, spec: Spec, args: tuple, values: Any) -> None:
+    if not isinstance(values, dict) or any(jnp.shape(value) != () for value in values.values()):
+        raise ConfigError(
+            f"{name}: monitor returns {_kind(values)}; return a dictionary of scalars"
+        )
+
+
+def _check_value(name: str, field: str, spec: Spec, args: tuple, value: Any) -> None:
+    if jnp.shape(value) != ():
+        raise ConfigError(
+            f"{name}: keep returns {_kind(value)}; return a scalar, of which the lowest is best"
+        )
+
+
+def _check_optimizer(name: str, field: str, spec: Spec, args: tuple, optimizer: Any) -> None:
+    if not isinstance(optimizer, optax.GradientTransformation):
+        raise ConfigError(
+            f"{name}: optimizer returns {_kind(optimizer)} for a Spec; return an Optax "
+            "transformation of gradients"
+        )
+
+
+def _check_scores_in_time(method: Method, state: TrainState, data: Batch) -> None:
+    """ConfigError if ``select`` reads what only ``after_epoch`` writes."""
+    changes = method.after_epoch is not Method._field_defaults["after_epoch"]
+    if not keeps_snapshot(method, state.spec) or not changes or not jax.tree.leaves(state.extra):
+        return
+
+    # Other fields as constants: what is read and written of ``extra`` alone is asked.
+    constant = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), state.replace(extra=()))
+    args = (state.extra, data, jax.random.key(0, impl="threefry2x32"))
+    names = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(state.extra)]
+
+    def traced(function: Callable[[TrainState, Batch, Array], Any]) -> Any:
+        def of_extra(extra: PyTree, *more: PyTree) -> Any:
+            return function(constant.replace(extra=extra), *more)
+
+        return jax.make_jaxpr(of_extra)(*args).jaxpr
+
+    written = _written(traced(lambda s, d, k: method.after_epoch(s, d, k).extra), names)
+    read = _read(traced(lambda s, d, k: method.select(method.finish(s, d, k))), names)
+    felt = _read(traced(lambda s, d, k: method.predict(s, _dense(d.x))), names)
+    late = sorted(written & read - felt)
+    if late:
+        raise ConfigError(
+            f"{method.name}: select reads extra{late[0]}, which after_epoch writes when the epoch "
+            "is validated already, so the kept epoch would have that of the epoch before; make it "
+            "in finish, or keep the last epoch with best_by='last'"
+        )
+
+
+def _dense(x: Array | SparseRows | StoredRows) -> Array:
+    return jnp.zeros((1, x.shape[1])) if isinstance(x, StoredRows) else x[:]
+
+
+def _read(jaxpr: Any, names: list[str]) -> set[str]:
+    """Which of the first leaves a function looks at."""
+    used = {id(var) for equation in jaxpr.eqns for var in equation.invars}
+    used |= {id(var) for var in jaxpr.outvars}
+    return {name for name, var in zip(names, jaxpr.invars, strict=False) if id(var) in used}
+
+
+def _written(jaxpr: Any, names: list[str]) -> set[str]:
+    """Which of the leaves a function that returns them all gives another value."""
+    if len(jaxpr.outvars) != len(names):
+        return set(names)
+    pairs = zip(names, jaxpr.invars, jaxpr.outvars, strict=False)
+    return {name for name, before, after in pairs if before is not after}

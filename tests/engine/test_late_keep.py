@@ -1,0 +1,72 @@
+"""The epoch that is kept was trained, also where a method judges none for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from dual_network import dual_network
+
+import fsjax
+
+WARMUP = 4
+
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    """Columns 0 and 3 of six tell the class."""
+    x = np.random.default_rng(0).normal(size=(120, 6)).astype(np.float32)
+    return x, (x[:, 0] + x[:, 3] > 0).astype(int)
+
+
+def fitted(keep: Callable[..., Any] | None = None, **options: Any) -> fsjax.FitResult:
+    method = dual_network(warmup=WARMUP)
+    method = method if keep is None else method._replace(keep=keep)
+    options = {"num_epochs": 20, "seeds": (0, 1), "split": "random", "batch_size": 16} | options
+    return fsjax.fit(method, table(), **options)
+
+
+def test_patience_counts_from_the_first_finite_value() -> None:
+    result = fitted(early_stopping=2)
+    assert (result.best_epoch > WARMUP).all()
+    # Two epochs without a better one are fewer than those of the warm-up.
+    assert result.history["train/loss"].shape[1] >= WARMUP + 2
+
+
+def test_a_callback_that_ends_in_the_warmup_leaves_the_newest_epoch() -> None:
+    with pytest.warns(UserWarning, match="no finite value for 2 of 2 seeds in the 3 epochs"):
+        early = fitted(callback=lambda progress: progress.epoch == 3)
+    assert early.best_epoch.tolist() == [3, 3]
+    # The same as three epochs that are all there is.
+    with pytest.warns(UserWarning, match="no finite value"):
+        whole = fitted(num_epochs=3)
+    np.testing.assert_allclose(early.scores, whole.scores, rtol=1e-5)
+
+
+def test_time_that_ends_in_the_warmup_leaves_a_trained_epoch() -> None:
+    with pytest.warns(UserWarning, match="no finite value"):
+        result = fitted(max_time=1e-6)
+    assert (result.best_epoch >= 1).all()
+
+
+@pytest.mark.parametrize("value", [jnp.nan, jnp.inf])
+def test_the_last_epoch_is_kept_where_no_value_is_a_number(value: float) -> None:
+    with pytest.warns(UserWarning, match="no finite value"):
+        result = fitted(keep=lambda state: jnp.full((), value), num_epochs=3)
+    assert result.best_epoch.tolist() == [3, 3]
+
+
+def test_values_that_end_do_not_win_over_numbers() -> None:
+    def keep(state: fsjax.TrainState) -> jax.Array:
+        return jnp.where(state.epoch == 2, state.value, jnp.nan)
+
+    assert fitted(keep=keep, num_epochs=5).best_epoch.tolist() == [2, 2]
+
+
+def test_it_learns() -> None:
+    result = fitted()
+    assert np.sort(result.selected, axis=1).tolist() == [[0, 3], [0, 3]]
+    assert result.metrics["embedded_accuracy"].mean() > 75

@@ -1,0 +1,151 @@
+"""What an author of a method got wrong is said in one sentence, before anything is trained."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from engine_helpers import linear_method
+
+import fsjax
+from fsjax import registry
+from fsjax.arguments import NonNegative
+from fsjax.errors import ConfigError
+from fsjax.estimators.base import Selector
+from fsjax.estimators.factory import _common
+from fsjax.method import Method, Selection, TrainState
+from fsjax.testing import check_method
+
+PLAIN = linear_method()
+
+
+def wide(state: TrainState, x: jax.Array) -> jax.Array:
+    """Outputs of a class too many."""
+    return jnp.pad(PLAIN.predict(state, x), ((0, 0), (0, 1)))
+
+
+def grown(state: TrainState, *_: Any) -> TrainState:
+    return state.replace(extra={"seen": jnp.zeros(1 + state.spec.num_columns)})
+
+
+def more(state: TrainState, *_: Any) -> TrainState:
+    return state.replace(extra={**state.extra, "new": jnp.zeros(2)})
+
+
+def counted(state: TrainState, *_: Any) -> TrainState:
+    return state.replace(params={"kernel": state.params["kernel"].astype(jnp.int32)})
+
+
+def branching(params: Any, state: TrainState, batch: Any, key: jax.Array) -> tuple[jax.Array, dict]:
+    if state.epoch > 2:
+        return jnp.zeros(()), {}
+    return PLAIN.loss(params, state, batch, key)
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "init": ({"init": lambda k, s, d: {}}, "init returns a value of the type dict; return a Train"),
+    "predict": (
+        {"predict": wide},
+        r"predict returns an array of the shape \(2, \d+\) for 2 rows; ret",
+    ),
+    "array": ({"select": lambda s: jnp.zeros(13)}, "select returns an array .* return fsjax.Selec"),
+    "scores": ({"select": lambda s: Selection(jnp.zeros(3))}, r"scores that are .* shape \(3,\)"),
+    "whole scores": (
+        {"select": lambda s: Selection(jnp.zeros(s.spec.num_columns, int))},
+        "of the type int32; return a float",
+    ),
+    "picks": (
+        {"select": lambda s: PLAIN.select(s)._replace(picks=jnp.zeros((2, 2), int))},
+        "select returns picks .* numbers of K columns",
+    ),
+    "no aux": ({"loss": lambda p, *a: PLAIN.loss(p, *a)[0]}, r"return a pair \(loss, aux\)"),
+    "loss": ({"loss": lambda p, *a: (jnp.ones(8), {})}, r"shape \(8,\) and aux; return a scalar"),
+    "branch": ({"loss": branching}, r"loss asks in Python .*\(test_method_checks.py, line \d+: if"),
+    "optimizer": ({"optimizer": None}, "has a loss but no optimizer; give"),
+    "of spec": ({"optimizer": lambda spec: 0.1}, "optimizer returns a value of the type float"),
+    "no predict": ({"predict": None}, "has a loss but no predict; give"),
+    "keep": ({"keep": "lst"}, "keep='lst': did you mean 'last'"),
+    "kept": ({"keep": lambda s: s.extra["seen"]}, "keep returns an array .* return a scalar"),
+    "shape": ({"after_step": grown}, r"after_step turns state.extra\['seen'\] from float32\["),
+    "new": ({"after_epoch": more}, r"after_epoch adds state.extra\['new'\]; make all arrays in in"),
+    "type": ({"after_step": counted}, r"from float32\[.*\] into int32"),
+    "state": ({"finish": lambda s, d, k: s.params}, "finish returns .* dict; return a TrainState"),
+    "monitor": ({"monitor": lambda s: {"seen": s.extra["seen"]}}, "return a dictionary of scalars"),
+    "nan": (
+        {"select": lambda s: Selection(0.0 / (0.0 * jnp.arange(s.spec.num_columns)))},
+        "columns the score nan before the first step; give each a finite number",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize("checks", ["fit", "check_method"])
+def test_wrong_functions_are_named_before_training(changes, message, checks, data, monkeypatch):
+    method = PLAIN._replace(**changes)
+    monkeypatch.setattr("fsjax.engine.train._Training", None)  # Nothing is trained.
+    with pytest.raises(ConfigError, match=message):
+        fsjax.fit(method, data) if checks == "fit" else check_method(method)
+
+
+def test_other_errors_say_in_which_function_they_were_raised(data) -> None:
+    method = PLAIN._replace(predict=lambda s, x: x @ jnp.ones((2, 2)))
+    with pytest.raises(TypeError) as caught:
+        fsjax.plan(method, data)
+    assert "in predict of the method linear" in "".join(caught.value.__notes__)
+
+
+def test_scores_that_end_as_no_numbers_are_refused(data) -> None:
+    method = PLAIN._replace(
+        select=lambda s: Selection(0.0 * PLAIN.select(s).scores / (3 - s.epoch))
+    )
+    with pytest.raises(ConfigError, match="score nan after training"):
+        fsjax.fit(method, data, num_epochs=3, best_by="last")
+
+
+def register(build: Callable[..., Method]) -> Callable[..., Method]:
+    return fsjax.register(estimator="Unregistered")(build)
+
+
+@pytest.fixture
+def registered_by_test():
+    names = set(registry.METHODS)
+    yield
+    for name in set(registry.METHODS) - names:
+        del registry.METHODS[name]
+
+
+def test_a_branch_on_a_traced_argument_is_named(data, registered_by_test) -> None:
+    def branching_builder(*, penalty: NonNegative = 1.0) -> Method:
+        return linear_method(2.0 if penalty > 0.5 else 1.0)
+
+    method = register(branching_builder)()
+    with pytest.raises(
+        ConfigError, match=r"the builder asks in Python .* if penalty > 0.5.*STATIC"
+    ):
+        fsjax.plan(method, data)
+
+
+def test_arguments_without_annotation_are_refused(registered_by_test) -> None:
+    def unannotated(*, penalty=1.0) -> Method:
+        return PLAIN
+
+    with pytest.raises(ConfigError, match="argument 'penalty' of unannotated has no annotation"):
+        register(unannotated)
+
+
+@pytest.mark.parametrize("name", ["score", "num_epochs"])
+def test_names_of_the_estimator_are_refused(name: str, registered_by_test) -> None:
+    scope: dict[str, Any] = {"PLAIN": PLAIN}
+    exec(f"def hiding(*, {name}: float = 1.0): return PLAIN", scope)  # noqa: S102
+    with pytest.raises(ConfigError, match=f"argument '{name}', which its estimator has for itself"):
+        register(scope["hiding"])
+
+
+def test_reserved_names_are_those_of_the_estimators() -> None:
+    methods = {name for name in dir(Selector) if not name.startswith("_")}
+    arguments = set(inspect.signature(_common).parameters) - {"self"}
+    assert registry.RESERVED == methods | arguments
