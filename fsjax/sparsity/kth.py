@@ -61,6 +61,24 @@ def random_subset(key: Array, k: Array | int, among: Array) -> Array:
     return _first_by_bits(bits.astype(jnp.int32), k, among)
 
 
+def preferred(choice: Array, k: Array | int, among: Array) -> Array:
+    """Marks exactly ``min(k, candidates)``: chosen ones first, each by the lowest position.
+
+    ``choice`` and ``among`` are bool of any one shape. A choice of exactly k candidates stays as
+    it is, at the price of counting it.
+    """
+    lines, candidates = _in_rows(choice & among, False), _in_rows(among, False)
+    chosen = _count(lines)
+    k = jnp.asarray(k, jnp.int32)
+    # Either all of the chosen are marked and some others, or some of the chosen.
+    too_few = chosen < k
+    partly = candidates & (lines ^ too_few)
+    wanted = jnp.where(too_few, k - chosen, k)
+    last = _last_position(partly, wanted, _count(partly) > wanted)
+    marked = (lines & too_few) | (partly & (_positions(partly.shape) <= last))
+    return (marked & (k > 0)).reshape(-1)[: choice.size].reshape(choice.shape)
+
+
 def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
     """The k-th smallest value, k from 1, in float32; infinity where there are fewer candidates.
 
