@@ -16,6 +16,8 @@ from experiments.sweep import read_grid
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+#: A block that is a file, which later blocks import.
+SAVED = re.compile(r"Save this as\s`(\w+\.py)`[^`]*\Z")
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if BLOCK.search(page.read_text())]
 
 
@@ -27,7 +29,11 @@ def test_python_blocks_run(
     matplotlib.use("Agg")
     text = page.read_text()
     names: dict[str, object] = {"__name__": "__main__"}
+    monkeypatch.syspath_prepend(tmp_path)
     for block in BLOCK.finditer(text):
+        if saved := SAVED.search(text[: block.start()]):
+            (tmp_path / saved[1]).write_text(block[1])
+            continue
         # Blank lines before the block, so that an error tells its line of the page.
         above = "\n" * text.count("\n", 0, block.start(1))
         exec(compile(above + block[1], str(page), "exec"), names)

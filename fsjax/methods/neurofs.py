@@ -17,7 +17,7 @@ from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.methods.shared.attribution import Score
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.registry import register
-from fsjax.sparsity import Layer, largest, needs
+from fsjax.sparsity import Layer, largest, may_shrink, needs
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity.topology import DropRule, GrowRule
@@ -115,8 +115,6 @@ def neurofs(
         l2=l2,
         rank_by=rank_by,
         activation=activation,
-        # The number of connections falls where few inputs have no room for them.
-        form="dense",
         only=SUPERVISED,
     )
 
@@ -183,6 +181,7 @@ def drop_inputs(
 ) -> DropRule:
     """Drops neurons and weak connections of the first layer, weak connections of the others."""
 
+    @needs("state")
     def rule(layer: Layer, fraction: Array, key: Array) -> Array:
         del fraction
         if layer.number > 0:
@@ -199,7 +198,9 @@ def drop_inputs(
 def grow_inputs(evolution: Callable[[Layer], Evolution]) -> GrowRule:
     """Grows by gradient; in the first layer at neurons that stay or are added."""
 
-    @needs("gradient")
+    # The number of connections falls where few inputs have no room for them.
+    @may_shrink
+    @needs("gradient", "state")
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:
         if layer.number > 0:
             return grow_rules.gradient(layer, dropped, key)

@@ -28,7 +28,18 @@ from fsjax.sparsity.masks import (
 from fsjax.sparsity.optimizer import SparseState, mask_params, masks_of, sparse, with_masks
 from fsjax.sparsity.paths import path_scores
 from fsjax.sparsity.recipes import Recipe, cht, ctre_sim, evolutionary, rigl, static
-from fsjax.sparsity.topology import DropRule, GrowRule, Layer, Rewired, needs, rewire
+from fsjax.sparsity.topology import (
+    DropRule,
+    GrowRule,
+    Layer,
+    Rewired,
+    active_only,
+    choose_dropped,
+    choose_grown,
+    may_shrink,
+    needs,
+    rewire,
+)
 
 __all__ = [
     "DropRule",
@@ -38,9 +49,12 @@ __all__ = [
     "Recipe",
     "Rewired",
     "SparseState",
+    "active_only",
     "apply_masks",
     "binmask_optimizer",
     "cht",
+    "choose_dropped",
+    "choose_grown",
     "count_active",
     "ctre_sim",
     "drop",
@@ -60,6 +74,7 @@ __all__ = [
     "mask_sparsity",
     "masked_weights",
     "masks_of",
+    "may_shrink",
     "needs",
     "path_scores",
     "quantize",

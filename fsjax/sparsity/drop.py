@@ -1,4 +1,7 @@
-"""Drop rules: which active connections go. All are exact in number; ties go by position."""
+"""Drop rules: which active connections go. Most return scores, of which the lowest go.
+
+See :mod:`fsjax.sparsity.topology` for what a rule may return.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,22 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.sparsity.kth import random_subset, smallest
-from fsjax.sparsity.topology import Layer, needs, number_to_drop
+from fsjax.sparsity.topology import Layer, active_only, needs, number_to_drop
 
 
-def _lowest(scores: Array, layer: Layer, fraction: Array) -> Array:
-    return smallest(scores, number_to_drop(layer.mask, fraction), layer.mask)
-
-
+@active_only
 def magnitude(layer: Layer, fraction: Array, key: Array) -> Array:
     """The smallest absolute weights (CTRE, algorithm 1, line 6)."""
-    return _lowest(jnp.abs(layer.weight), layer, fraction)
+    return jnp.abs(layer.weight)
 
 
 @needs("importance")
 def magnitude_times_importance(layer: Layer, fraction: Array, key: Array) -> Array:
     """The smallest absolute weight times importance of its neuron (WAST, eq. 4)."""
-    return _lowest(jnp.abs(layer.weight) * layer.importance, layer, fraction)
+    return jnp.abs(layer.weight) * layer.importance
 
 
+@active_only
 def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
     """A fraction of the positive and one of the negative weights, nearest 0 (SET).
 
@@ -41,12 +42,14 @@ def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
     return dropped
 
 
+@active_only
 @needs("similarity")
 def lowest_similarity(layer: Layer, fraction: Array, key: Array) -> Array:
     """The connections whose neurons are least similar (CTRE, section 5.2)."""
-    return _lowest(layer.similarity, layer, fraction)
+    return layer.similarity
 
 
+@active_only
 def random(layer: Layer, fraction: Array, key: Array) -> Array:
     """Any connections."""
     return random_subset(key, number_to_drop(layer.mask, fraction), layer.mask)

@@ -1,7 +1,7 @@
-"""Grow rules: which connections come in place of the dropped ones, exactly as many.
+"""Grow rules: which connections come. Most return scores, of which the highest come.
 
-Unless said otherwise, a connection that was just dropped may come back at once; it then keeps
-its weight.
+See :mod:`fsjax.sparsity.topology` for what a rule may return. Unless said otherwise, a connection
+that was just dropped may come back at once; it then keeps its weight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,17 @@ from jax import Array
 
 from fsjax.sparsity.kth import largest, ordered_bits, random_subset
 from fsjax.sparsity.paths import path_scores
-from fsjax.sparsity.topology import GrowRule, Layer, cond_with_key, needs, needs_of
+from fsjax.sparsity.topology import (
+    GrowRule,
+    Layer,
+    choose_grown,
+    cond_with_key,
+    may_shrink,
+    needs,
+    needs_of,
+    rule_name,
+    shrinks,
+)
 
 #: Neurons up to which each is compared with each, which is cheaper than a sort of so many.
 COMPARED = 2000
@@ -35,13 +45,13 @@ def random(layer: Layer, dropped: Array, key: Array) -> Array:
 @needs("gradient")
 def gradient(layer: Layer, dropped: Array, key: Array) -> Array:
     """The largest absolute gradients of the loss (RigL)."""
-    return largest(jnp.abs(layer.gradient), _count(dropped), _free(layer, dropped))
+    return jnp.abs(layer.gradient)
 
 
 @needs("similarity")
 def similar(layer: Layer, dropped: Array, key: Array) -> Array:
     """The most similar neurons (CTRE, algorithm 1, line 11)."""
-    return largest(layer.similarity, _count(dropped), _free(layer, dropped))
+    return layer.similarity
 
 
 @needs("similarity")
@@ -65,33 +75,31 @@ def short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
     scores = path_scores(layer.mask & ~dropped)
     # Paths are few where connections are few, so that many tie: these come in a random order.
     jitter = 1.0 - 1e-4 * jax.random.uniform(key, scores.shape)
-    return largest(
-        jnp.where(scores > 0, scores, 1e-9) * jitter, _count(dropped), _free(layer, dropped)
-    )
+    return jnp.where(scores > 0, scores, 1e-9) * jitter
 
 
 def sampled_short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
     """As :func:`short_paths`, drawn with probabilities proportional to the scores (CHTs)."""
     scores = path_scores(layer.mask & ~dropped)
     # The largest of log score plus Gumbel noise are a sample without replacement.
-    noisy = jnp.log(jnp.maximum(scores, 1e-9)) + jax.random.gumbel(key, scores.shape)
-    return largest(noisy, _count(dropped), _free(layer, dropped))
+    return jnp.log(jnp.maximum(scores, 1e-9)) + jax.random.gumbel(key, scores.shape)
 
 
 def switched(first: GrowRule, then: GrowRule) -> GrowRule:
     """The rule ``first`` until ``layer.search`` is true, and ``then`` from there on."""
 
-    @needs(*needs_of(first, then))
+    @needs(*sorted(needs_of(first, then) | {"search"}))
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:
         return cond_with_key(
             layer.search,
-            lambda key: then(layer, dropped, key),
-            lambda key: first(layer, dropped, key),
+            lambda key: choose_grown(then, layer, dropped, key),
+            lambda key: choose_grown(first, layer, dropped, key),
             key,
         )
 
+    rule.__name__ = f"switched({rule_name(first)}, {rule_name(then)})"
     rule.between = (first, then)
-    return rule
+    return may_shrink(rule) if shrinks(first) or shrinks(then) else rule
 
 
 @needs("importance")

@@ -61,6 +61,28 @@ def random_subset(key: Array, k: Array | int, among: Array) -> Array:
     return _first_by_bits(bits.astype(jnp.int32), k, among)
 
 
+def preferred(choice: Array, k: Array | int, among: Array) -> Array:
+    """Marks exactly ``min(k, candidates)``: chosen ones first, each by the lowest position.
+
+    ``choice`` and ``among`` are bool of any one shape. A choice of exactly k candidates stays as
+    it is, and costs no more than counting it.
+    """
+    k, chosen = jnp.asarray(k, jnp.int32), choice & among
+    number = count_true(chosen)
+
+    def repaired() -> Array:
+        # Either all of the chosen are marked and some others, or some of the chosen. No bisection
+        # on bits, so that a batch of choices that are exact costs little as well.
+        too_few = number < k
+        partly = _in_rows(among & (chosen ^ too_few), False)
+        wanted = jnp.where(too_few, k - number, k)
+        last = _last_position(partly, wanted, _count(partly) > wanted)
+        some = (partly & (_positions(partly.shape) <= last)).reshape(-1)[: chosen.size]
+        return ((chosen & too_few) | some.reshape(chosen.shape)) & (k > 0)
+
+    return jax.lax.cond(number == k, lambda: chosen, repaired)
+
+
 def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
     """The k-th smallest value, k from 1, in float32; infinity where there are fewer candidates.
 

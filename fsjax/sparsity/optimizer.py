@@ -23,7 +23,14 @@ from fsjax.method import PyTree
 from fsjax.sparsity import grow
 from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, name_of
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Layer, cond_with_key, keep_moments, layers_of, needs_of
+from fsjax.sparsity.topology import (
+    Layer,
+    cond_with_key,
+    keep_moments,
+    layers_of,
+    needs_of,
+    rule_name,
+)
 
 
 class SparseState(NamedTuple):
@@ -113,7 +120,7 @@ def sparse(
             return moves, SparseState(step, state.key, state.masks, after)
 
         given = {"gradient": gradients, "similarity": similarity, "importance": importance}
-        for name, layer in layers_of(params, state.masks, where, **given).items():
+        for name, layer in layers_of(params, state.masks, where, search=search, **given).items():
             _check_layer(recipe, layer, name)
 
         if recipe.replaces_step:
@@ -210,14 +217,18 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     for rule in (recipe.drop, recipe.grow):
         for what in needs_of(rule):
             if getattr(layer, what) is None:
+                told = f"the rule {rule_name(rule)} needs {what} of {name}"
+                if what == "state":
+                    raise ConfigError(f"{told}: only methods have a train state")
+                if what == "search":
+                    raise ConfigError(f"{told}; pass tx.update(..., search=...), a scalar bool")
                 raise ConfigError(
-                    f"the rule {rule.__name__} needs {what} of {name}; pass "
-                    f"tx.update(grads, opt_state, params, {what}=tree) with an array at its path, "
-                    "or leave this parameter out with the path filter `where`"
+                    f"{told}; pass tx.update(grads, opt_state, params, {what}=tree) with an array "
+                    "at its path, or leave this parameter out with the path filter `where`"
                 )
         if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
             raise ConfigError(
-                f"the rule {rule.__name__} is for matrices, and {name} has shape {shape}; leave "
+                f"the rule {rule_name(rule)} is for matrices, and {name} has shape {shape}; leave "
                 "it out with the path filter `where`"
             )
     if layer.similarity is not None and layer.similarity.shape != shape:

@@ -47,8 +47,10 @@ class Recipe:
       epsilon: above 0; a layer gets ``epsilon (n_in + n_out)`` connections.
       distribution: of the density over the layers: ``"uniform"``, ``"er"`` or ``"erk"``
         (Erdos-Renyi without and with the spatial dimensions of convolutions).
-      drop: drop rule; ``None`` keeps the initial connections.
-      grow: grow rule; ``None`` only drops, so that the connections become fewer.
+      drop: drop rule, one of :mod:`fsjax.sparsity.drop` or your own; ``None`` keeps the initial
+        connections.
+      grow: grow rule, one of :mod:`fsjax.sparsity.grow` or your own; ``None`` only drops, so that
+        the connections become fewer.
       fraction: share of the active connections that is replaced, in [0, 1]: a number, which may
         be traced, or an Optax schedule of the step.
       every: steps between two changes; the first is at step ``every``, counted from 1.
@@ -75,6 +77,12 @@ class Recipe:
                 f"density={self.density} and epsilon={self.epsilon}; give one of the two"
             )
         check(Literal[tuple(_DISTRIBUTIONS)], distribution=self.distribution)
+        for name, rule in (("drop", self.drop), ("grow", self.grow)):
+            if rule is not None and not callable(rule):
+                raise ConfigError(
+                    f"{name}={rule!r} is not a rule; pass a function, for example "
+                    f"fsjax.sparsity.{name}.random"
+                )
         if self.drop is None and self.grow is not None:
             raise ConfigError("a grow rule needs a drop rule, which tells how many to grow")
         if isinstance(self.fraction, numbers.Real):

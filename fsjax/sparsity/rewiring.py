@@ -1,12 +1,12 @@
 """One change of a layer that is held by its connections, by the rules that masks have.
 
-Drop rules are those of :mod:`fsjax.sparsity.drop` on the weights alone. Of each grow rule there is
-a form here that makes no array with an entry for every pair of neurons, by :data:`GROW`.
+Drop rules are those marked by :func:`fsjax.sparsity.active_only`, on vectors. Of each grow rule
+there is a form here that makes no array with an entry for every pair of neurons, by :data:`GROW`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
@@ -19,7 +19,15 @@ from fsjax.sparsity import places
 from fsjax.sparsity.connections import Connections, connected, dense
 from fsjax.sparsity.free import DRAWN_AS_MASKS, Found, Taken, best_free, random_free
 from fsjax.sparsity.places import Keys
-from fsjax.sparsity.topology import DropRule, GrowRule, Layer, cond_with_key
+from fsjax.sparsity.topology import (
+    DropRule,
+    GrowRule,
+    Layer,
+    choose_dropped,
+    cond_with_key,
+    is_active_only,
+    needs_of,
+)
 
 #: From numbers of input neurons ``(b,)`` to what a rule ranks by, ``(b, O)``.
 Scores = Callable[[Array], Array]
@@ -72,46 +80,54 @@ def rewire_connections(
     grow: GrowRule,
     fraction: Array,
     key: Array,
-    scores: Scores | None = None,
+    scores: Mapping[str, Scores] | None = None,
 ) -> Change:
     """Drops a fraction of the connections of a layer and grows as many.
 
     Args:
       connections: of the layer.
-      layer: what the rules see, ``(n,)`` for each connection; ``weight`` and ``mask``, all true.
-      drop: any drop rule.
+      layer: what the drop rule sees, ``(n,)`` for each connection; the mask is all true.
+      drop: drop rule for which :func:`drops_connections` holds.
       grow: one of :data:`GROW`, or :func:`fsjax.sparsity.grow.switched` between two of them.
       fraction: share of the connections to drop, in [0, 1]; may be traced.
       key: PRNG key.
-      scores: what the grow rule ranks by, at any position: similarities, or gradients.
+      scores: what grow rules rank by, at any position, by field of the layer: ``similarity``,
+        ``gradient``.
     """
     key_drop, key_grow = jax.random.split(key)
     if drop is drop_rules.random and connections.size <= DRAWN_AS_MASKS:
         mask = dense(layer.mask, connections)
-        dropped = drop(layer._replace(mask=mask), fraction, key_drop)
+        whole = Layer(dense(layer.weight, connections), mask)
+        dropped = choose_dropped(drop, whole, fraction, key_drop)
         dropped = dropped[connections.rows, connections.columns]
     else:
-        dropped = drop(layer, fraction, key_drop)
+        dropped = choose_dropped(drop, layer, fraction, key_drop)
     shape = connections.shape
     old = _Old(places.keys_of(connections.rows, connections.columns, shape), dropped, shape)
-    return _merged(connections, old, _grown(grow, old, key_grow, layer, scores))
+    return _merged(connections, old, _grown(grow, old, key_grow, layer, scores or {}))
+
+
+def drops_connections(drop: DropRule | None) -> bool:
+    """Whether the rule works on layers that are held by their connections."""
+    return is_active_only(drop) and needs_of(drop) <= {"similarity", "gradient", "search", "state"}
 
 
 def grows_connections(grow: GrowRule | None) -> bool:
     """Whether there is a form of the rule for layers that are held by their connections."""
-    return all(rule in GROW for rule in getattr(grow, "between", (grow,)))
+    return grow is None or all(rule in GROW for rule in getattr(grow, "between", (grow,)))
 
 
-def _grown(grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Scores | None) -> Found:
+def _grown(
+    grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Mapping[str, Scores]
+) -> Found:
+    def by(rule: GrowRule) -> Callable[[Array], Found]:
+        ranked = next((scores[field] for field in needs_of(rule) if field in scores), None)
+        return lambda key: GROW[rule](old, key, ranked)
+
     if not hasattr(grow, "between"):
-        return GROW[grow](old, key, scores)
+        return by(grow)(key)
     first, then = grow.between
-    return cond_with_key(
-        layer.search,
-        lambda key: GROW[then](old, key, scores),
-        lambda key: GROW[first](old, key, scores),
-        key,
-    )
+    return cond_with_key(layer.search, by(then), by(first), key)
 
 
 def _random(old: _Old, key: Array, scores: Scores | None) -> Found:

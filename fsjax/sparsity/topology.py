@@ -3,21 +3,41 @@
 Every method of dynamic sparse training is a pair of these rules (``drop.py``, ``grow.py``), and
 this driver changes the connections of all of them: once an epoch, after each step, or inside an
 optimiser (:func:`fsjax.sparsity.sparse`). Without a grow rule the connections become fewer.
+
+A rule says which connections are worth having; :func:`rewire` alone counts. It returns, in the
+shape of the weights, either
+
+- **scores**, floating point: the active connections with the lowest scores go, the missing ones
+  with the highest come; or
+- **a choice**, bool: the connections to drop, or to grow, for rules that choose in another way.
+
+Whatever a rule returns, a layer keeps exactly its number of connections:
+
+- Equal scores go by position, the lowest first. Scores are compared in float32; infinities are
+  ordered like other numbers, and NaN counts as the lowest score.
+- Only active connections are dropped, and only missing ones (or those just dropped) are grown;
+  what a rule says of others is ignored.
+- Of a choice to grow that is too large, those with the lowest positions are taken; one that is too
+  small is filled up with the missing connections of the lowest positions.
+- Another shape or type is a ConfigError while the program is traced, before it runs.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
+from fsjax.errors import ConfigError, check_choice
 from fsjax.method import PyTree
-from fsjax.sparsity.kth import count_true
+from fsjax.sparsity.kth import count_true, largest, preferred, smallest
 from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
 
 
@@ -45,15 +65,26 @@ class Layer(NamedTuple):
     state: Any = None
 
 
-#: ``(layer, fraction, key) -> bool``: connections to drop, all of them active.
+#: ``(layer, fraction, key) -> array``: scores, of which the lowest fraction of the active
+#: connections goes, or a choice of connections to drop. A choice may have any number.
 DropRule = Callable[[Layer, Array, Array], Array]
 
-#: ``(layer, dropped, key) -> bool``: as many connections as were dropped, none of them kept.
+#: ``(layer, dropped, key) -> array``: scores, of which the highest missing connections come, or a
+#: choice of as many as were dropped. ``dropped`` is bool; these connections may come back at once.
 GrowRule = Callable[[Layer, Array, Array], Array]
+
+#: What :func:`needs` may name.
+OPTIONAL = ("gradient", "similarity", "importance", "search", "state")
 
 
 def needs(*fields: str) -> Callable[[Callable], Callable]:
-    """Decorates a rule with the optional fields of :class:`Layer` that it needs."""
+    """Decorates a rule with the optional fields of :class:`Layer` that it needs.
+
+    Raises:
+      ConfigError: for a name that is not such a field.
+    """
+    for field in fields:
+        check_choice("needs", field, OPTIONAL)
 
     def mark(rule: Callable) -> Callable:
         rule.needs = fields
@@ -64,14 +95,110 @@ def needs(*fields: str) -> Callable[[Callable], Callable]:
 
 def needs_of(*rules: Callable | None) -> set[str]:
     """The optional fields that any of the rules needs."""
-    return {field for rule in rules for field in getattr(rule, "needs", ())}
+    return {field for rule in rules for field in _mark_of(rule, "needs", ())}
+
+
+def may_shrink(rule: GrowRule) -> GrowRule:
+    """Decorates a grow rule whose choice may be smaller than the number that was dropped.
+
+    The layer then has fewer connections from there on (NeuroFS). Without this decorator a choice
+    that is too small is filled up.
+    """
+    rule.may_shrink = True
+    return rule
+
+
+def shrinks(rule: GrowRule | None) -> bool:
+    """Whether a layer may lose connections to a grow rule; without any rule it does."""
+    return rule is None or _mark_of(rule, "may_shrink", False)
+
+
+def active_only(rule: DropRule) -> DropRule:
+    """Decorates a drop rule that looks at active connections alone, whatever their arrangement.
+
+    It works on the values of all connections as a vector, too, so that layers without any matrix
+    can be rewired by it. A sum of the weights of each neuron needs the matrix.
+    """
+    rule.active_only = True
+    return rule
+
+
+def is_active_only(rule: DropRule | None) -> bool:
+    """Whether a drop rule was decorated by :func:`active_only`; no rule looks at nothing."""
+    return rule is None or _mark_of(rule, "active_only", False)
+
+
+def rule_name(rule: Callable) -> str:
+    """What messages call a rule."""
+    return getattr(_function_of(rule), "__name__", type(rule).__name__)
+
+
+def _function_of(rule: Callable) -> Callable:
+    return rule.func if isinstance(rule, functools.partial) else rule
+
+
+def _mark_of(rule: Callable | None, name: str, default: Any) -> Any:
+    return getattr(_function_of(rule), name, default)
+
+
+def choose_dropped(rule: DropRule, layer: Layer, fraction: Array, key: Array) -> Array:
+    """The connections that a drop rule takes away: bool, all of them active.
+
+    Args:
+      rule: drop rule.
+      layer: weights, mask and what the rule needs.
+      fraction: share of the active connections, in [0, 1], for rules that return scores.
+      key: PRNG key.
+
+    Raises:
+      ConfigError: if the rule returns another shape or type than it may.
+    """
+    picks = _checked(rule(layer, fraction, key), f"the drop rule {rule_name(rule)}", layer)
+    if picks.dtype == bool:
+        return picks & layer.mask
+    return smallest(picks, number_to_drop(layer.mask, fraction), layer.mask)
+
+
+def choose_grown(rule: GrowRule, layer: Layer, dropped: Array, key: Array) -> Array:
+    """The connections that a grow rule adds: bool, as many as were dropped, none of them kept.
+
+    They are fewer only where the rule is marked by :func:`may_shrink`.
+
+    Args:
+      rule: grow rule.
+      layer: weights, mask and what the rule needs, before anything was dropped.
+      dropped: bool, all of them active.
+      key: PRNG key.
+
+    Raises:
+      ConfigError: if the rule returns another shape or type than it may.
+    """
+    picks = _checked(rule(layer, dropped, key), f"the grow rule {rule_name(rule)}", layer)
+    free, wanted = ~layer.mask | dropped, jnp.sum(dropped, dtype=jnp.int32)
+    if picks.dtype == bool:
+        return preferred(picks, wanted, free & picks if shrinks(rule) else free)
+    return largest(picks, wanted, free)
+
+
+def _checked(picks: Any, subject: str, layer: Layer) -> Array:
+    """What a rule returned as an array, of a shape and type that a rule may return."""
+    shape = layer.weight.shape
+    told = f"floating point (scores) or bool (a choice) in the shape {shape} of layer.weight"
+    if not isinstance(picks, jax.Array | np.ndarray):
+        raise ConfigError(f"{subject} returns {type(picks).__name__}; return an array, {told}")
+    if not (picks.dtype == bool or jnp.issubdtype(picks.dtype, jnp.floating)):
+        raise ConfigError(f"{subject} returns {picks.dtype}; return {told}")
+    if picks.shape != shape:
+        raise ConfigError(f"{subject} returns the shape {picks.shape}; return {told}")
+    return jnp.asarray(picks)
 
 
 class Rewired(NamedTuple):
     """Outcome of :func:`rewire`, bool arrays in the shape of the weight.
 
     Attributes:
-      mask: the new active connections, exactly as many as before, or fewer without a grow rule.
+      mask: the new active connections, exactly as many as before; fewer without a grow rule, or
+        with one that is marked by :func:`may_shrink`.
       new: those that were not active before; a dropped connection that is grown again at once
         is not new, and keeps its weight and moments.
     """
@@ -83,7 +210,7 @@ class Rewired(NamedTuple):
 def rewire(
     layer: Layer, drop: DropRule, grow: GrowRule | None, fraction: Array, key: Array
 ) -> Rewired:
-    """Drops a fraction of the connections of a layer and grows as many.
+    """Drops a fraction of the connections of a layer and grows as many, whatever the rules return.
 
     Args:
       layer: weights, mask and what the rules need.
@@ -91,12 +218,15 @@ def rewire(
       grow: grow rule; ``None`` only drops.
       fraction: share of the active connections to drop, in [0, 1]; may be traced.
       key: PRNG key.
+
+    Raises:
+      ConfigError: if a rule returns neither scores nor a choice in the shape of the weights.
     """
     key_drop, key_grow = jax.random.split(key)
-    dropped = drop(layer, fraction, key_drop)
+    dropped = choose_dropped(drop, layer, fraction, key_drop)
     mask = layer.mask & ~dropped
     if grow is not None:
-        mask |= grow(layer, dropped, key_grow)
+        mask |= choose_grown(grow, layer, dropped, key_grow)
     return Rewired(mask, mask & ~layer.mask)
 
 

@@ -9,10 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sparse_network_reference import begun, rows, spec_for
 
 import fsjax
 from fsjax.engine.loop import as_batch, init_state, train_epoch
 from fsjax.errors import ConfigError
+from fsjax.methods.shared.sparse_network import sparse_network
+from fsjax.sparsity import Layer, active_only, drop, grow, may_shrink, needs
 from fsjax.sparsity.connections import dense, is_connections
 
 METHODS = {
@@ -120,8 +123,47 @@ def test_no_array_of_all_pairs_of_neurons(name: str) -> None:
     assert largest_array(jax.make_jaxpr(run)(np.uint32(0)).jaxpr) < width * width / 8
 
 
+def weakest_neurons(layer: Layer, fraction: jax.Array, key: jax.Array) -> jax.Array:
+    """Not from a vector of connections, whose sum over axis 0 is that of all weights."""
+    strength = jnp.sum(jnp.abs(layer.weight), axis=0)
+    return jnp.broadcast_to(strength, layer.weight.shape)
+
+
+@active_only
+@needs("gradient")
+def least_sensitive(layer: Layer, fraction: jax.Array, key: jax.Array) -> jax.Array:
+    return jnp.abs(layer.weight * layer.gradient)
+
+
+#: Of ``least_sensitive``, which drops by the gradient, and grows by the similarity or by both.
+GROW = {"similar": grow.similar, "both": grow.switched(grow.similar, grow.gradient)}
+
+
+@pytest.mark.parametrize("name", GROW)
+def test_a_drop_rule_of_ones_own_on_connections(name: str) -> None:
+    rules = dict(drop=least_sensitive, grow=GROW[name], drop_fraction=0.5)
+    if name == "both":
+        rules["search"] = lambda state: state.epoch < 0
+    masks = []
+    for form in ("dense", "topology"):
+        own = sparse_network(**rules, hidden=(8,), epsilon=1.0, form=form)
+        state = begun(own, spec_for())
+        after = jax.jit(own.after_epoch)(state, rows(), jax.random.key(1)).masks["layer_0"]
+        masks.append((state.masks["layer_0"]["kernel"], after["kernel"]))
+    (before, expected), (_, found) = masks
+    assert is_connections(found) and not is_connections(expected)
+    ones = jnp.ones(found.rows.shape, bool)
+    chex.assert_trees_all_equal(dense(ones, found), expected)
+    assert (before & ~expected).sum() > 3
+
+
 def test_rules_that_look_at_all_pairs() -> None:
     with pytest.raises(ConfigError, match="short_paths needs one; leave form out"):
         fsjax.methods.set(grow="short_paths", form="topology")
+    with pytest.raises(ConfigError, match="the rule weakest_neurons needs one; leave form out"):
+        sparse_network(drop=weakest_neurons, grow=grow.random, form="topology")
     with pytest.raises(ConfigError, match="pruning before training needs one"):
         fsjax.methods.snip(form="topology")
+    losing = may_shrink(lambda layer, dropped, key: dropped & (layer.number > 0))
+    with pytest.raises(ConfigError, match="by these rules some may be lost; leave form out"):
+        sparse_network(drop=drop.magnitude, grow=losing, form="coordinates")

@@ -26,7 +26,7 @@ from fsjax.engine.loop import Arrays, Rows, at_kept, train_epoch
 from fsjax.errors import ConfigError
 from fsjax.methods.shared import sparse_network as module
 from fsjax.methods.shared.sparse_network import sparse_network
-from fsjax.sparsity import drop, grow
+from fsjax.sparsity import drop, grow, may_shrink
 
 PLAIN = dict(**SIZES, learning_rate=0.01, momentum=0.9)
 
@@ -224,3 +224,24 @@ def test_digits(name: str) -> None:
     result = fsjax.fit(method, data, seeds=(0, 1), **options)
     assert result.metrics["embedded_accuracy"].min() > 90
     assert result.cost["params"] == 819 + 128
+
+
+def test_a_rule_needs_what_the_network_has() -> None:
+    rules = {"drop": drop.magnitude, "grow": grow.important_inputs}
+    with pytest.raises(ConfigError, match="needs importance, which it does not have; it has grad"):
+        sparse_network(**rules)
+    rules["grow"] = grow.switched(grow.similar, grow.random)
+    with pytest.raises(ConfigError, match="needs search, which"):
+        sparse_network(**rules)
+
+
+def test_a_dense_form_loses_connections_to_a_rule_that_may_shrink() -> None:
+    losing = may_shrink(lambda layer, dropped, key: dropped & (layer.number > 0))
+    # So sparse that it would be trained by coordinates.
+    options = {"hidden": (40,), "epsilon": 0.1, "rank_by": "strength"}
+    method = sparse_network(drop=drop.magnitude, grow=losing, drop_fraction=0.5, **options)
+    state = begun(method, spec_for())
+    after = jax.jit(method.after_epoch)(state, rows(), jax.random.key(0))
+    counts = [[int(mask.sum()) for mask in kernels(s.masks)] for s in (state, after)]
+    assert counts == [[5, 4], [3, 4]]
+    assert after.params["layer_0"]["kernel"].shape == (13, 40)

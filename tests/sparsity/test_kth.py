@@ -35,6 +35,7 @@ few = settings(max_examples=150, deadline=None, derandomize=True)
 
 smallest, largest = jax.jit(kth.smallest), jax.jit(kth.largest)
 kth_smallest, random_subset = jax.jit(kth.kth_smallest), jax.jit(kth.random_subset)
+preferred = jax.jit(kth.preferred)
 
 
 @few
@@ -48,6 +49,15 @@ def test_marks_are_the_first_of_a_stable_sort(
     found = largest(values, k, among)
     assert int(found.sum()) == min(k, among.sum())
     np.testing.assert_array_equal(found, first_of_sort(values, k, among, descending=True))
+
+
+@few
+@given(AMONG, K, AMONG)
+def test_preferred_are_the_chosen_first_and_then_the_others(
+    choice: np.ndarray, k: int, among: np.ndarray
+) -> None:
+    expected = first_of_sort(~choice, k, among)
+    np.testing.assert_array_equal(preferred(choice, k, among), expected)
 
 
 @few

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import chex
@@ -21,7 +22,7 @@ from sparsity_trees import (
 from fsjax import sparsity
 from fsjax.errors import ConfigError
 from fsjax.sparsity import drop, grow
-from fsjax.sparsity.topology import needs_of
+from fsjax.sparsity.topology import choose_dropped, choose_grown, needs_of
 
 
 def test_snip_keeps_the_largest_products_of_every_layer_and_starts_from_them() -> None:
@@ -76,6 +77,7 @@ def test_bad_masks_are_refused() -> None:
         ({"density": 0.1, "every": 0}, "every=0.*at least 1"),
         ({"density": 0.1, "end_step": 2.5}, "end_step=2.5.*whole"),
         ({"density": 0.1, "grow": grow.random}, "a grow rule needs a drop rule"),
+        ({"density": 0.1, "drop": "random"}, "drop='random' is not a rule; pass a function"),
     ],
 )
 def test_bad_recipes_are_refused(values: dict[str, Any], message: str) -> None:
@@ -112,18 +114,19 @@ def test_bad_use_is_refused_with_advice() -> None:
 
 def test_rules_say_what_they_need() -> None:
     weight = jnp.ones((2, 2))
-    optional = ("gradient", "similarity", "importance")
+    optional = ("gradient", "similarity", "importance", "search")
     full = sparsity.Layer(weight, weight > 0, 0, weight, weight, weight, jnp.array(False))
-    rules = [(rule, jnp.float32(0.5)) for rule in rules_of(drop, "fraction").values()]
-    rules += [(rule, weight > 0) for rule in rules_of(grow, "dropped").values()]
-    rules.append((grow.switched(grow.similar, grow.gradient), weight > 0))
+    rules = [(rule, choose_dropped, 0.5) for rule in rules_of(drop, "fraction").values()]
+    rules += [(rule, choose_grown, weight > 0) for rule in rules_of(grow, "dropped").values()]
+    rules.append((grow.switched(grow.similar, grow.gradient), choose_grown, weight > 0))
     assert len(rules) == 15
-    for rule, second in rules:
+    for rule, choose, second in rules:
         missed = set()
         for field in optional:
+            layer, choice = full._replace(**{field: None}), functools.partial(choose, rule)
             try:
-                jax.eval_shape(rule, full._replace(**{field: None}), second, jax.random.key(0))
-            except (TypeError, AttributeError):
+                jax.eval_shape(choice, layer, second, jax.random.key(0))
+            except (TypeError, AttributeError, ConfigError):
                 missed.add(field)
         assert needs_of(rule) == missed, rule
 
@@ -137,6 +140,36 @@ def test_a_rule_of_ones_own_says_what_it_needs() -> None:
     tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
     with pytest.raises(ConfigError, match="by_importance needs importance of dense/kernel"):
         tx.update(SMALL, tx.init(SMALL), SMALL)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            grow.switched(grow.random, grow.gradient),
+            r"switched\(random, gradient\) needs search.*search=\.\.\.",
+        ),
+        (sparsity.needs("state")(lambda layer, dropped, key: dropped), "only methods have a train"),
+        (lambda layer, dropped, key: layer.weight[0], r"grow rule <lambda> returns the shape"),
+    ],
+)
+def test_rules_that_cannot_work_are_refused_at_the_first_update(rule: Any, message: str) -> None:
+    recipe = sparsity.Recipe(density=0.3, drop=drop.magnitude, grow=rule, every=100)
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
+    with pytest.raises(ConfigError, match=message):
+        jax.eval_shape(tx.update, SMALL, tx.init(SMALL), SMALL)
+
+
+def test_a_rule_that_grows_everything_adds_no_connection() -> None:
+    def everything(layer: sparsity.Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
+        return jnp.ones(layer.weight.shape, bool)
+
+    recipe = sparsity.Recipe(density=0.3, drop=drop.random, grow=everything, every=1)
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
+    state = tx.init(SMALL)
+    _, after = jax.jit(tx.update)(noisy_gradient(SMALL, 0), state, SMALL)
+    before, mask = (np.asarray(s.masks["dense"]["kernel"]) for s in (state, after))
+    assert mask.sum() == before.sum() == 22 and (mask != before).any()
 
 
 def test_without_a_grow_rule_the_optimizer_prunes() -> None:

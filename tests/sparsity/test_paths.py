@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import jax
@@ -12,7 +13,7 @@ import pytest
 
 from fsjax import sparsity
 from fsjax.sparsity import drop, grow, path_scores
-from fsjax.sparsity.topology import Layer, rewire
+from fsjax.sparsity.topology import Layer, choose_dropped, choose_grown, rewire
 
 RNG = np.random.default_rng(0)
 MASKS = [RNG.random((7, 5)) < density for density in (0.25, 0.4, 0.6)]
@@ -55,7 +56,8 @@ def layer_of(mask: np.ndarray) -> Layer:
 def test_the_best_scores_are_grown() -> None:
     layer, key = layer_of(MASKS[1]), jax.random.key(0)
     found = rewire(layer, drop.magnitude, grow.short_paths, jnp.float32(0.4), key)
-    left = np.asarray(layer.mask & ~drop.magnitude(layer, jnp.float32(0.4), key))
+    dropped = choose_dropped(drop.magnitude, layer, jnp.float32(0.4), key)
+    left = np.asarray(layer.mask & ~dropped)
     picked, scores = np.asarray(found.mask) & ~left, counted(left)
     assert picked.sum() == int(0.4 * MASKS[1].sum() + 1e-3)
     best = np.sort(scores[~left])[::-1][: picked.sum()]
@@ -69,7 +71,7 @@ def test_ties_are_not_by_position() -> None:
     layer = layer_of(ring)
     dropped = jnp.zeros(ring.shape, bool).at[3, 3].set(True)
     grown = {
-        np.asarray(grow.short_paths(layer, dropped, jax.random.key(seed))).tobytes()
+        np.asarray(choose_grown(grow.short_paths, layer, dropped, jax.random.key(seed))).tobytes()
         for seed in range(8)
     }
     assert len(grown) > 3
@@ -82,7 +84,8 @@ def test_without_any_path_the_choice_is_random() -> None:
     drawn = np.zeros((6, 6))
     for seed in range(40):
         key = jax.random.key(seed)
-        drawn += np.asarray(grow.short_paths(layer, layer.mask & (layer.weight > 0), key))
+        dropped = layer.mask & (layer.weight > 0)
+        drawn += np.asarray(choose_grown(grow.short_paths, layer, dropped, key))
     assert (drawn > 0).sum() > 20
 
 
@@ -92,7 +95,8 @@ def test_samples_are_drawn_by_their_scores() -> None:
     dropped[tuple(np.argwhere(mask)[0])] = True
     layer = layer_of(mask)
     keys = jax.random.split(jax.random.key(0), 4000)
-    draws = jax.vmap(lambda key: grow.sampled_short_paths(layer, jnp.asarray(dropped), key))(keys)
+    rule = functools.partial(choose_grown, grow.sampled_short_paths, layer, jnp.asarray(dropped))
+    draws = jax.vmap(rule)(keys)
     left = mask & ~dropped
     scores = np.where(left, 0, counted(left))
     assert np.asarray(draws).sum() == 4000

@@ -51,7 +51,8 @@ def changes(drop_rule: DropRule, grow_rule: GrowRule) -> Callable:
             **given,
         )
         args = (old, small, drop_rule, grow_rule, fraction, again)
-        found = rewire_connections(*args, lambda rows: scores[rows])
+        ranked = dict.fromkeys(("similarity", "gradient"), lambda rows: scores[rows])
+        found = rewire_connections(*args, ranked)
         return dense, flat, found
 
     return both

@@ -14,7 +14,8 @@ import pytest
 from sparsity_reference import first_of_sort, rules_of
 
 from fsjax import sparsity
-from fsjax.sparsity import drop, grow, topology
+from fsjax.errors import ConfigError
+from fsjax.sparsity import drop, grow, needs, topology
 from fsjax.sparsity.topology import Layer
 
 IN, OUT = 6, 5
@@ -72,7 +73,8 @@ def keys(seed: int) -> jax.Array:
 @functools.cache
 def dropped_by(name: str) -> np.ndarray:
     """What a drop rule takes away in every case."""
-    return np.asarray(jax.jit(jax.vmap(DROP[name]))(LAYERS, FRACTIONS, keys(1)))
+    rule = functools.partial(topology.choose_dropped, DROP[name])
+    return np.asarray(jax.jit(jax.vmap(rule))(LAYERS, FRACTIONS, keys(1)))
 
 
 @functools.cache
@@ -267,7 +269,7 @@ def test_order_of_neurons_does_not_matter_to_drop(name: str) -> None:
     if name == "magnitude_times_importance":  # Powers of 2, so that no products tie.
         powers = np.broadcast_to(2.0 ** (5 * np.arange(IN))[:, None], (CASES, IN, OUT))
         layers = layers._replace(importance=powers.astype(np.float32))
-    rule = jax.jit(jax.vmap(DROP[name]))
+    rule = jax.jit(jax.vmap(functools.partial(topology.choose_dropped, DROP[name])))
     if name == "per_sign":
         layers = layers._replace(importance=np.ones((CASES, IN, OUT), np.float32))
     found = np.asarray(rule(layers, FRACTIONS, keys(7)))
@@ -350,6 +352,7 @@ def test_without_a_grow_rule_the_counts_fall() -> None:
 def test_rules_see_the_number_of_their_layer_and_the_state() -> None:
     seen = []
 
+    @sparsity.may_shrink
     def rule(layer: Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
         del key
         seen.append((layer.number, float(layer.weight.max()), layer.state))
@@ -362,3 +365,79 @@ def test_rules_see_the_number_of_their_layer_and_the_state() -> None:
     counts = [int(layer["kernel"].sum()) for layer in changed.masks.values()]
     assert sorted(counts) == [6] * 10 + [12]
     assert int(changed.masks["layer_0"]["kernel"].sum()) == 12
+
+
+#: What rules may return, for example NaN, infinities, and marks where they must not be.
+RETURNED = {
+    "all": np.ones((CASES, IN, OUT), bool),
+    "none": np.zeros((CASES, IN, OUT), bool),
+    "some": np.random.default_rng(8).random((CASES, IN, OUT)) < 0.5,
+    "NaN": np.full((CASES, IN, OUT), np.nan, np.float32),
+    "infinite": np.random.default_rng(9).choice([-np.inf, np.nan, 0, 1, np.inf], LAYERS.mask.shape),
+    "half precision": np.zeros((CASES, IN, OUT), np.float16),
+}
+
+
+@pytest.mark.parametrize("dropping", RETURNED)
+def test_whatever_rules_return_the_number_of_connections_stays(dropping: str) -> None:
+    def one(layer: Layer, fraction: jax.Array, key: jax.Array, *returned: jax.Array) -> jax.Array:
+        rules = (lambda *_, picks=picks: picks for picks in returned)
+        return topology.rewire(layer, *rules, fraction, key).mask
+
+    changed = jax.jit(jax.vmap(one))
+    for growing in RETURNED.values():
+        mask = changed(LAYERS, FRACTIONS, keys(10), RETURNED[dropping], growing)
+        np.testing.assert_array_equal(mask.sum((1, 2)), LAYERS.mask.sum((1, 2)))
+
+
+def test_what_a_choice_has_too_many_or_too_few_goes_by_position() -> None:
+    mask = np.asarray([[True, True, False, False], [False, True, False, False]])
+    layer = Layer(jnp.where(mask, 1.0, 0.0), jnp.asarray(mask))
+    dropped = jnp.asarray([[True, False, False, False], [False, True, False, False]])
+
+    def grown(*places: tuple[int, int]) -> list[tuple[int, ...]]:
+        choice = jnp.zeros((2, 4), bool).at[tuple(np.transpose(places))].set(True)
+        return [tuple(place) for place in np.argwhere(choose(choice)).tolist()]
+
+    choose = jax.jit(lambda choice: topology.choose_grown(lambda *_: choice, layer, dropped, None))
+
+    assert grown((0, 1), (0, 3), (1, 0), (1, 3)) == [(0, 3), (1, 0)]  # (0, 1) is there.
+    assert grown((1, 3)) == [(0, 0), (1, 3)]
+    found = topology.choose_dropped(lambda *_: ~layer.mask, layer, 0.5, None)
+    assert not found.any()
+
+
+@pytest.mark.parametrize(
+    ("picks", "message"),
+    [
+        (np.ones(OUT, bool), r"rule mine returns the shape \(5,\); return .* shape \(6, 5\) of"),
+        (np.ones((IN, OUT), int), "rule mine returns int64; return floating point .* or bool"),
+        (np.ones((IN, OUT), complex), "rule mine returns complex128"),
+        (None, "rule mine returns NoneType; return an array, floating point"),
+        (0.5, "rule mine returns float; return an array"),
+    ],
+)
+def test_other_shapes_and_types_are_refused_while_tracing(picks: Any, message: str) -> None:
+    def mine(layer: Layer, second: jax.Array, key: jax.Array, power: float = 1.0) -> Any:
+        return picks
+
+    layer = case(0)
+    for kind, rules in (("drop", (mine, grow.random)), ("grow", (drop.magnitude, mine))):
+        # A partial rule is called like its function.
+        rules = tuple(functools.partial(r, power=2.0) if r is mine else r for r in rules)
+        with pytest.raises(ConfigError, match=f"the {kind} {message}"):
+            jax.eval_shape(lambda rules=rules: topology.rewire(layer, *rules, 0.5, keys(0)[0]))
+
+
+def test_marks_of_a_rule_are_those_of_its_function() -> None:
+    @needs("gradient")
+    @sparsity.may_shrink
+    def mine(layer: Layer, dropped: jax.Array, key: jax.Array, power: float) -> jax.Array:
+        return dropped & (layer.gradient**power > 0)
+
+    rule = functools.partial(mine, power=2.0)
+    assert topology.needs_of(rule) == {"gradient"} and topology.shrinks(rule)
+    assert topology.shrinks(grow.switched(grow.random, rule))
+    assert not topology.shrinks(grow.switched(grow.random, grow.similar))
+    with pytest.raises(ConfigError, match="needs='gradeint': did you mean 'gradient'"):
+        needs("gradeint")

@@ -17,7 +17,7 @@ from jax import Array
 
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.nets.connected import connected_activations, init_connected, uniform_at
-from fsjax.sparsity import GrowRule, Recipe, random_mask
+from fsjax.sparsity import Recipe, random_mask
 from fsjax.sparsity.connections import (
     CSR_BATCH,
     Connections,
@@ -28,13 +28,13 @@ from fsjax.sparsity.connections import (
 )
 from fsjax.sparsity.coordinates import gather
 from fsjax.sparsity.rewiring import (
-    Scores,
     draw_connections,
+    drops_connections,
     grows_connections,
     rewire_connections,
 )
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
-from fsjax.sparsity.topology import Changed, Layer, keep_moments
+from fsjax.sparsity.topology import Changed, Layer, keep_moments, needs_of
 
 #: Largest density of a layer that is held by its connections.
 MAX_DENSITY = 0.25
@@ -69,10 +69,11 @@ class Pairs:
 
 
 def held_by_connections(
-    form: str, shapes: Sequence[tuple[int, int]], counts: Sequence[int], grow: GrowRule | None
+    form: str, shapes: Sequence[tuple[int, int]], counts: Sequence[int], recipe: Recipe
 ) -> list[bool]:
     """Which layers are held by their connections, by the argument ``form``."""
-    if form not in ("auto", "topology") or not (grow is None or grows_connections(grow)):
+    by_rules = drops_connections(recipe.drop) and grows_connections(recipe.grow)
+    if form not in ("auto", "topology") or not by_rules:
         return [False] * len(shapes)
     least = 0 if form == "topology" else AUTO_SIZE
     sizes = [math.prod(shape) for shape in shapes]
@@ -183,36 +184,27 @@ def change_held(
     kept = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), params)
     source = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), params)
     counts = recipe.counts([_shape(state, number) for number in _numbers(state)])
+    pairs = {"similarity": similarity, "gradient": gradient}
     for number, count in zip(_numbers(state), counts, strict=True):
         name, (inputs, outputs) = f"layer_{number}", _shape(state, number)
         weight, mask = params[name]["kernel"], masks[name]["kernel"]
         if count == inputs * outputs:
             continue
-        pairs = None if similarity is None else similarity[number]
+        scored = {field: of[number] for field, of in pairs.items() if of is not None}
         about = {"number": number, "search": search, "state": state}
         if not is_connections(mask):
-            every = jnp.arange(inputs)
-            layer = Layer(
-                weight,
-                mask,
-                similarity=None if pairs is None else pairs.rows(every),
-                gradient=None if gradient is None else gradient[number].rows(every),
-                **about,
-            )
+            rows = jnp.arange(inputs)
+            whole = {field: of.rows(rows) for field, of in scored.items()}
+            layer = Layer(weight, mask, **whole, **about)
             trees = ({name: {"kernel": leaf}} for leaf in (weight, mask))
             done = recipe.change(*trees, {f"{name}/kernel": layer}, key)
             found = (done.params, done.masks, done.kept)
             weight, mask, stays = (tree[name]["kernel"] for tree in found)
         else:
-            ranked = gradient[number] if gradient is not None else pairs
-            layer = Layer(
-                weight,
-                jnp.ones(weight.shape, bool),
-                similarity=None if pairs is None else pairs.of(mask),
-                **about,
-            )
+            seen = {f: of.of(mask) for f, of in scored.items() if f in needs_of(recipe.drop)}
+            layer = Layer(weight, jnp.ones(weight.shape, bool), **seen, **about)
             key_rules, key_init = jax.random.split(jax.random.fold_in(key, number))
-            scores: Scores | None = None if ranked is None else ranked.rows
+            scores = {field: of.rows for field, of in scored.items()}
             fraction = recipe.fraction_at(0)
             change = rewire_connections(
                 mask, layer, recipe.drop, recipe.grow, fraction, key_rules, scores

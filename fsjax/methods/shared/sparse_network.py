@@ -40,9 +40,16 @@ from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
 from fsjax.sparsity.connections import without_index
 from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
-from fsjax.sparsity.rewiring import grows_connections
+from fsjax.sparsity.rewiring import drops_connections, grows_connections
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
-from fsjax.sparsity.topology import cond_with_key, keep_moments, layers_of, needs_of
+from fsjax.sparsity.topology import (
+    cond_with_key,
+    keep_moments,
+    layers_of,
+    needs_of,
+    rule_name,
+    shrinks,
+)
 
 #: Rows whose activations are held at once.
 ROWS_AT_ONCE = 4096
@@ -132,8 +139,9 @@ def sparse_network(
     The score of a column is the sum of the absolute weights of its connections.
 
     Args:
-      drop, grow: rules by which the connections change after every epoch but the last; without
-        them they stay.
+      drop, grow: rules by which the connections change after every epoch but the last, of
+        :mod:`fsjax.sparsity` or your own; without them they stay. They may need the similarity of
+        neurons, the gradient on a random batch, or the state.
       drop_fraction: share of the connections that is dropped.
       grow_init: starting weights of new connections, a name in :data:`GROW_INITS`.
       activation, initialisation: see :class:`~fsjax.nets.Feedforward`.
@@ -162,14 +170,22 @@ def sparse_network(
             fraction=drop_fraction,
             grow_init=GROW_INITS[grow_init],
         )
-    if o.form == "topology" and (prune or not (grow is None or grows_connections(grow))):
-        name = "pruning before training" if prune else f"the rule {grow.__name__}"
+    exact = drop is None or not shrinks(grow)
+    if o.form == "topology":
+        _check_without_matrices(prune, drop, grow)
+    if o.form in ("coordinates", "topology") and not exact:
         raise ConfigError(
-            f"form='topology' has no array of all pairs of neurons, and {name} needs one; leave "
-            "form out"
+            f"form={o.form!r} is for layers that keep their number of connections, and by these "
+            "rules some may be lost; leave form out"
         )
     optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
     needed = needs_of(drop, grow)
+    available = {"similarity", "gradient", "state"} | ({"search"} if search else set())
+    for field in sorted(needed - available):
+        raise ConfigError(
+            f"a rule of this network needs {field}, which it does not have; it has "
+            f"{', '.join(sorted(available))}"
+        )
 
     def network(spec: Spec) -> Feedforward:
         return Feedforward(spec.num_outputs, o.hidden, activation, initialisation)
@@ -180,8 +196,8 @@ def sparse_network(
         if recipe is not None and not prune:
             shapes = layer_shapes(spec, o.hidden)
             counts = recipe.counts(shapes)
-            held = held_by_connections(o.form, shapes, counts, grow)
-            if any(held):
+            held = held_by_connections(o.form, shapes, counts, recipe)
+            if exact and any(held):
                 about = (spec, shapes, counts, held, initialisation)
                 params, masks = init_held(key_network, key_masks, *about)
                 return create_state(spec, params, masks=masks, extra={}, log=log)
@@ -283,7 +299,7 @@ def sparse_network(
 
     def compress(state: TrainState) -> TrainState:
         """Layers of few connections by their coordinates."""
-        if is_held(state):
+        if is_held(state) or not exact:
             return state
         masks = {layer: mask["kernel"] for layer, mask in state.masks.items()}
         counts = recipe.counts([mask.shape for mask in masks.values()])
@@ -337,6 +353,22 @@ def sparse_network(
     if drop is not None:
         method = method._replace(after_epoch=after_epoch)
     return scored_by(o.rank_by, method)
+
+
+def _check_without_matrices(prune: bool, drop: DropRule | None, grow: GrowRule | None) -> None:
+    """ConfigError unless layers can be made and rewired without any matrix."""
+    if prune:
+        subject = "pruning before training"
+    elif not grows_connections(grow):
+        subject = f"the rule {rule_name(grow)}"
+    elif not drops_connections(drop):
+        subject = f"the rule {rule_name(drop)}"
+    else:
+        return
+    raise ConfigError(
+        f"form='topology' has no array of all pairs of neurons, and {subject} needs one; leave "
+        "form out"
+    )
 
 
 def by_coordinates(form: str, density: float) -> bool:

@@ -1,0 +1,192 @@
+"""The contract of rules: ours keep it, and each broken one fails it with its own sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sparsity_reference import rules_of
+
+from fsjax.errors import ConfigError
+from fsjax.sparsity import (
+    Layer,
+    active_only,
+    drop,
+    grow,
+    largest,
+    may_shrink,
+    needs,
+    random_subset,
+    smallest,
+)
+from fsjax.sparsity.testing import check_rule
+
+RULES: dict[str, tuple[Callable, dict[str, Any]]] = {
+    **{f"drop.{name}": (rule, {}) for name, rule in rules_of(drop, "fraction").items()},
+    **{f"grow.{name}": (rule, {}) for name, rule in rules_of(grow, "dropped").items()},
+    "switched": (grow.switched(grow.similar, grow.random), {}),
+    "kernels": (grow.gradient, {"shape": (3, 3, 2, 4)}),
+}
+RULES["grow.important_outputs"] = (grow.important_outputs, {"importance": "outputs"})
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_of_the_library_keep_the_contract(name: str) -> None:
+    rule, options = RULES[name]
+    check_rule(rule, **options)
+
+
+def half_as_many(layer: Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
+    wanted = jnp.sum(dropped, dtype=jnp.int32) // 2
+    return random_subset(key, wanted, ~layer.mask | dropped)
+
+
+def test_a_rule_that_may_shrink_grows_fewer() -> None:
+    with pytest.raises(AssertionError, match="marks 14 connections where 29 were dropped"):
+        check_rule(half_as_many)
+    check_rule(may_shrink(lambda layer, dropped, key: half_as_many(layer, dropped, key)))
+
+
+# Rules that break the contract, each in one way.
+
+
+def everything(layer, dropped, key):
+    return jnp.ones(layer.weight.shape, bool)
+
+
+def too_many(layer, dropped, key):
+    return random_subset(key, jnp.sum(dropped) + 1, ~layer.mask | dropped)
+
+
+def inactive_too(layer, fraction, key):
+    return jnp.abs(layer.weight) < fraction
+
+
+def all_of_the_active(layer, fraction, key):
+    return layer.mask
+
+
+def of_neurons(layer, fraction, key):
+    return jnp.sum(jnp.abs(layer.weight), axis=1, keepdims=True)
+
+
+def whole_numbers(layer, dropped, key):
+    return jnp.where(layer.mask, 0, 1)
+
+
+def a_pair(layer, dropped, key):
+    return layer.weight, layer.mask
+
+
+def normalised(layer, fraction, key):
+    return jnp.abs(layer.weight) / jnp.max(jnp.abs(layer.weight))
+
+
+def fixed_key(layer, dropped, key):
+    return jax.random.uniform(jax.random.key(0), layer.weight.shape)
+
+
+def fixed_choice(layer, dropped, key):
+    return random_subset(jax.random.key(0), jnp.sum(dropped), ~layer.mask | dropped)
+
+
+def numpy_numbers(layer, dropped, key):
+    return np.random.default_rng().random(layer.weight.shape, np.float32)
+
+
+def one_key_twice(layer, dropped, key):
+    noise = jax.random.normal(key, layer.weight.shape)
+    return noise + jax.random.uniform(key, layer.weight.shape)
+
+
+def in_python(layer, dropped, key):
+    return layer.weight if jnp.sum(layer.weight) > 0 else -layer.weight
+
+
+def undeclared(layer, dropped, key):
+    return jnp.abs(layer.gradient)
+
+
+def returned_undeclared(layer, dropped, key):
+    return layer.similarity
+
+
+@needs("gradient")
+def of_squares(layer, dropped, key):
+    return (layer.weight.T @ layer.gradient) @ layer.weight.T
+
+
+@active_only
+def of_sums(layer, fraction, key):
+    return jnp.abs(layer.weight) / (1.0 + jnp.sum(jnp.abs(layer.weight), axis=0))
+
+
+def three_at_once(layer, fraction, key):
+    return smallest(jnp.abs(layer.weight), 3, layer.mask)
+
+
+BROKEN = {
+    everything: "everything marks 30 connections that are already there",
+    too_many: r"too_many marks \d+ connections where \d+ were dropped; mark as many, or return sc",
+    inactive_too: r"inactive_too marks \d+ connections that are not active",
+    all_of_the_active: r"does not follow the fraction: it drops (\d+) connections at 0.2 and \1 at",
+    three_at_once: "three_at_once does not follow the fraction",
+    of_neurons: r"drop rule of_neurons returns the shape \(6, 1\); return .* shape \(6, 5\)",
+    whole_numbers: "grow rule whole_numbers returns int32; return floating point .* or bool",
+    a_pair: "grow rule a_pair returns tuple; return an array",
+    normalised: "normalised returns scores that are NaN or infinite for layers of .*zero values",
+    fixed_key: "fixed_key goes by the position of neurons.*draw random numbers from its key",
+    fixed_choice: "fixed_choice goes by the position of neurons",
+    numpy_numbers: "numpy_numbers answers otherwise when it is traced again",
+    one_key_twice: "one_key_twice uses its key twice; split it",
+    in_python: "in_python fails inside JAX with TracerBoolConversionError",
+    undeclared: r"undeclared reads 'gradient' of the layer.*@fsjax.sparsity.needs\('gradient'\)",
+    returned_undeclared: r"needs\('similarity'\)",
+    of_squares: r"of_squares returns the shape \(5, 6\)",
+    of_sums: "of_sums is marked by active_only and chooses otherwise of a vector",
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.__name__)
+def test_a_broken_rule_fails_with_its_own_sentence(rule: Callable) -> None:
+    with pytest.raises(AssertionError, match=BROKEN[rule]) as failure:
+        check_rule(rule)
+    assert "\n" not in str(failure.value)
+
+
+def test_the_kind_of_a_rule_is_that_of_its_second_parameter() -> None:
+    def unnamed(layer, _, key):
+        return jnp.abs(layer.weight)
+
+    with pytest.raises(ConfigError, match="call its second parameter fraction or dropped, or"):
+        check_rule(unnamed)
+    check_rule(unnamed, "drop")
+    with pytest.raises(ConfigError, match="did you mean 'grow'"):
+        check_rule(unnamed, "grows")
+    with pytest.raises(ConfigError, match=r"shape=\(3, 3\); choose"):
+        check_rule(unnamed, "drop", shape=(3, 3))
+
+
+def test_positions_may_matter_where_the_caller_says_so() -> None:
+    def near_the_diagonal(layer, dropped, key):
+        rows, columns = jnp.indices(layer.weight.shape)
+        return -jnp.abs(rows - columns).astype(jnp.float32)
+
+    with pytest.raises(AssertionError, match="equivariant=False"):
+        check_rule(near_the_diagonal)
+    check_rule(near_the_diagonal, equivariant=False)
+
+
+def test_rules_of_the_train_state_get_one() -> None:
+    @needs("state")
+    def late(layer, dropped, key):
+        free = ~layer.mask | dropped
+        return largest(layer.weight * layer.state["scale"], jnp.sum(dropped), free)
+
+    with pytest.raises(ConfigError, match="late needs the state; pass state="):
+        check_rule(late)
+    check_rule(late, state={"scale": 2.0}, equivariant=False)
