@@ -15,6 +15,7 @@ import optax
 import pytest
 from engine_helpers import linear_method
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 import fsjax
 from fsjax import methods
@@ -158,9 +159,8 @@ def everywhere(amount: float) -> optax.GradientTransformation:
     return optax.stateless(lambda updates, _: jax.tree.map(lambda u: u * 0 - amount, updates))
 
 
-@pytest.mark.parametrize("form", ["dense", "coordinates"])
-def test_inactive_weights_stay_0_under_any_optimizer(data, form: str) -> None:
-    method = methods.set(hidden=(6,), epsilon=2, form=form, optimizer=everywhere(0.01))
+def test_inactive_weights_stay_0_under_any_optimizer(data) -> None:
+    method = methods.set(hidden=(6,), epsilon=2, form="dense", optimizer=everywhere(0.01))
     result = fsjax.fit(method, data, num_epochs=3, **WHOLE)
     for layer, mask in result.states.masks.items():
         mask, kernel = np.asarray(mask["kernel"]), result.states.params[layer]["kernel"]
@@ -306,6 +306,18 @@ def test_a_saved_result_names_its_functions_and_trains_no_more(data, tmp_path: P
         stored = read(path)[0]["method"]["settings"][name]
         assert set(stored) == {"function", "sha256"}
     assert fsjax.load(path).method is loaded.method
+
+
+def test_estimators_take_them_and_their_results_are_saved(data, tmp_path: Path) -> None:
+    given = {"hidden": (), "num_epochs": 1, "optimizer": optax.set_to_zero()}
+    estimator = fsjax.estimators.NeuralNetwork(3, **given)
+    first = clone(estimator).fit(*data).result_
+    assert dict(first.method.about.settings)["optimizer"] == given["optimizer"]
+    again = clone(estimator).set_params(num_epochs=2).fit(*data)
+    chex.assert_trees_all_equal(first.states.params, again.result_.states.params)
+    with pytest.raises(ConfigError, match=r"optimizer=.*fsjax.save\(estimator.result_, path\)"):
+        again.save(tmp_path / "estimator.npz")
+    fsjax.save(again.result_, tmp_path / "result.npz")
 
 
 def recording(**changes: Any) -> Method:
