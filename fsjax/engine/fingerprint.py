@@ -14,7 +14,7 @@ import numpy as np
 
 from fsjax.functions import Missing, is_function, text_of
 from fsjax.method import Method
-from fsjax.registry import is_as_built
+from fsjax.registry import METHODS, is_as_built
 
 
 def fingerprint(method: Method) -> str:
@@ -26,7 +26,7 @@ def fingerprint(method: Method) -> str:
     """
     if is_as_built(method):
         build = method.about.source.structure.build
-        settings = tuple((name, described(value)) for name, value in method.about.settings)
+        settings = tuple(telling_settings(method).items())
         told = f"{build.__module__}:{build.__qualname__} {settings!r}"
         if build.__module__.startswith("fsjax.methods"):
             return told
@@ -40,6 +40,22 @@ def digest(value: Any) -> str:
     if isinstance(value, Missing):
         return value.sha256
     return hashlib.sha256(_Substance().of(value).encode()).hexdigest()
+
+
+def telling_settings(method: Method) -> dict[str, Any]:
+    """The settings that tell a method from others of its name, :func:`described`.
+
+    The name of an optimiser is not among them where the method has only one by name.
+    """
+    builder = METHODS.get(method.name)
+    kinds = builder.registration.kinds if builder else {}
+
+    def tells(name: str, value: Any) -> bool:
+        kind = kinds.get(name)
+        only = kind is not None and kind.function == "optimizer" and kind.choices == (value,)
+        return not only
+
+    return {name: described(value) for name, value in method.about.settings if tells(name, value)}
 
 
 def described(value: Any) -> Any:
