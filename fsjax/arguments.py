@@ -2,7 +2,8 @@
 
 An annotation says all there is to know about an argument: its type, its range, and whether it
 shapes the program. Floats are traced unless they are marked :data:`STATIC`, so that another
-learning rate or penalty compiles nothing; everything else is structure.
+learning rate or penalty compiles nothing; everything else is structure. Schedules and optimisers of
+the user's own are structure too: functions that go to Optax as they are.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import jax
 import numpy as np
+import optax
 
 from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, is_number
+from fsjax.functions import is_function, text_of
+from fsjax.optimizers import check_optimizer, check_schedule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,14 @@ TERM = "term"
 #: Marks a sequence that may not be empty.
 FILLED = "filled"
 
+#: ``step -> learning rate``, of the int32 number of the step, from 0. ``Positive | Schedule`` is a
+#: rate that goes to Optax alone: the method computes nothing with it.
+Schedule = optax.Schedule
+
+#: An Optax transformation of the gradients, or a function of the :class:`fsjax.Spec` that gives
+#: one. ``Literal["sgd", "adam"] | Optimizer`` is one of these names, or an optimiser.
+Optimizer = optax.GradientTransformation | Callable[[Any], optax.GradientTransformation]
+
 Positive = Annotated[float, Within(above=0)]
 NonNegative = Annotated[float, Within(least=0)]
 Share = Annotated[float, Within(least=0, most=1)]
@@ -74,12 +86,15 @@ class Kind:
       optional: whether ``None`` is allowed.
       choices: the values of a ``Literal``.
       marks: ranges and marks of ``Annotated``.
+      function: ``schedule`` or ``optimizer`` where a :data:`Schedule` or an :data:`Optimizer` may
+        stand in place of the value.
     """
 
     base: Any
     optional: bool = False
     choices: tuple[Any, ...] = ()
     marks: tuple[Any, ...] = ()
+    function: Literal["", "schedule", "optimizer"] = ""
 
     @property
     def traced(self) -> bool:
@@ -87,13 +102,23 @@ class Kind:
         return self.base is float and STATIC not in self.marks
 
 
+#: What annotations have beside a value where a function may stand in its place.
+_FUNCTIONS = (Schedule, *get_args(Optimizer))
+
+
 def kind_of(annotation: Any) -> Kind:
     """What an annotation says, as a type."""
     if get_origin(annotation) in (Union, types.UnionType):
-        members = [one for one in get_args(annotation) if one is not type(None)]
-        if len(members) != 1:
+        members = get_args(annotation)
+        values = [one for one in members if one not in _FUNCTIONS]
+        function = ""
+        if len(values) < len(members):
+            function = "schedule" if Schedule in members else "optimizer"
+        optional = type(None) in values
+        values = [one for one in values if one is not type(None)]
+        if len(values) != 1:
             return Kind(None)
-        return dataclasses.replace(kind_of(members[0]), optional=True)
+        return dataclasses.replace(kind_of(values[0]), optional=optional, function=function)
     if get_origin(annotation) is Annotated:
         inner = kind_of(annotation.__origin__)
         return dataclasses.replace(inner, marks=inner.marks + annotation.__metadata__)
@@ -127,9 +152,17 @@ def checked(name: str, value: Any, kind: Kind) -> Any:
         value = value.item()
     if value is None and kind.optional:
         return None
+    if kind.function and is_function(value):
+        check = check_schedule if kind.function == "schedule" else check_optimizer
+        return check(name, value)
     if kind.base is bool:
         return check_flag(name, value)
     if kind.base is Literal:
+        if kind.function == "optimizer" and not isinstance(value, str):
+            raise ConfigError(
+                f"{name}={value!r}; give {' or '.join(map(repr, kind.choices))}, an Optax "
+                "transformation, or a function of the Spec that gives one"
+            )
         check_choice(name, value, kind.choices)
         return value
     if kind.base is Sequence:
@@ -149,6 +182,7 @@ def type_text(kind: Kind) -> str:
         text = "Sequence[int]"
     else:
         text = "Any" if kind.base is None else kind.base.__name__
+    text += f" | {kind.function.title()}" if kind.function else ""
     return f"{text} | None" if kind.optional else text
 
 
@@ -172,6 +206,11 @@ def _number(name: str, value: Any, kind: Kind) -> Any:
             allowed = f"a whole number {within}".rstrip()
             raise ConfigError(f"{name}={value!r}; choose {allowed}{none}")
         return int(value)
+    if is_function(value):
+        raise ConfigError(
+            f"{name} is the function {text_of(value)}, but the method computes with the number; "
+            f"choose a finite number{none}"
+        )
     if not is_number(value) or not math.isfinite(value):
         raise ConfigError(f"{name}={value!r}; choose a finite number{none}")
     if not within.contains(value):
@@ -198,7 +237,9 @@ def takes_part(weight: Any) -> bool:
 
 def is_traced(value: Any, kind: Kind) -> bool:
     """Whether a checked value is data of the program."""
-    return kind.traced and value is not None and not (TERM in kind.marks and value == 0)
+    if value is None or is_function(value):
+        return False
+    return kind.traced and not (TERM in kind.marks and value == 0)
 
 
 def known(*values: Any) -> bool:

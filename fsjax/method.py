@@ -29,11 +29,16 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from fsjax import tasks
+from fsjax.functions import text_of
 from fsjax.sparse_rows import SparseRows
 from fsjax.tasks import TASKS
 
 Array = jax.Array
 PyTree = Any
+
+#: ``(outputs (B, C), y, weight (B,)) -> scalar``, as :func:`fsjax.tasks.loss` without the task.
+Loss = Callable[[Array, Array, Array], Array]
 
 
 #: What may tell the best epoch: the validation loss, accuracy or (two classes) area under the ROC
@@ -61,6 +66,7 @@ class Spec(NamedTuple):
       image_order: ``C`` where rows hold pixels line by line, ``F`` column by column.
       groups: the group of each column, where columns are chosen together (:mod:`fsjax.groups`).
       early_stopping: epochs without a better one after which a seed is done, or ``None``.
+      loss: what takes the place of the task's loss, or ``None``; methods call :meth:`loss_of`.
     """
 
     num_columns: int
@@ -77,6 +83,19 @@ class Spec(NamedTuple):
     image_order: str = "C"
     groups: tuple[int, ...] | None = None
     early_stopping: int | None = None
+    loss: Loss | None = None
+
+    def loss_of(self, outputs: Array, y: Array, weight: Array) -> Array:
+        """The loss of some rows, a scalar: the task's, unless the run has one of its own.
+
+        Args:
+          outputs: ``(B, C)``.
+          y: as in :class:`Batch`.
+          weight: ``(B,)`` non-negative, not all 0; rows of weight 0 do not count.
+        """
+        if self.loss is not None:
+            return self.loss(outputs, y, weight)
+        return tasks.loss(self.task, outputs, y, weight)
 
     @property
     def num_units(self) -> int:
@@ -296,6 +315,8 @@ class Method(NamedTuple):
         The newest epoch is kept as long as no value was finite (``inf`` during a warm-up, NaN),
         and patience counts from the first that was.
       monitor: ``(state) -> {name: scalar}``: further values to record after each epoch.
+      record: names of scalars in the ``aux`` of ``loss``; their means over the steps of an epoch
+        are recorded too.
       search: how to find the strength that keeps exactly K gates open, or ``None``.
     """
 
@@ -313,6 +334,7 @@ class Method(NamedTuple):
     keep: str | Callable[[TrainState], Array] = "loss"
     monitor: Callable[[TrainState], dict[str, Array]] = lambda state: {}
     search: Search | None = None
+    record: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -320,5 +342,5 @@ class Method(NamedTuple):
         return self.about.name
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self.about.settings)
+        settings = ", ".join(f"{name}={text_of(value)}" for name, value in self.about.settings)
         return f"{self.about.name}({settings})"

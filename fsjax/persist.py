@@ -2,7 +2,9 @@
 
 The file keeps the method's name and settings, and the method is built again from them. What only
 continued training needs, the state of the optimiser, is left out: a loaded result predicts, scores
-and selects; to continue a run there are the checkpoints of :func:`fsjax.fit`.
+and selects; to continue a run there are the checkpoints of :func:`fsjax.fit`. Of functions, such as
+schedules, optimisers and losses of the user's own, the file keeps name and SHA-256: in the loaded
+result :class:`fsjax.functions.Missing` stands in their place, with which nothing can be trained.
 """
 
 from __future__ import annotations
@@ -16,16 +18,20 @@ from typing import Any
 
 import jax
 import numpy as np
+import optax
 
 from fsjax import possible
+from fsjax.arguments import Kind
 from fsjax.container import read, write
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
+from fsjax.engine.fingerprint import digest
 from fsjax.engine.loop import Arrays, Rows
 from fsjax.engine.result import FitResult
 from fsjax.engine.seeds import finish_seeds, init_seeds
 from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError, DataError
+from fsjax.functions import Missing, is_function, text_of
 from fsjax.method import Method, Spec, TrainState
 from fsjax.precision import single
 from fsjax.registry import METHODS, is_as_built, structure_of
@@ -110,7 +116,7 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     header = {
         "kind": RESULT,
         "method": described,
-        "spec": states.spec._asdict(),
+        "spec": {name: _stored(value) for name, value in states.spec._asdict().items()},
         **{name: getattr(result, name) for name in _TOLD},
         "metrics": list(result.metrics),
         "history": list(result.history),
@@ -220,7 +226,32 @@ def _described(method: Method) -> dict[str, Any]:
     if not is_as_built(method):
         raise ConfigError(f"the method {name!r} was changed after it was built, and {advice}")
     origin = METHODS[name].registration.origin
-    return {"name": name, "origin": origin, "settings": dict(method.about.settings)}
+    settings = {setting: _stored(value) for setting, value in method.about.settings}
+    return {"name": name, "origin": origin, "settings": settings}
+
+
+def _stored(value: Any) -> Any:
+    """A setting as JSON knows it: of functions what they are called, and their digest."""
+    if not is_function(value):
+        return value
+    if isinstance(value, optax.GradientTransformation) and isinstance(value.update, Missing):
+        value = value.update
+    return {"function": text_of(value), "sha256": digest(value)}
+
+
+def _restored(name: str, value: Any) -> Any:
+    """The inverse of :func:`_stored`, where of functions only a placeholder comes back."""
+    if not isinstance(value, dict) or set(value) != {"function", "sha256"}:
+        return value
+    return Missing(name, *(_value(value, field, str) for field in ("function", "sha256")))
+
+
+def _setting(name: str, value: Any, kind: Kind | None) -> Any:
+    """An argument of a method from what is stored of it."""
+    value = _restored(name, value)
+    if isinstance(value, Missing) and kind is not None and kind.function == "optimizer":
+        return value.as_optimizer()
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -246,9 +277,11 @@ def _rebuild(header: Mapping[str, Any]) -> tuple[Method, Spec]:
         )
     # What a builder makes of values from elsewhere is not a closed list of errors.
     try:
-        method = METHODS[name](**settings)
+        kinds = METHODS[name].registration.kinds
+        method = METHODS[name](**{k: _setting(k, v, kinds.get(k)) for k, v in settings.items()})
         lists = {key: tuple(v) for key, v in spec_fields.items() if isinstance(v, list)}
-        spec = Spec(**{**spec_fields, **lists})
+        loss = _restored("loss", spec_fields.get("loss"))
+        spec = Spec(**{**spec_fields, **lists, "loss": loss})
     except Exception as error:
         raise _not_built(header, error) from error
     possible.check_spec(spec, method.about)
@@ -275,6 +308,7 @@ def _not_built(header: Mapping[str, Any], error: Exception) -> DataError:
 def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
     """Shapes and types of kept states, without any computation."""
     structure, values = structure_of(method)
+    kept, spec = spec, spec._replace(loss=None)  # which may be missing
 
     def shape(*sizes: int, dtype: Any = np.float32) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(sizes, dtype)
@@ -291,7 +325,7 @@ def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
         arrays,
     )
     finish, threshold = functools.partial(finish_seeds, structure), method.search and of_seeds
-    return jax.eval_shape(finish, states, arrays, None, threshold).states
+    return jax.eval_shape(finish, states, arrays, None, threshold).states.replace(spec=kept)
 
 
 def _distinct(items: Sequence[Any]) -> tuple[list[Any], list[int]]:

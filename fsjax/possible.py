@@ -13,6 +13,7 @@ from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
 from fsjax.engine.prepare import check_seeds, filled_length
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole
+from fsjax.functions import Missing
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, About, Spec
 from fsjax.tasks import TABLE, TASKS
@@ -44,6 +45,8 @@ def check_spec(spec: Spec, about: About) -> None:
         raise DataError(str(error)) from None
     if type(spec.shuffle) is not bool:
         raise DataError(f"the spec's shuffle is {spec.shuffle!r}; expected true or false")
+    if not isinstance(spec.loss, Missing | None):
+        raise DataError(f"the spec's loss is {spec.loss!r}; expected the name of a function")
     shape = spec.image_shape
     if shape is not None:
         whole = isinstance(shape, tuple) and all(type(size) is int and size > 0 for size in shape)

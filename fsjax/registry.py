@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 import jax
 
-from fsjax.arguments import Kind, checked, is_traced, kinds_of
+from fsjax.arguments import Kind, checked, is_traced, kinds_of, known
 from fsjax.errors import ConfigError, nearest
+from fsjax.functions import is_function
 from fsjax.method import About, Method
 
 #: Every method by name; packages add theirs by the entry point group of :data:`GROUP`.
@@ -184,9 +185,25 @@ class Registration:
                 f"{self.name}({last}=...)"
             ) from None
         bound.apply_defaults()
-        return {
+        values = {
             name: checked(name, value, self.kinds[name]) for name, value in bound.arguments.items()
         }
+        self._check_rates(values)
+        return values
+
+    def _check_rates(self, values: Mapping[str, Any]) -> None:
+        """ConfigError for a learning rate beside an optimiser, which has one of its own."""
+        optimizers = [v for name, v in values.items() if self.kinds[name].function == "optimizer"]
+        if not any(map(is_function, optimizers)):
+            return
+        for name, value in values.items():
+            default = self.parameters[name].default
+            is_rate = self.kinds[name].function == "schedule"
+            if is_rate and known(value) and value != default:
+                raise ConfigError(
+                    f"{name} plays no part beside an optimizer of your own; leave it out, and give "
+                    "the optimizer its rate"
+                )
 
 
 def register(
@@ -207,7 +224,8 @@ def register(
     The builder is a function of keyword arguments whose annotations say type and range
     (:mod:`fsjax.arguments`); ``num_features`` may come first. Float arguments are traced: in
     compiled code the builder is called with tracers for them, so that other values compile
-    nothing. Mark floats that decide on shapes or branches with ``fsjax.arguments.STATIC``.
+    nothing. Mark floats that decide on shapes or branches with ``fsjax.arguments.STATIC``. Rates
+    that go to Optax alone may be schedules as well: ``fsjax.arguments.Positive | Schedule``.
 
     Args:
       estimator: name of the scikit-learn class, made in the module of the builder.

@@ -29,6 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fsjax.arguments import Optimizer, Schedule
 from fsjax.engine import Progress
 from fsjax.estimators.auto import AutoSelector as AutoSelector
 from fsjax.estimators.base import Selector as Selector
@@ -42,6 +43,7 @@ _METHODS = '''"""Type stub, written by ``python -m fsjax.stubs``."""
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from fsjax.arguments import Optimizer, Schedule
 from fsjax.method import Method
 from fsjax.registry import get_method as get_method
 

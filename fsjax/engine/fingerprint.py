@@ -12,8 +12,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from fsjax.functions import Missing, is_function, text_of
 from fsjax.method import Method
-from fsjax.registry import is_as_built
+from fsjax.registry import METHODS, is_as_built
 
 
 def fingerprint(method: Method) -> str:
@@ -25,12 +26,41 @@ def fingerprint(method: Method) -> str:
     """
     if is_as_built(method):
         build = method.about.source.structure.build
-        told = f"{build.__module__}:{build.__qualname__} {method.about.settings!r}"
+        settings = tuple(telling_settings(method).items())
+        told = f"{build.__module__}:{build.__qualname__} {settings!r}"
         if build.__module__.startswith("fsjax.methods"):
             return told
-        return f"{told} {hashlib.sha256(_Substance().of(build).encode()).hexdigest()}"
+        return f"{told} {digest(build)}"
     about = method.about._replace(source=None)
-    return hashlib.sha256(_Substance().of((about, *method[1:])).encode()).hexdigest()
+    return digest((about, *method[1:]))
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of what a value does: equal for equal functions, in any process."""
+    if isinstance(value, Missing):
+        return value.sha256
+    return hashlib.sha256(_Substance().of(value).encode()).hexdigest()
+
+
+def telling_settings(method: Method) -> dict[str, Any]:
+    """The settings that tell a method from others of its name, :func:`described`.
+
+    The name of an optimiser is not among them where the method has only one by name.
+    """
+    builder = METHODS.get(method.name)
+    kinds = builder.registration.kinds if builder else {}
+
+    def tells(name: str, value: Any) -> bool:
+        kind = kinds.get(name)
+        only = kind is not None and kind.function == "optimizer" and kind.choices == (value,)
+        return not only
+
+    return {name: described(value) for name, value in method.about.settings if tells(name, value)}
+
+
+def described(value: Any) -> Any:
+    """A setting such that its ``repr`` tells it from others: of functions name and digest."""
+    return f"{text_of(value)} {digest(value)[:16]}" if is_function(value) else value
 
 
 class _Substance:

@@ -13,6 +13,7 @@ from jax import Array
 from fsjax import tasks
 from fsjax.engine.mesh import split_rows
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainState
+from fsjax.optimizers import for_run
 from fsjax.sparse_rows import SparseRows, map_rows
 from fsjax.sparsity.connections import is_connections, of_inputs
 
@@ -63,8 +64,7 @@ def key_of(state: TrainState) -> Array:
 
 def optimizer_of(method: Method, spec: Spec) -> optax.GradientTransformation:
     """The method's optimiser for a run."""
-    given = method.optimizer
-    return given if isinstance(given, optax.GradientTransformation) else given(spec)
+    return for_run(method.optimizer, spec)
 
 
 def keeps_snapshot(method: Method, spec: Spec) -> bool:
@@ -104,8 +104,12 @@ def at_kept(method: Method, state: TrainState) -> TrainState:
 
 def train_step(
     method: Method, state: TrainState, batch: Batch, key: Array
-) -> tuple[TrainState, Array]:
-    """One optimiser step and the method's ``after_step``; returns the new state and the loss."""
+) -> tuple[TrainState, dict[str, Array]]:
+    """One optimiser step and the method's ``after_step``.
+
+    Returns:
+      The new state, and what is recorded of the step: the ``loss`` and ``method.record``.
+    """
     key_loss, key_after = jax.random.split(key)
     (loss, aux), grads = jax.value_and_grad(method.loss, has_aux=True)(
         state.params, state, batch, key_loss
@@ -117,7 +121,8 @@ def train_step(
         opt_state=opt_state,
         step=state.step + 1,
     )
-    return method.after_step(state, grads, aux, batch, key_after), loss
+    recorded = {"loss": loss} | {name: aux[name] for name in method.record}
+    return method.after_step(state, grads, aux, batch, key_after), recorded
 
 
 def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Array:
@@ -135,11 +140,20 @@ def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Ar
     return jnp.concatenate(found) if len(found) > 1 else found[0]
 
 
+def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
+    """``tasks.row_metrics`` ``(B,)`` by name, with the loss of the run."""
+    metrics = tasks.row_metrics(spec.task, outputs, y)
+    if spec.loss is not None:
+        one = jnp.ones(1)
+        metrics["loss"] = jax.vmap(lambda row, of: spec.loss(row[None], of[None], one))(outputs, y)
+    return metrics
+
+
 def metrics_by_row(method: Method, state: TrainState, x: SparseRows) -> dict[str, Array]:
-    """``tasks.row_metrics`` ``(N,)`` of sparse rows as their own target, never held together."""
+    """:func:`row_metrics` ``(N,)`` of sparse rows as their own target, never held together."""
 
     def of_part(part: Array) -> dict[str, Array]:
-        return tasks.row_metrics(state.spec.task, method.predict(state, part), part)
+        return row_metrics(state.spec, method.predict(state, part), part)
 
     return map_rows(of_part, x, EVALUATION_ROWS)
 
@@ -169,7 +183,10 @@ def evaluate_outputs(state: TrainState, outputs: Array, rows: Rows) -> dict[str,
     task = state.spec.task
     # A row that only fills up may have any value.
     outputs = jnp.where(rows.weight[:, None] > 0, outputs, 0.0)
-    metrics = tasks.metrics(task, outputs, as_batch(task, rows).y, rows.weight)
+    y = as_batch(task, rows).y
+    metrics = tasks.metrics(task, outputs, y, rows.weight)
+    if state.spec.loss is not None:
+        metrics["loss"] = state.spec.loss(outputs, y, rows.weight)
     if state.spec.best_by == "auc" and "auc" not in metrics:
         margins = outputs[:, 1] - outputs[:, 0]
         metrics["auc"] = tasks.roc_auc(margins, rows.y, rows.weight)
@@ -207,8 +224,8 @@ def train_epoch(
     key_order, key_steps, key_after = epoch_keys(state)
     everything = as_batch(state.spec.task, arrays.train)
     masks_before = state.masks
-    state, losses = _steps(method, state, everything, key_order, key_steps)
-    state, metrics = end_steps(method, state, losses)
+    state, recorded = _steps(method, state, everything, key_order, key_steps)
+    state, metrics = end_steps(method, state, recorded)
     for name, rows in (("valid", arrays.valid), ("test", arrays.test)):
         if rows.x.shape[0]:
             found = evaluate(method, state, rows)
@@ -222,11 +239,14 @@ def epoch_keys(state: TrainState) -> Array:
 
 
 def end_steps(
-    method: Method, state: TrainState, losses: Array
+    method: Method, state: TrainState, recorded: dict[str, Array]
 ) -> tuple[TrainState, dict[str, Array]]:
-    """The state that is validated after the steps of an epoch, and what was recorded by then."""
+    """The state that is validated after the steps of an epoch, and what was recorded by then.
+
+    ``recorded`` is what :func:`train_step` has recorded, ``(steps,)`` by name.
+    """
     metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
-    metrics["train/loss"] = jnp.mean(losses)
+    metrics |= {f"train/{name}": jnp.mean(values) for name, values in recorded.items()}
     return state.replace(epoch=state.epoch + 1), metrics
 
 
@@ -255,8 +275,8 @@ def whole_table(spec: Spec) -> bool:
 
 def _steps(
     method: Method, state: TrainState, everything: Batch, key_order: Array, key_steps: Array
-) -> tuple[TrainState, Array]:
-    """The optimiser steps of an epoch, and their losses."""
+) -> tuple[TrainState, dict[str, Array]]:
+    """The optimiser steps of an epoch, and what they recorded."""
     spec = state.spec
     if whole_table(spec):
         # The whole table is the batch: nothing to gather, and its order is of no matter.
@@ -267,7 +287,7 @@ def _steps(
     num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
     indices, real = batch_indices(spec, key_order, num_real)
 
-    def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, Array]:
+    def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, dict]:
         number, rows, filled = batch_of
         batch = everything.take(rows)
         batch = split_rows(batch._replace(weight=batch.weight * filled))

@@ -141,7 +141,7 @@ def _check_traced(
     _check_same_types(method.name, "a step", state, after)
     names = ("train/loss", *(f"valid/{name}" for name in ("loss", "accuracy", "auc") if validated))
     metrics = dict.fromkeys(names, scalar)
-    trace(lambda method, s: end_steps(method, s, jnp.zeros(1)))
+    trace(lambda method, s: end_steps(method, s, {"loss": jnp.zeros(1)}))
     trace(lambda method, s, d, m, k: end_epoch(method, s, d, m, s.masks, k), data, metrics, key)
     _check_scores_in_time(method, state, data)
 
@@ -211,8 +211,6 @@ def _watched(method: Method, spec: Spec) -> Method:
         changes["predict"] = watched("predict", _check_outputs)
     if callable(method.keep):
         changes["keep"] = watched("keep", _check_value)
-    if callable(method.optimizer):
-        changes["optimizer"] = watched("optimizer", _check_optimizer)
     return method._replace(**changes)
 
 
@@ -310,14 +308,6 @@ def _check_value(name: str, field: str, spec: Spec, args: tuple, value: Any) -> 
     if jnp.shape(value) != ():
         raise ConfigError(
             f"{name}: keep returns {_kind(value)}; return a scalar, of which the lowest is best"
-        )
-
-
-def _check_optimizer(name: str, field: str, spec: Spec, args: tuple, optimizer: Any) -> None:
-    if not isinstance(optimizer, optax.GradientTransformation):
-        raise ConfigError(
-            f"{name}: optimizer returns {_kind(optimizer)} for a Spec; return an Optax "
-            "transformation of gradients"
         )
 
 

@@ -20,6 +20,7 @@ from fsjax.data.splits import Split
 from fsjax.data.stored import StoredTable
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Callback, Control
+from fsjax.engine.custom import check_custom, check_loss
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.planned import Plan
@@ -27,7 +28,7 @@ from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole
 from fsjax.groups import check_groups
-from fsjax.method import BEST_BY, Method, Spec, TrainState
+from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
 
@@ -44,6 +45,7 @@ def plan(
     *,
     seeds: Sequence[int] = (0,),
     task: str | None = None,
+    loss: Loss | None = None,
     num_features: int | Sequence[int] | None = None,
     num_epochs: int = 200,
     batch_size: int | Literal["auto"] | None = "auto",
@@ -83,6 +85,9 @@ def plan(
       task: ``classification``, ``reconstruction`` (y is not used), ``regression``,
         ``multilabel`` (y ``(N, L)`` of 0 and 1), ``counts`` or ``survival`` (y ``(N, 2)``, time and
         event); by default the first that the method is for. :data:`fsjax.tasks.TABLE` says all.
+      loss: ``(outputs (B, C), y, weight (B,)) -> scalar`` in place of the task's loss, in training
+        and in validation; the penalties of the method stay. Rows of weight 0 must not count, as in
+        ``fsjax.tasks.weighted_mean``.
       num_features: K, or several numbers; by default the method's own.
       num_epochs: epochs to train, at least 1.
       batch_size: rows per step, at least 1; at most all training rows are taken, as ``None``
@@ -200,6 +205,7 @@ def plan(
         image_order=dataset.image_order,
         groups=numbers,
         early_stopping=early_stopping,
+        loss=check_loss(loss),
         **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
     )
     batch_devices = check_batch_devices(batch_devices, spec.batch_size)
@@ -212,6 +218,7 @@ def plan(
         )
     with paused():
         check_functions(method, spec, prepared)
+        check_custom(method, spec)
     return Plan(
         method=method,
         structure=structure,

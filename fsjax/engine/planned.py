@@ -20,7 +20,7 @@ from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.circumstances import circumstances
 from fsjax.engine.control import Control
 from fsjax.engine.effort import ONCE
-from fsjax.engine.fingerprint import fingerprint
+from fsjax.engine.fingerprint import described, fingerprint, telling_settings
 from fsjax.engine.loop import CONNECTION_EPOCHS, Arrays, keeps_snapshot
 from fsjax.engine.prepare import Prepared, filled_rows, stack_rows
 from fsjax.engine.programs import run
@@ -274,12 +274,13 @@ class Plan:
         """What makes a run the same run: a checkpoint of another one must not be continued."""
         return {
             "method": self.method.name,
-            **{f"method.{name}": repr(value) for name, value in self.method.about.settings},
+            **{f"method.{name}": repr(v) for name, v in telling_settings(self.method).items()},
             "code": fingerprint(self.method),
             "dataset": self.dataset.name,
             "data_crc32": self._data_crc32,
             "seeds": [self.seeds[row] for row in rows],
             **self.spec._asdict(),
+            "loss": described(self.spec.loss),
             **({} if self.start is None else {"start_crc32": _crc32(self.start)}),
         }
 

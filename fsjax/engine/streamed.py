@@ -24,7 +24,7 @@ from fsjax.engine.programs import program, run
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.stored_rows import StoredRows
-from fsjax.tasks import TABLE, row_metrics
+from fsjax.tasks import TABLE
 
 #: Entries of the rows that the device gets at once, unless a batch has more.
 ENTRIES = 2**24
@@ -123,13 +123,14 @@ class StreamedEpochs:
         """One epoch of one seed, whose state is ``(1, ...)``."""
         self._aim(_Place(row, int(np.asarray(state.epoch)[0])), turns)
         masks = jax.tree.map(jnp.copy, state.masks)
-        keys, losses, steps = self._run(_keys, state), [], 0
+        keys, recorded, steps = self._run(_keys, state), [], 0
         while steps < self.spec.steps_per_epoch:
             _, count, rows = self._take(state)
-            state, loss = self._run(_steps, state, keys, np.int32(steps), rows, donate=(0,))
-            losses.append(loss)
+            state, some = self._run(_steps, state, keys, np.int32(steps), rows, donate=(0,))
+            recorded.append(some)
             steps += count
-        state, metrics = self._run(_end_steps, state, jnp.concatenate(losses), donate=(0,))
+        recorded = jax.tree.map(lambda *parts: jnp.concatenate(parts), *recorded)
+        state, metrics = self._run(_end_steps, state, recorded, donate=(0,))
         for name in ("valid", "test"):
             rows = getattr(self.arrays, name)
             if len(rows.x):
@@ -297,29 +298,29 @@ def _key(words: Array, number: int) -> Array:
 
 def _steps(
     structure: Structure | Fixed, states: TrainState, keys: Array, first: Array, rows: Rows
-) -> tuple[TrainState, Array]:
-    """Steps from number ``first`` on, as many as there are rows for, and their losses."""
+) -> tuple[TrainState, dict[str, Array]]:
+    """Steps from number ``first`` on, as many as there are rows for, and what they recorded."""
     state = _one(states)
     method, spec, key = structure.bind(state.hyper), state.spec, _key(keys, 1)
     together = loop.as_batch(spec.task, rows)
     count = len(rows.weight) // spec.batch_size
     if count == 1:
-        state, loss = loop.train_step(method, state, together, jax.random.fold_in(key, first))
-        return _stacked(state), loss[None]
+        state, recorded = loop.train_step(method, state, together, jax.random.fold_in(key, first))
+        return _stacked(state), _stacked(recorded)
 
-    def step(carry: TrainState, number: Array) -> tuple[TrainState, Array]:
+    def step(carry: TrainState, number: Array) -> tuple[TrainState, dict[str, Array]]:
         batch = together.take(number * spec.batch_size + jnp.arange(spec.batch_size))
         return loop.train_step(method, carry, batch, jax.random.fold_in(key, first + number))
 
-    state, losses = jax.lax.scan(step, state, jnp.arange(count))
-    return _stacked(state), losses
+    state, recorded = jax.lax.scan(step, state, jnp.arange(count))
+    return _stacked(state), recorded
 
 
 def _end_steps(
-    structure: Structure | Fixed, states: TrainState, losses: Array
+    structure: Structure | Fixed, states: TrainState, recorded: dict[str, Array]
 ) -> tuple[TrainState, dict[str, Array]]:
     state = _one(states)
-    return _stacked(loop.end_steps(structure.bind(state.hyper), state, losses))
+    return _stacked(loop.end_steps(structure.bind(state.hyper), state, recorded))
 
 
 def _end_epoch(
@@ -347,8 +348,9 @@ def _outputs(
     """``(1, B, C)``, or metrics ``(1, B)`` by name where rows are their own target."""
     state = _one(states)
     outputs = structure.bind(state.hyper).predict(state, rows.x)
-    task = state.spec.task
-    return _stacked(outputs if TABLE[task].supervised else row_metrics(task, outputs, rows.x))
+    if TABLE[state.spec.task].supervised:
+        return _stacked(outputs)
+    return _stacked(loop.row_metrics(state.spec, outputs, rows.x))
 
 
 def _plain_outputs(structure: Structure | Fixed, states: TrainState, rows: Rows) -> Array:

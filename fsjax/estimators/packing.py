@@ -6,6 +6,7 @@ import numpy as np
 
 from fsjax import persist
 from fsjax.errors import ConfigError
+from fsjax.functions import is_function, text_of
 
 KIND = "estimator"
 
@@ -46,10 +47,15 @@ def to_json(name: str, value: Any) -> Any:
         value = value.tolist()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple | list) and not is_function(value):
         return [to_json(name, one) for one in value]
     if isinstance(value, dict):
         return {"pairs": to_json(name, list(value.items()))}
+    if is_function(value):
+        raise ConfigError(
+            f"{name}={text_of(value)} cannot be saved, as files hold no functions; "
+            "fsjax.save(estimator.result_, path) saves what was learnt"
+        )
     raise ConfigError(
         f"{name}={value!r} cannot be saved; use numbers, text, tuples, dictionaries or None"
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from fsjax.arguments import Optimizer, Schedule
 from fsjax.method import Method
 from fsjax.registry import get_method as get_method
 
@@ -15,7 +16,8 @@ def aefs(
     hidden: Sequence[int] = (200,),
     activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
     rank_by: Literal["largest", "norm"] = "largest",
-    learning_rate: float = 0.001,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
 ) -> Method: ...
 def binmask(
     num_features: int | None = None,
@@ -35,8 +37,8 @@ def binmask(
     batch_norm: bool = False,
     layer_norm: bool = False,
     dropout: float = 0.0,
-    optimizer: Literal["sgd", "adam", "adamw"] = "sgd",
-    learning_rate: float = 0.1,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.1,
     final_learning_rate: float | None = 1e-05,
     momentum: float = 0.9,
     weight_decay: float = 0.0005,
@@ -56,7 +58,8 @@ def cae(
     temperature_start: float = 10.0,
     temperature_end: float = 0.01,
     gjsd_weight: float = 0.0,
-    learning_rate: float = 0.001,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
 ) -> Method: ...
 def cife(
     *,
@@ -72,7 +75,8 @@ def ctre_sim(
     similarity_fraction: float = 1.0,
     grow_init: Literal["uniform", "zeros"] = "uniform",
     hidden: Sequence[int] = (200, 200, 200),
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
@@ -89,7 +93,8 @@ def ctre_seq(
     similarity_fraction: float = 1.0,
     grow_init: Literal["uniform", "zeros"] = "uniform",
     hidden: Sequence[int] = (200, 200, 200),
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
@@ -106,8 +111,8 @@ def deep_lasso(
     batch_norm: bool = False,
     layer_norm: bool = False,
     dropout: float = 0.0,
-    optimizer: Literal["sgd", "adam", "adamw"] = "adamw",
-    learning_rate: float = 0.001,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "adamw",
+    learning_rate: float | Schedule = 0.001,
     final_learning_rate: float | None = None,
     momentum: float = 0.9,
     weight_decay: float = 0.0002,
@@ -122,7 +127,8 @@ def dufs(
     num_neighbors: int = 2,
     width: float = 5.0,
     walk_steps: int = 2,
-    learning_rate: float = 1.0,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 1.0,
 ) -> Method: ...
 def entryprune(
     num_features: int = 50,
@@ -134,8 +140,8 @@ def entryprune(
     batch_norm: bool = False,
     layer_norm: bool = False,
     dropout: float = 0.0,
-    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
-    learning_rate: float = 0.001,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
     final_learning_rate: float | None = None,
     momentum: float = 0.9,
     weight_decay: float = 0.0,
@@ -146,7 +152,8 @@ def fisher_score(
     *,
     hidden: Sequence[int] | None = None,
     layer_norm: bool = True,
-    learning_rate: float = 0.001,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
 ) -> Method: ...
 def gjsd(
     num_features: int = 50,
@@ -160,7 +167,8 @@ def gjsd(
     anneal: Literal["epoch", "step"] = "epoch",
     temperature_start: float = 10.0,
     temperature_end: float = 0.01,
-    learning_rate: float = 0.001,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
 ) -> Method: ...
 def icap(
     *,
@@ -182,7 +190,8 @@ def ip_cae(
     temperature_start: float = 10.0,
     temperature_end: float = 0.01,
     gjsd_weight: float = 0.0,
-    learning_rate: float = 0.001,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
 ) -> Method: ...
 def l1_l21(
     *,
@@ -236,8 +245,8 @@ def neural_network(
     batch_norm: bool = False,
     layer_norm: bool = False,
     dropout: float = 0.0,
-    optimizer: Literal["sgd", "adam", "adamw"] = "sgd",
-    learning_rate: float = 0.1,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.1,
     final_learning_rate: float | None = 1e-05,
     momentum: float = 0.9,
     weight_decay: float = 0.0005,
@@ -254,7 +263,8 @@ def neurofs(
     hidden_fraction: float = 0.3,
     removal_share: float = 0.65,
     activation: Literal["relu", "sigmoid", "tanh"] = "tanh",
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.01,
     momentum: float = 0.9,
     l2: float = 2e-05,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
@@ -276,8 +286,8 @@ def probmask(
     batch_norm: bool = False,
     layer_norm: bool = False,
     dropout: float = 0.0,
-    optimizer: Literal["sgd", "adam", "adamw"] = "sgd",
-    learning_rate: float = 0.1,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.1,
     final_learning_rate: float | None = 1e-05,
     momentum: float = 0.9,
     weight_decay: float = 0.0005,
@@ -290,7 +300,8 @@ def random_selection(
     *,
     hidden: Sequence[int] = (200,),
     layer_norm: bool = True,
-    learning_rate: float = 0.001,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
 ) -> Method: ...
 def rfs(
     *,
@@ -309,8 +320,8 @@ def sequential_attention(
     batch_norm: bool = False,
     layer_norm: bool = False,
     dropout: float = 0.0,
-    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
-    learning_rate: float = 0.001,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
     final_learning_rate: float | None = None,
     momentum: float = 0.9,
     weight_decay: float = 0.0,
@@ -325,7 +336,8 @@ def set(
     grow: Literal["random", "short_paths", "sampled_short_paths"] = "random",
     grow_init: Literal["uniform", "zeros"] = "uniform",
     hidden: Sequence[int] = (200, 200, 200),
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
@@ -338,7 +350,8 @@ def rigl(
     drop_fraction: float = 0.2,
     grow_init: Literal["uniform", "zeros"] = "zeros",
     hidden: Sequence[int] = (200, 200, 200),
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
@@ -349,7 +362,8 @@ def rigl(
 def snip(
     *,
     hidden: Sequence[int] = (200, 200, 200),
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
@@ -360,7 +374,8 @@ def snip(
 def static_sparse(
     *,
     hidden: Sequence[int] = (200, 200, 200),
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
@@ -371,7 +386,8 @@ def static_sparse(
 def dense(
     *,
     hidden: Sequence[int] = (200, 200, 200),
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.01,
     momentum: float = 0.9,
     l2: float = 0.0001,
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
@@ -386,9 +402,10 @@ def quick_selection(
     grow_init: Literal["uniform", "zeros"] = "zeros",
     input_noise: float = 0.2,
     initialisation: Literal["fan_in", "glorot"] = "fan_in",
-    learning_rate: float = 0.1,
+    learning_rate: float | Schedule = 0.1,
     momentum: float = 0.9,
     l2: float = 0.0,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
     form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
 ) -> Method: ...
@@ -405,8 +422,8 @@ def stg(
     batch_norm: bool = False,
     layer_norm: bool = False,
     dropout: float = 0.0,
-    optimizer: Literal["sgd", "adam", "adamw"] = "adam",
-    learning_rate: float = 0.01,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.01,
     final_learning_rate: float | None = None,
     momentum: float = 0.9,
     weight_decay: float = 0.001,
@@ -423,6 +440,7 @@ def wast(
     drop: Literal["importance", "magnitude", "per_sign"] = "importance",
     update: Literal["step", "epoch"] = "step",
     input_noise: float = 0.2,
-    learning_rate: float = 0.1,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: float | Schedule = 0.1,
     momentum: float = 0.9,
 ) -> Method: ...

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.arguments import Layers, NonNegative, Positive
+from fsjax.arguments import Layers, NonNegative, Optimizer, Positive, Schedule
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.network import FIRST_LAYER, PLAIN
@@ -35,7 +35,8 @@ def aefs(
     hidden: Layers = (200,),
     activation: Literal["leaky_relu", "sigmoid"] = "leaky_relu",
     rank_by: Literal["largest", "norm"] = "largest",
-    learning_rate: Positive = 1e-3,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: Positive | Schedule = 1e-3,
 ) -> Method:
     """An autoencoder with a group lasso on the weights of its inputs.
 
@@ -50,7 +51,8 @@ def aefs(
       rank_by: ``norm`` of a row of ``W1``, as in the paper, or ``largest``: each hidden unit
         chooses the column of its largest absolute weight. These come first, in the order of the
         units; all others follow by their norms.
-      learning_rate: of Adam. The authors' code has 100 full steps of L-BFGS.
+      optimizer: ``adam``; or an Optax transformation, or a function of the Spec that gives one.
+      learning_rate: of Adam; or an Optax schedule. The authors' code has 100 full steps of L-BFGS.
 
     The defaults are those of the code with which the papers on CAE and WAST compare. The paper has
     half the squared error, summed over the columns: its alpha and beta are ours times D / 2. Its
@@ -64,7 +66,8 @@ def aefs(
     """
     if len(hidden) != 1:
         raise ConfigError(f"hidden={hidden}; aefs has one hidden layer, such as (200,)")
-    body = replace(PLAIN, hidden=hidden, activation=activation, learning_rate=learning_rate)
+    training = {"optimizer": optimizer, "learning_rate": learning_rate}
+    body = replace(PLAIN, hidden=hidden, activation=activation, **training)
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         del data

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -14,7 +13,17 @@ from jax import Array
 
 from fsjax import tasks
 from fsjax.arguments import NonNegative
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Loss,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
 from fsjax.sparse_rows import SparseRows, map_rows, rows_at_once
@@ -88,10 +97,10 @@ def deep_lasso(
         del key
 
         def felt(x: Array) -> Array:
-            return tasks.loss(state.spec.task, predict(state, x), data.y, data.weight)
+            return state.spec.loss_of(predict(state, x), data.y, data.weight)
 
         if isinstance(data.x, SparseRows):
-            norms = sparse_norms(lambda x: predict(state, x), state.spec.task, data)
+            norms = sparse_norms(lambda x: predict(state, x), state.spec.loss_of, data)
         else:
             norms = jnp.linalg.norm(jax.grad(felt)(data.x), axis=0)
         return state.replace(extra={**state.extra, "norms": norms})
@@ -109,14 +118,12 @@ def deep_lasso(
     )
 
 
-def sparse_norms(outputs: Callable[[Array], Array], task: str, data: Batch) -> Array:
+def sparse_norms(outputs: Callable[[Array], Array], loss: Loss, data: Batch) -> Array:
     """``(D,)`` norms over the rows of a sparse table of the gradients of their loss."""
     size = min(rows_at_once(data.x, ROWS_AT_ONCE), len(data.x))
     last = len(data.x) - 1
     # First by the outputs of all rows, of which losses may compare some.
-    by_outputs = jax.grad(partial(tasks.loss, task))(
-        map_rows(outputs, data.x, ROWS_AT_ONCE), data.y, data.weight
-    )
+    by_outputs = jax.grad(loss)(map_rows(outputs, data.x, ROWS_AT_ONCE), data.y, data.weight)
 
     def add(chunk: Array, squares: Array) -> Array:
         number = chunk * size + jnp.arange(size)

@@ -11,7 +11,7 @@ import optax
 from jax import Array
 from jax.scipy.stats import norm
 
-from fsjax.arguments import Count, NonNegative, Positive
+from fsjax.arguments import Count, NonNegative, Optimizer, Positive, Schedule
 from fsjax.groups import expand
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.gates import open_share
@@ -42,7 +42,8 @@ def dufs(
     num_neighbors: Count = 2,
     width: Positive = 5.0,
     walk_steps: Count = 2,
-    learning_rate: Positive = 1.0,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: Positive | Schedule = 1.0,
 ) -> Method:
     """Stochastic gates that leave the columns which vary slowly along a graph of the rows.
 
@@ -62,7 +63,8 @@ def dufs(
       width: of the kernel ``exp(-d^2 / width)`` in that unit. The defaults of both are those of the
         authors' example.
       walk_steps: t; the authors' code takes 2 steps, the paper 1.
-      learning_rate: of plain gradient descent.
+      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      learning_rate: of plain gradient descent; or an Optax schedule.
 
     Returns:
       The method; its score of a column is the mean of its gate. It needs no labels, and what it
@@ -95,7 +97,7 @@ def dufs(
         About(tasks=("reconstruction",), takes_groups=True, gates=True, sparse=True),
         init=init,
         loss=objective,
-        optimizer=optax.sgd(learning_rate),
+        optimizer=optax.sgd(learning_rate) if optimizer == "sgd" else optimizer,
         predict=lambda state, x: x * expand(gates(state), state.spec.groups),
         select=lambda state: Selection(state.params, gates=gates(state)),
         keep="last",

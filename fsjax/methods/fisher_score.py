@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.arguments import Count, Positive, Widths
+from fsjax.arguments import Count, Optimizer, Positive, Schedule, Widths
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec
 from fsjax.methods.shared.fixed_columns import filter_method, network_on_columns
@@ -107,7 +109,8 @@ def fisher_score(
     *,
     hidden: Widths | None = None,
     layer_norm: bool = True,
-    learning_rate: Positive = 1e-3,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: Positive | Schedule = 1e-3,
 ) -> Method:
     """The Fisher score of every column, a filter that trains nothing.
 
@@ -119,7 +122,9 @@ def fisher_score(
         are not used while there are others.
       hidden: widths of the network's hidden layers, as a tuple; ``None`` for no network.
       layer_norm: LayerNorm before each activation of the network.
-      learning_rate: of the network's Adam.
+      optimizer: of the network: ``adam``; or an Optax transformation, or a function of the Spec
+        that gives one.
+      learning_rate: of the network's Adam; or an Optax schedule.
 
     Returns:
       The method, for classification; its scores are those of all training rows.
@@ -141,6 +146,7 @@ def fisher_score(
         num_features,
         hidden=hidden,
         layer_norm=layer_norm,
+        optimizer=optimizer,
         learning_rate=learning_rate,
         only=only,
     )

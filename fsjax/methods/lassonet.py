@@ -111,7 +111,7 @@ def lassonet(
 
     def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         outputs = apply(params, state, batch.x)
-        return tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {}
+        return state.spec.loss_of(outputs, batch.y, batch.weight), {}
 
     def after_step(state: TrainState, *_: Any) -> TrainState:
         rate = jnp.where(state.log.started, path_learning_rate, learning_rate)

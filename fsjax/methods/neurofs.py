@@ -12,7 +12,18 @@ from typing import Annotated, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.arguments import STATIC, TERM, Count, Layers, NonNegative, Positive, Rate, Share
+from fsjax.arguments import (
+    STATIC,
+    TERM,
+    Count,
+    Layers,
+    NonNegative,
+    Optimizer,
+    Positive,
+    Rate,
+    Schedule,
+    Share,
+)
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.methods.shared.attribution import Score
 from fsjax.methods.shared.sparse_network import sparse_network
@@ -60,7 +71,8 @@ def neurofs(
     hidden_fraction: Share = 0.3,
     removal_share: Share = 0.65,
     activation: Literal["relu", "sigmoid", "tanh"] = "tanh",
-    learning_rate: Positive = 0.01,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: Positive | Schedule = 0.01,
     momentum: Rate = 0.9,
     l2: Annotated[NonNegative, TERM] = 2e-5,
     rank_by: Score = "strength",
@@ -87,7 +99,8 @@ def neurofs(
       hidden_fraction: zeta_h, in [0, 1], share of the connections that is replaced elsewhere.
       removal_share: alpha, share of the epochs in which inputs leave for good.
       activation: of the hidden layers: ``tanh``; the authors have ``relu`` for ISOLET.
-      learning_rate: of gradient descent with Nesterov's momentum.
+      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      learning_rate: of gradient descent with Nesterov's momentum; or an Optax schedule.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights in the loss.
       rank_by: score of a column: its ``strength``, as in the paper, or by derivatives; see
@@ -110,6 +123,7 @@ def neurofs(
         drop_fraction=1.0,
         epsilon=epsilon,
         hidden=hidden,
+        optimizer=optimizer,
         learning_rate=learning_rate,
         momentum=momentum,
         l2=l2,

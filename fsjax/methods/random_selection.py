@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import jax
 
-from fsjax.arguments import Count, Positive, Widths
+from fsjax.arguments import Count, Optimizer, Positive, Schedule, Widths
 from fsjax.method import Method
 from fsjax.methods.shared.fixed_columns import network_on_columns
 from fsjax.registry import register
@@ -21,7 +23,8 @@ def random_selection(
     *,
     hidden: Widths = (200,),
     layer_norm: bool = True,
-    learning_rate: Positive = 1e-3,
+    optimizer: Literal["adam"] | Optimizer = "adam",
+    learning_rate: Positive | Schedule = 1e-3,
 ) -> Method:
     """The decoder of the concrete selectors on K distinct columns drawn at random for each seed.
 
@@ -29,7 +32,8 @@ def random_selection(
       num_features: K. Constant columns are not drawn while there are others.
       hidden: widths of the network's hidden layers, as a tuple.
       layer_norm: LayerNorm before each activation.
-      learning_rate: of Adam.
+      optimizer: ``adam``; or an Optax transformation, or a function of the Spec that gives one.
+      learning_rate: of Adam; or an Optax schedule.
 
     Returns:
       The method; its scores are the random numbers that were drawn.
@@ -39,5 +43,6 @@ def random_selection(
         num_features,
         hidden=hidden,
         layer_norm=layer_norm,
+        optimizer=optimizer,
         learning_rate=learning_rate,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, Share
+from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, Schedule, Share
 from fsjax.method import Method
 from fsjax.methods.shared.sparse_network import (
     SPARSE,
@@ -153,7 +153,7 @@ def quick_selection(
     grow_init: GrowInit = "zeros",
     input_noise: Annotated[NonNegative, TERM] = 0.2,
     initialisation: Literal["fan_in", "glorot"] = "fan_in",
-    learning_rate: Positive = 0.1,
+    learning_rate: Positive | Schedule = 0.1,
     momentum: Rate = 0.9,
     l2: Annotated[NonNegative, TERM] = 0.0,
     **options: Any,

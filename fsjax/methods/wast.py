@@ -9,8 +9,17 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from fsjax import tasks
-from fsjax.arguments import STATIC, Fraction, Layers, NonNegative, Positive, Rate, Share
+from fsjax.arguments import (
+    STATIC,
+    Fraction,
+    Layers,
+    NonNegative,
+    Optimizer,
+    Positive,
+    Rate,
+    Schedule,
+    Share,
+)
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import Feedforward
@@ -61,7 +70,8 @@ def wast(
     drop: Literal["importance", "magnitude", "per_sign"] = "importance",
     update: Literal["step", "epoch"] = "step",
     input_noise: NonNegative = 0.2,
-    learning_rate: Positive = 0.1,
+    optimizer: Literal["sgd"] | Optimizer = "sgd",
+    learning_rate: Positive | Schedule = 0.1,
     momentum: Rate = 0.9,
 ) -> Method:
     """A sparse denoising autoencoder that moves its connections to the important features.
@@ -86,7 +96,8 @@ def wast(
         eq. 4 for positive and negative weights each by themselves, as in the authors' code.
       update: change the topology after every ``step`` or every ``epoch`` (appendix E).
       input_noise: standard deviation of Gaussian noise on the inputs.
-      learning_rate: of gradient descent with Nesterov's momentum.
+      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      learning_rate: of gradient descent with Nesterov's momentum; or an Optax schedule.
       momentum: in [0, 1).
 
     Returns:
@@ -120,7 +131,7 @@ def wast(
         outputs = network(state.spec).apply({"params": params}, batch.x + noise)
         share = batch.weight / jnp.sum(batch.weight)
         residual = share @ jnp.abs(outputs - batch.y)
-        return tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {"residual": residual}
+        return state.spec.loss_of(outputs, batch.y, batch.weight), {"residual": residual}
 
     def after_step(
         state: TrainState, grads: PyTree, aux: dict[str, Array], batch: Batch, key: Array
@@ -151,11 +162,13 @@ def wast(
         changed = recipe.change(state.params, state.masks, layers, key)
         return state.replace(params=changed.params, masks=changed.masks)
 
+    if optimizer == "sgd":
+        optimizer = optax.sgd(learning_rate, momentum, nesterov=True)
     method = Method(
         About(tasks=("reconstruction",), sparse=True),
         init=init,
         loss=loss,
-        optimizer=optax.sgd(learning_rate, momentum, nesterov=True),
+        optimizer=optimizer,
         predict=lambda state, x: network(state.spec).apply({"params": state.params}, x),
         select=lambda state: Selection(state.extra["input_importance"]),
         after_step=after_step,

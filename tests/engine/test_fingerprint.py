@@ -21,6 +21,8 @@ from fsjax.method import Method
 
 SCALE = 1.0
 
+falling = functools.partial(optax.cosine_decay_schedule, 0.1)
+
 
 @dataclasses.dataclass(frozen=True)
 class Body:
@@ -72,6 +74,8 @@ PAIRS = {
         fsjax.methods.dense(hidden=(4,))._replace(keep=keep) for keep in ("accuracy", "last")
     ),
     "settings": tuple(fsjax.methods.dense(hidden=(4,), l2=l2) for l2 in (0.1, 0.2)),
+    "a schedule": tuple(fsjax.methods.dense(learning_rate=falling(n)) for n in (5, 6)),
+    "the optimiser": tuple(fsjax.methods.dense(optimizer=optax.adam(r)) for r in (0.1, 0.2)),
 }
 
 
@@ -98,7 +102,9 @@ def test_another_process_finds_the_same() -> None:
         "from engine_helpers import linear_method; import fsjax;"
         "from fsjax.engine.fingerprint import fingerprint;"
         "print(fingerprint(linear_method(2.0)));"
-        "print(fingerprint(fsjax.methods.dense(hidden=(4,))._replace(keep='last')))"
+        "print(fingerprint(fsjax.methods.dense(hidden=(4,))._replace(keep='last')));"
+        "import optax; rate = optax.cosine_decay_schedule(0.1, 5);"
+        "print(fingerprint(fsjax.methods.dense(learning_rate=rate)))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script],
@@ -108,4 +114,6 @@ def test_another_process_finds_the_same() -> None:
         cwd=Path(__file__).parent,
     )
     changed = fsjax.methods.dense(hidden=(4,))._replace(keep="last")
-    assert ran.stdout.split() == [fingerprint(linear_method(2.0)), fingerprint(changed)]
+    scheduled = fsjax.methods.dense(learning_rate=falling(5))
+    wanted = [fingerprint(one) for one in (linear_method(2.0), changed, scheduled)]
+    assert ran.stdout.splitlines() == wanted

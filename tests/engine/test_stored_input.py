@@ -178,3 +178,25 @@ def test_other_protocols_take_the_rows_of_the_split_or_a_sample(
     assert evaluation.sampled_rows(here, found.splits[0], 50) is None
     with pytest.raises(ConfigError, match="noise_std"):
         evaluation.evaluate(found, there, ("svm",), noise_std=0.1)
+
+
+def test_a_loss_of_ones_own_and_what_it_records(
+    tables: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loss(params: Any, state: Any, batch: Any, key: Any) -> tuple[Any, dict[str, Any]]:
+        value, aux = STG.loss(params, state, batch, key)
+        return value, {**aux, "first": batch.x[0, 0]}
+
+    def doubled(outputs: Any, y: Any, weight: Any) -> Any:
+        return 2.0 * fsjax.tasks.loss("classification", outputs, y, weight)
+
+    method = STG._replace(loss=loss, record=("first",))
+    there, here = tables
+    given = {"num_features": 4, "num_epochs": 2, "batch_size": 20, "loss": doubled}
+    wanted = fsjax.fit(method, here, seed_axis="map", **given)
+    assert_same(fsjax.fit(method, there, **given), wanted)
+    # Of several pieces an epoch, some of one batch.
+    monkeypatch.setattr(streamed, "ENTRIES", ENTRIES)
+    found = fsjax.fit(method, there, **given)
+    for name in ("train/first", "train/loss", "valid/loss"):
+        np.testing.assert_allclose(found.history[name], wanted.history[name], rtol=2e-5)

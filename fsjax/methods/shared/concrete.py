@@ -12,14 +12,15 @@ import numpy as np
 import optax
 from jax import Array
 
-from fsjax import tasks
 from fsjax.arguments import (
     STATIC,
     TERM,
     Count,
     NonNegative,
+    Optimizer,
     Positive,
     Rate,
+    Schedule,
     Widths,
     known,
     takes_part,
@@ -50,7 +51,8 @@ class ConcreteOptions:
       temperature_start: T_0 of eq. 3, above 0.
       temperature_end: T_B of eq. 3, above 0 and at most T_0.
       gjsd_weight: lambda of eq. 11, at least 0; 0 leaves the term out.
-      learning_rate: of Adam, above 0.
+      optimizer: ``adam``; or an Optax transformation, or a function of the Spec that gives one.
+      learning_rate: of Adam, above 0; or an Optax schedule.
     """
 
     hidden: Widths = (200,)
@@ -61,7 +63,8 @@ class ConcreteOptions:
     temperature_start: Positive = 10.0
     temperature_end: Positive = 0.01
     gjsd_weight: Annotated[NonNegative, TERM] = 0.0
-    learning_rate: Positive = 1e-3
+    optimizer: Literal["adam"] | Optimizer = "adam"
+    learning_rate: Positive | Schedule = 1e-3
 
 
 def concrete_selector(logits: Parametrisation, num_features: Count, **options: Any) -> Method:
@@ -113,7 +116,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         outputs = decoder(state.spec).apply(
             {"params": params["decoder"]}, selected, train=True, rngs={"dropout": key_dropout}
         )
-        value = tasks.loss(state.spec.task, outputs, batch.y, batch.weight)
+        value = state.spec.loss_of(outputs, batch.y, batch.weight)
         if takes_part(o.gjsd_weight):
             # L_lambda = L - lambda D_GJS (eq. 11).
             value = value - o.gjsd_weight * gjsd(selector_logits)
@@ -140,7 +143,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         About(num_features=num_features, takes_groups=True, sparse=True),
         init=init,
         loss=loss,
-        optimizer=optax.adam(o.learning_rate),
+        optimizer=optax.adam(o.learning_rate) if o.optimizer == "adam" else o.optimizer,
         predict=predict,
         select=select_columns,
         monitor=monitor,

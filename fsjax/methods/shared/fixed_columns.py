@@ -10,6 +10,7 @@ import optax
 from jax import Array
 
 from fsjax import tasks
+from fsjax.arguments import Optimizer, Schedule
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.nets import MLP
 from fsjax.selection import distinct_top_k
@@ -40,7 +41,8 @@ def network_on_columns(
     *,
     hidden: tuple[int, ...],
     layer_norm: bool,
-    learning_rate: float,
+    optimizer: str | Optimizer,
+    learning_rate: float | Schedule,
     only: tuple[str, ...] = tasks.TASKS,
 ) -> Method:
     """The decoder of the concrete selectors on the K columns with the highest scores.
@@ -65,13 +67,13 @@ def network_on_columns(
 
     def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         outputs = apply(params, state, batch.x)
-        return tasks.loss(state.spec.task, outputs, batch.y, batch.weight), {}
+        return state.spec.loss_of(outputs, batch.y, batch.weight), {}
 
     return Method(
         About(tasks=only, num_features=num_features, sparse=True),
         init=init,
         loss=loss,
-        optimizer=optax.adam(learning_rate),
+        optimizer=optax.adam(learning_rate) if optimizer == "adam" else optimizer,
         predict=lambda state, x: apply(state.params, state, x),
         select=lambda state: Selection(state.extra["score"], picks(state)),
     )

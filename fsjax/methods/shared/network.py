@@ -15,12 +15,22 @@ import optax
 from flax import linen as nn
 from jax import Array
 
-from fsjax import tasks
-from fsjax.arguments import STATIC, TERM, NonNegative, Positive, Rate, Whole, Widths, takes_part
+from fsjax.arguments import (
+    STATIC,
+    TERM,
+    NonNegative,
+    Optimizer,
+    Positive,
+    Rate,
+    Schedule,
+    Whole,
+    Widths,
+    takes_part,
+)
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, PyTree, Spec, TrainState
 from fsjax.nets import build_network
-from fsjax.optimizers import cosine_by_epoch
+from fsjax.optimizers import cosine_by_epoch, for_run
 
 #: The first dense layer of the multilayer perceptrons, which sees the inputs.
 FIRST_LAYER = "FanInDense_0"
@@ -40,9 +50,11 @@ class NetworkOptions:
       batch_norm: batch normalisation after each activation of ``mlp``.
       layer_norm: LayerNorm before each activation of ``mlp``.
       dropout: rate in [0, 1) after each activation of ``mlp``.
-      optimizer: ``sgd``, ``adam`` or ``adamw``.
-      learning_rate: in the first epoch, above 0.
-      final_learning_rate: in the last epoch, along a cosine; ``None`` keeps the first.
+      optimizer: of the weights: ``sgd``, ``adam`` or ``adamw``; or an Optax transformation, or a
+        function of the Spec that gives one, which have their own rate, momentum and weight decay.
+      learning_rate: in the first epoch, above 0; or an Optax schedule.
+      final_learning_rate: in the last epoch, along a cosine; ``None`` keeps the first. It plays no
+        part beside a schedule.
       momentum: of ``sgd``, in [0, 1).
       weight_decay: times the parameters it is added to the gradients (``sgd`` and ``adam``, as in
         PyTorch), or to the steps times the rate (``adamw``).
@@ -57,8 +69,8 @@ class NetworkOptions:
     batch_norm: bool = False
     layer_norm: bool = False
     dropout: Annotated[Rate, STATIC] = 0.0
-    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
-    learning_rate: Positive = 0.1
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "sgd"
+    learning_rate: Positive | Schedule = 0.1
     final_learning_rate: NonNegative | None = 1e-5
     momentum: Rate = 0.9
     weight_decay: NonNegative = 5e-4
@@ -93,9 +105,13 @@ class NetworkOptions:
     def tx(self, spec: Spec) -> optax.GradientTransformation:
         """The optimiser of the weights for a run."""
         steps, epochs = spec.steps_per_epoch, self.mask_epochs(spec)
+        if not isinstance(self.optimizer, str):
+            return for_run(self.optimizer, spec)
 
-        def schedule(first: float, num_epochs: int) -> optax.Schedule:
+        def schedule(first: float | Schedule, num_epochs: int) -> Schedule:
             last = self.final_learning_rate
+            if callable(first):
+                return first
             if last is None:
                 return optax.constant_schedule(first)
             return cosine_by_epoch(first, jnp.minimum(last, first), num_epochs, steps)
@@ -127,7 +143,7 @@ class NetworkOptions:
             rngs={"dropout": key} if self.dropout else None,
             mutable=["batch_stats"],
         )
-        loss = tasks.loss(spec.task, outputs, batch.y, batch.weight)
+        loss = spec.loss_of(outputs, batch.y, batch.weight)
         if takes_part(self.l1):
             kernels = [leaf for leaf in jax.tree.leaves(weights) if leaf.ndim >= 2]
             loss += self.l1 * sum(jnp.sum(jnp.abs(kernel)) for kernel in kernels)

@@ -17,7 +17,17 @@ import optax
 from jax import Array
 
 from fsjax import tasks
-from fsjax.arguments import STATIC, TERM, Layers, NonNegative, Positive, Rate, takes_part
+from fsjax.arguments import (
+    STATIC,
+    TERM,
+    Layers,
+    NonNegative,
+    Optimizer,
+    Positive,
+    Rate,
+    Schedule,
+    takes_part,
+)
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.attribution import Score, scored_by
@@ -36,6 +46,7 @@ from fsjax.nets import Feedforward
 from fsjax.nets.connected import connected_activations
 from fsjax.nets.feedforward import sparse_activations
 from fsjax.noise import normal
+from fsjax.optimizers import for_run
 from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
 from fsjax.sparsity.connections import without_index
@@ -66,7 +77,8 @@ class DenseOptions:
 
     Attributes:
       hidden: widths of the hidden layers, at least one, as a tuple.
-      learning_rate: of gradient descent with Nesterov's momentum, above 0.
+      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      learning_rate: of gradient descent with Nesterov's momentum, above 0; or an Optax schedule.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights (not biases) in the loss.
       rank_by: score of a column: by the derivatives of the outputs, see
@@ -75,7 +87,8 @@ class DenseOptions:
     """
 
     hidden: Layers = (200, 200, 200)
-    learning_rate: Positive = 0.01
+    optimizer: Literal["sgd"] | Optimizer = "sgd"
+    learning_rate: Positive | Schedule = 0.01
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
     rank_by: Score = "attribution"
@@ -89,7 +102,8 @@ class SparseOptions(DenseOptions):
       hidden: widths of the hidden layers, at least one, as a tuple.
       epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
       density: instead of epsilon (then 0), the share of connections in every layer.
-      learning_rate: of gradient descent with Nesterov's momentum, above 0.
+      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      learning_rate: of gradient descent with Nesterov's momentum, above 0; or an Optax schedule.
       momentum: in [0, 1).
       l2: weight of half the sum of squared weights (not biases) in the loss.
       form: of the layers: ``dense`` with masks; ``coordinates`` while the topology rests;
@@ -178,7 +192,9 @@ def sparse_network(
             f"form={o.form!r} is for layers that keep their number of connections, and by these "
             "rules some may be lost; leave form out"
         )
-    optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
+    optimizer = o.optimizer
+    if optimizer == "sgd":
+        optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
     needed = needs_of(drop, grow)
     available = {"similarity", "gradient", "state"} | ({"search"} if search else set())
     for field in sorted(needed - available):
@@ -221,18 +237,23 @@ def sparse_network(
 
     def task_loss(params: PyTree, state: TrainState, batch: Batch) -> Array:
         outputs = activations(params, state, batch.x)[-1]
-        return tasks.loss(state.spec.task, outputs, batch.y, batch.weight)
+        return state.spec.loss_of(outputs, batch.y, batch.weight)
+
+    def active(params: PyTree, state: TrainState) -> PyTree:
+        """The parameters with 0 for inactive weights."""
+        if is_held(state):
+            return jax.tree.map(only_active, params, state.masks)
+        if state.masks == ():
+            return params
+        # Layers in coordinates hold active weights only.
+        return jax.tree.map(
+            lambda leaf, mask: jnp.where(mask, leaf, 0) if leaf.shape == mask.shape else leaf,
+            params,
+            state.masks,
+        )
 
     def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
-        if is_held(state):
-            params = jax.tree.map(only_active, params, state.masks)
-        elif state.masks != ():
-            # Layers in coordinates hold active weights only.
-            params = jax.tree.map(
-                lambda leaf, mask: jnp.where(mask, leaf, 0) if leaf.shape == mask.shape else leaf,
-                params,
-                state.masks,
-            )
+        params = active(params, state)
         if takes_part(input_noise):
             noise = input_noise * normal(key, batch.x.shape)
             batch = batch._replace(x=batch.x + noise)
@@ -271,7 +292,7 @@ def sparse_network(
         searches = None if search is None else state.log["search"]
         layers = layers_of(state.params, state.masks, search=searches, state=state, **given)
         changed = recipe.change(state.params, state.masks, layers, key_rules)
-        opt_state = keep_moments(optimizer, state.opt_state, changed)
+        opt_state = keep_moments(for_run(optimizer, state.spec), state.opt_state, changed)
         return state.replace(params=changed.params, masks=changed.masks, opt_state=opt_state)
 
     def rewired_connections(
@@ -285,12 +306,13 @@ def sparse_network(
             batch = random_batch(key_rows, data, state.spec.batch_size)
 
             def of_outputs(outputs: Array) -> Array:
-                return tasks.loss(state.spec.task, outputs, batch.y, batch.weight)
+                return state.spec.loss_of(outputs, batch.y, batch.weight)
 
             given["gradient"] = gradient_pairs(state, batch.x, activation, of_outputs)
         if search is not None:
             given["search"] = state.log["search"]
-        return change_held(state, recipe, optimizer, key_rules, grow_init, **given)
+        own = for_run(optimizer, state.spec)
+        return change_held(state, recipe, own, key_rules, grow_init, **given)
 
     def firing(state: TrainState, x: Array) -> list[Array]:
         """Activations with the probabilities of classes and labels as the last ones."""
@@ -334,7 +356,8 @@ def sparse_network(
         state = state.replace(params=jax.tree.map(change, state.params, whole, *trees))
         if state.opt_state == ():  # before the first step, and in what is kept
             return state
-        moments = optax.tree.map_params(optimizer, change, state.opt_state, whole, *trees)
+        own = for_run(optimizer, state.spec)
+        moments = optax.tree.map_params(own, change, state.opt_state, whole, *trees)
         return state.replace(opt_state=moments)
 
     def select(state: TrainState) -> Selection:
@@ -352,6 +375,11 @@ def sparse_network(
     )
     if drop is not None:
         method = method._replace(after_epoch=after_epoch)
+    if o.optimizer != "sgd" and sparse:
+        # Not every optimiser leaves a weight alone that has no gradient.
+        method = method._replace(
+            after_step=lambda state, *_: state.replace(params=active(state.params, state))
+        )
     return scored_by(o.rank_by, method)
 
 
