@@ -19,6 +19,8 @@ from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.precision import single
 from fsjax.sparse_rows import SparseRows
 from fsjax.stored_rows import StoredRows
+from fsjax.tasks import TABLE
+from fsjax.tasks.registry import watched
 
 
 @single
@@ -26,8 +28,9 @@ def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> N
     """Traces the functions of a method once, before anything is trained.
 
     Raises:
-      ConfigError: if ``init`` refuses the shapes, or ``select`` reads what only ``after_epoch``
-        writes, so that the kept epoch would have the scores of the epoch before.
+      ConfigError: if ``init`` refuses the shapes, ``select`` reads what only ``after_epoch``
+        writes, so that the kept epoch would have the scores of the epoch before, or the loss of a
+        registered task plays no part in that of the method.
     """
     rows = prepared.arrays.train
     if has_own_rows(prepared.arrays):
@@ -35,6 +38,8 @@ def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> N
     data = as_batch(spec.task, rows)
     units = np.ones(spec.num_units, bool)
     state = jax.eval_shape(functools.partial(init_state, method, spec), np.uint32(0), data, units)
+    if TABLE[spec.task].like:
+        _check_trains_loss(method, state)
     if isinstance(rows.x, StoredRows):
         key = jax.random.key(0, impl="threefry2x32")
         for function in (method.after_epoch, method.finish):
@@ -61,6 +66,31 @@ def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> N
             f"{method.name}: select reads extra{late[0]}, which after_epoch writes when the epoch "
             "is validated already, so the kept epoch would have that of the epoch before; make it "
             "in finish, or keep the last epoch with best_by='last'"
+        )
+
+
+def _check_trains_loss(method: Method, state: TrainState) -> None:
+    """ConfigError unless the loss of the method calls that of the task."""
+    spec, task = state.spec, TABLE[state.spec.task]
+    taken = " or ".join(method.about.tasks)
+    if method.loss is None:
+        raise ConfigError(
+            f"{method.name} trains nothing, so that the loss of the task {spec.task} would play no "
+            f"part; choose a method that trains a network, or the task {taken}"
+        )
+    rows = spec.batch_size
+    x = jax.ShapeDtypeStruct((rows, spec.num_columns), np.float32)
+    weight = jax.ShapeDtypeStruct((rows,), np.float32)
+    y = jax.ShapeDtypeStruct((rows, *task.row(spec.num_outputs)), task.dtype)
+    batch = Batch(x, y if task.supervised else x, weight)
+    with watched(spec.task) as (name, calls):
+        probe = state.replace(spec=spec._replace(task=name))
+        key = jax.random.key(0, impl="threefry2x32")
+        jax.eval_shape(lambda s, b, k: method.loss(s.params, s, b, k)[0], probe, batch, key)
+    if not calls:
+        raise ConfigError(
+            f"{method.name} has a loss of its own, so that the loss of the task {spec.task} would "
+            f"play no part; choose another method, or the task {taken}"
         )
 
 

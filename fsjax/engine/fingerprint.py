@@ -1,4 +1,4 @@
-"""What tells one method from another across processes: names and settings, or the code itself."""
+"""What tells methods, and tasks, apart across processes: names and settings, or the code itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -14,6 +14,7 @@ import numpy as np
 
 from fsjax.method import Method
 from fsjax.registry import is_as_built
+from fsjax.tasks import Task
 
 
 def fingerprint(method: Method) -> str:
@@ -25,12 +26,27 @@ def fingerprint(method: Method) -> str:
     """
     if is_as_built(method):
         build = method.about.source.structure.build
-        told = f"{build.__module__}:{build.__qualname__} {method.about.settings!r}"
         if build.__module__.startswith("fsjax.methods"):
-            return told
-        return f"{told} {hashlib.sha256(_Substance().of(build).encode()).hexdigest()}"
+            return _call(build, method.about.settings)
+        return _call_and_code(build, method.about.settings)
     about = method.about._replace(source=None)
     return hashlib.sha256(_Substance().of((about, *method[1:])).encode()).hexdigest()
+
+
+def fingerprint_of_task(task: Task) -> str:
+    """Likewise of a registered task; empty for a built-in one."""
+    if task.source is None:
+        return ""
+    return _call_and_code(task.source.build, task.source.settings)
+
+
+def _call(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> str:
+    return f"{build.__module__}:{build.__qualname__} {settings!r}"
+
+
+def _call_and_code(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> str:
+    code = hashlib.sha256(_Substance().of(build).encode()).hexdigest()
+    return f"{_call(build, settings)} {code}"
 
 
 class _Substance:
