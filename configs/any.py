@@ -3,14 +3,15 @@
     python -m experiments.run --config=configs/any.py:deep_lasso,isolet --workdir=runs/any
     python -m experiments.run --config=configs/any.py:my_package.my_file:deep_lasso --workdir=runs/a
 
-Variants: a method by name or as ``module:function``, a data set, a task and ``quick``. Or name the
-method later: ``--config=configs/any.py:isolet --config.method.name=my_package.my_file:deep_lasso``.
+Variants: a method by name or as ``module:function``, a data set, a task and ``quick``; a task of
+your own is ``my_file:quantile(0.9)``. Or name the method later:
+``--config=configs/any.py:isolet --config.method.name=my_package.my_file:deep_lasso``.
 """
 
 import ml_collections
 from ml_collections import config_dict
 
-from configs.common import base_config, method_fields, parse_variant, words_of
+from configs.common import base_config, method_fields, names_own_task, parse_variant, words_of
 from fsjax.data import available
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import METHODS, get_method
@@ -27,8 +28,9 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
       ConfigError: for a word that is no method, data set, task or ``quick``.
     """
     others = (*available(), *TASKS, "quick")
-    named = [word for word in words_of(variant) if word not in others]
-    rest = ",".join(word for word in words_of(variant) if word in others)
+    words = words_of(variant)
+    named = [word for word in words if word not in others and not names_own_task(word)]
+    rest = ",".join(word for word in words if word not in named)
     for word in named:
         try:
             get_method(word)

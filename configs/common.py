@@ -2,6 +2,7 @@
 
 A variant is a list of words after the colon of ``--config=configs/ip_cae.py:WORDS``: a data set,
 a task and ``quick`` in any order, such as ``coil20``, ``isolet,reconstruction`` or ``mnist,quick``.
+A task of your own is ``module:function`` with its arguments, such as ``my_tasks:quantile(0.9)``.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,7 +16,8 @@ from fsjax.data import available
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation.sampling import SAMPLE_ROWS
 from fsjax.methods import get_method
-from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
+from fsjax.tasks import COUPLED_BATCH, TASKS, get_task
+from fsjax.tasks.registry import is_registered
 
 #: What a config file has: takes the variant.
 GetConfig = Callable[..., ml_collections.ConfigDict]
@@ -66,8 +68,20 @@ class Variant(NamedTuple):
 
 
 def words_of(variant: str | None) -> list[str]:
-    """The words of a variant, joined by commas."""
-    return [word for word in (variant or "").split(",") if word]
+    """The words of a variant, joined by commas; those in parentheses are arguments of a task."""
+    words, depth = [""], 0
+    for character in variant or "":
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth <= 0:
+            words.append("")
+        else:
+            words[-1] += character
+    return [word for word in words if word]
+
+
+def names_own_task(word: str) -> bool:
+    """Whether a word of a variant is a registered task, rather than a built-in one."""
+    return "(" in word or is_registered(word)
 
 
 def sort_words(variant: str | None, *kinds: Collection[str]) -> tuple[list[str], ...]:
@@ -89,10 +103,14 @@ def parse_variant(
     """Data set, task and whether a quick run is asked for; task and name where no word says so.
 
     Raises:
-      ConfigError: for a word that is none of these.
+      ConfigError: for a word that is none of these, and for arguments that a task does not take.
     """
-    names, tasks, quick = sort_words(variant, available(), TASKS, ("quick",))
-    return Variant([name, *names][-1], [task, *tasks][-1], bool(quick))
+    own = [word for word in words_of(variant) if names_own_task(word)]
+    for word in own:
+        get_task(word)
+    rest = ",".join(word for word in words_of(variant) if word not in own)
+    names, tasks, quick = sort_words(rest, available(), TASKS, ("quick",))
+    return Variant([name, *names][-1], [task, *tasks, *own][-1], bool(quick))
 
 
 def method_fields(name: str, **changes: Any) -> dict[str, Any]:
@@ -186,7 +204,7 @@ def base_config(
 
 def take_whole_tables(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     """The config, for survival with small tables as one batch: its loss compares rows."""
-    if TABLE[config.task].coupled:
+    if get_task(config.task).coupled:
         whole = max(config.train.batch_size, COUPLED_BATCH)
         config.train.update(batch_size=whole, drop_last=False)
         config.evaluation.retrain.batch_size = COUPLED_BATCH

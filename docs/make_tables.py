@@ -13,7 +13,7 @@ from pathlib import Path
 from fsjax.atomic import write_text
 from fsjax.methods import METHODS
 from fsjax.registry import Registration, about_of
-from fsjax.tasks import TABLE
+from fsjax.tasks import TABLE, TASKS
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- {}: written by docs/make_tables.py -->", "<!-- {}: end -->"
 
 #: What the tasks are called in the tables.
-TASKS = {name: task.letter for name, task in TABLE.items()}
+LETTERS = {name: TABLE[name].letter for name in TASKS}
 
 
 def readme_table() -> str:
@@ -40,7 +40,7 @@ def choosing_table() -> str:
     rows = []
     for one in _registrations():
         about = about_of(one)
-        tasks = ", ".join(TASKS[task] for task in about.tasks)
+        tasks = ", ".join(LETTERS[task] for task in about.tasks)
         labels = "yes"
         if "reconstruction" in about.tasks:
             labels = "no" if len(about.tasks) == 1 else "yes, or no for U"
@@ -57,7 +57,8 @@ def choosing_table() -> str:
 def tasks_table() -> str:
     """What y is for every task, what a network gives, and how it is judged."""
     rows = []
-    for name, task in TABLE.items():
+    for name in TASKS:
+        task = TABLE[name]
         loss = task.loss.__name__.replace("_", " ")
         rows.append((f"`{name}`", task.target, task.outputs, loss, task.score_name))
     return _markdown(("task", "y", "outputs of a network", "loss", "`score`"), rows)

@@ -53,7 +53,7 @@ class Spec(NamedTuple):
       num_columns: D, the number of input columns.
       num_outputs: C, as the task has it: classes, D for reconstruction, the number of targets,
         labels or counts, 1 for survival.
-      task: a name in :data:`fsjax.tasks.TABLE`.
+      task: a name in :data:`fsjax.tasks.TABLE`; of a registered task with its arguments.
       num_rows: rows of the training arrays. Some of the last may only fill up, with weight 0, so
         that tables of nearly the same length share a program.
       batch_size: B, rows per step.
@@ -67,6 +67,8 @@ class Spec(NamedTuple):
       groups: the group of each column, where columns are chosen together (:mod:`fsjax.groups`).
       early_stopping: epochs without a better one after which a seed is done, or ``None``.
       loss: what takes the place of the task's loss, or ``None``; methods call :meth:`loss_of`.
+      task_code: what the functions of a registered task do, in short, so that neither programs nor
+        checkpoints of another one are taken for it; empty for built-in tasks.
     """
 
     num_columns: int
@@ -84,6 +86,7 @@ class Spec(NamedTuple):
     groups: tuple[int, ...] | None = None
     early_stopping: int | None = None
     loss: Loss | None = None
+    task_code: str = ""
 
     def loss_of(self, outputs: Array, y: Array, weight: Array) -> Array:
         """The loss of some rows, a scalar: the task's, unless the run has one of its own.
@@ -257,7 +260,8 @@ class About(NamedTuple):
 
     Attributes:
       name: what it is called; of registered methods, their own.
-      tasks: the tasks that the method is for; the first is its default.
+      tasks: the built-in tasks that the method is for; the first is its default. It takes
+        registered tasks that resemble one of them if its loss is made of ``fsjax.tasks.loss``.
       num_features: K, where the method fixes it; ``None`` otherwise.
       takes_groups: whether it chooses groups of columns where ``Spec.groups`` has them.
       gates: whether ``select`` gives gates.

@@ -25,7 +25,7 @@ from fsjax.arguments import Kind
 from fsjax.container import read, write
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
-from fsjax.engine.fingerprint import digest
+from fsjax.engine.fingerprint import digest, fingerprint_of_task
 from fsjax.engine.loop import Arrays, Rows
 from fsjax.engine.result import FitResult
 from fsjax.engine.seeds import finish_seeds, init_seeds
@@ -51,7 +51,8 @@ def save(result: FitResult, path: str | Path) -> None:
     """Writes a result to one file; an older file of that name is replaced only by a whole one.
 
     Args:
-      result: of a method that is registered in ``fsjax.methods.METHODS``.
+      result: of a method that is registered in ``fsjax.methods.METHODS``. Of a registered task the
+        file has the name and the arguments.
       path: the file, taken as it is given: no suffix is added. Missing folders are made.
 
     Raises:
@@ -116,7 +117,7 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     header = {
         "kind": RESULT,
         "method": described,
-        "spec": {name: _stored(value) for name, value in states.spec._asdict().items()},
+        "spec": _spec_fields(states.spec),
         **{name: getattr(result, name) for name in _TOLD},
         "metrics": list(result.metrics),
         "history": list(result.history),
@@ -254,6 +255,12 @@ def _setting(name: str, value: Any, kind: Kind | None) -> Any:
     return value
 
 
+def _spec_fields(spec: Spec) -> dict[str, Any]:
+    """The fields of a spec that a file has: the code of a task is that of whoever reads it."""
+    fields = spec._asdict().items()
+    return {name: _stored(value) for name, value in fields if name != "task_code"}
+
+
 def _plain(value: Any) -> Any:
     """What JSON does not know, as it knows it."""
     if isinstance(value, np.generic):
@@ -285,7 +292,7 @@ def _rebuild(header: Mapping[str, Any]) -> tuple[Method, Spec]:
     except Exception as error:
         raise _not_built(header, error) from error
     possible.check_spec(spec, method.about)
-    return method, spec
+    return method, spec._replace(task_code=fingerprint_of_task(TABLE[spec.task]))
 
 
 def _template_of(

@@ -12,11 +12,12 @@ import numpy as np
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
 from fsjax.engine.prepare import check_seeds, filled_length
-from fsjax.errors import ConfigError, DataError, check_choice, check_whole
+from fsjax.errors import ConfigError, DataError, check_choice, check_whole, nearest
 from fsjax.functions import Missing
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, About, Spec
-from fsjax.tasks import TABLE, TASKS
+from fsjax.tasks import BUILDERS, TABLE, TASKS, get_task
+from fsjax.tasks.registry import resembled
 
 #: Of what a result is made of a run for each.
 RUNS = ("seed", "half")
@@ -36,8 +37,7 @@ def check_spec(spec: Spec, about: About) -> None:
             _check_count(f"the spec's {name}", getattr(spec, name))
         if spec.early_stopping is not None:
             _check_count("the spec's early_stopping", spec.early_stopping)
-        check_choice("the spec's task", spec.task, TASKS)
-        check_choice("the spec's task", spec.task, about.tasks)
+        _check_task(spec.task, about)
         check_choice("the spec's best_by", spec.best_by, BEST_BY)
         check_choice("the spec's image_order", spec.image_order, ("C", "F"))
         check_groups(spec.groups, spec.num_columns)
@@ -57,7 +57,7 @@ def check_spec(spec: Spec, about: About) -> None:
             )
     entry = TABLE[spec.task]
     fits = spec.num_outputs >= 2 if entry.classes else spec.num_outputs >= 1
-    if spec.task == "survival":
+    if resembled(spec.task) == "survival":
         fits = spec.num_outputs == 1
     if not entry.supervised:
         fits = spec.num_outputs == spec.num_columns
@@ -66,6 +66,25 @@ def check_spec(spec: Spec, about: About) -> None:
             f"the spec has num_outputs={spec.num_outputs} for the task {spec.task} and "
             f"{spec.num_columns} columns"
         )
+
+
+def _check_task(task: Any, about: About) -> None:
+    """ConfigError unless the task is built-in, or registered already, and the method is for it.
+
+    No file imports a module, or an entry point.
+    """
+    if not isinstance(task, str) or task.partition("(")[0] not in (*TASKS, *BUILDERS):
+        raise ConfigError(
+            f"the spec's task={task!r}: {nearest(str(task), TASKS)}, or import the module that "
+            "registers it first (a file never does that by itself)"
+        )
+    try:
+        name = get_task(task).name
+    except Exception as error:  # of functions that get values from elsewhere
+        raise ConfigError(f"the spec's task={task!r} cannot be made: {error}") from error
+    if name != task:
+        raise ConfigError(f"the spec's task={task!r} is called {name!r}")
+    check_choice("the spec's task", resembled(task), about.tasks)
 
 
 def _check_count(label: str, value: Any) -> None:

@@ -14,14 +14,13 @@ import dataclasses
 import functools
 import importlib.metadata
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 
-from fsjax.arguments import Kind, checked, is_traced, kinds_of, known
+from fsjax.arguments import Kind, is_traced, kinds_of, known
+from fsjax.builders import checked_arguments, imported
 from fsjax.errors import ConfigError, nearest
 from fsjax.functions import is_function
 from fsjax.method import About, Method
@@ -170,24 +169,8 @@ class Registration:
           TypeError: for arguments that the method does not have.
           ConfigError: for a value of another type or out of its range.
         """
-        for name in kwargs:
-            if name not in self.parameters:
-                raise TypeError(
-                    f"fsjax.methods.{self.name} has no argument {name!r}: "
-                    f"{nearest(name, self.parameters)}"
-                )
-        try:
-            bound = inspect.Signature(list(self.parameters.values())).bind(*args, **kwargs)
-        except TypeError as error:
-            last = list(self.parameters)[-1]
-            raise TypeError(
-                f"fsjax.methods.{self.name}: {error}; give arguments by name, as in "
-                f"{self.name}({last}=...)"
-            ) from None
-        bound.apply_defaults()
-        values = {
-            name: checked(name, value, self.kinds[name]) for name, value in bound.arguments.items()
-        }
+        label = f"fsjax.methods.{self.name}"
+        values = checked_arguments(label, self.parameters, self.kinds, args, kwargs)
         self._check_rates(values)
         return values
 
@@ -380,21 +363,10 @@ def get_method(name: str) -> Callable[..., Method]:
 
 
 def _imported(name: str) -> Callable[..., Method]:
-    module, _, function = name.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise ConfigError(f"method {name!r}: there is no module {error.name!r}") from None
-    except AttributeError:
-        raise ConfigError(f"method {name!r}: {module} has no function {function!r}") from None
-    if not hasattr(found, "registration"):
+    builder = imported("method", name)
+    if not isinstance(getattr(builder, "registration", None), Registration):
         raise ConfigError(f"method {name!r} is not registered; put @fsjax.register(...) on it")
-    return found
+    return builder
 
 
 @functools.cache

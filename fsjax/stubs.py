@@ -34,6 +34,7 @@ from fsjax.engine import Progress
 from fsjax.estimators.auto import AutoSelector as AutoSelector
 from fsjax.estimators.base import Selector as Selector
 from fsjax.estimators.files import load as load
+from fsjax.tasks import Task
 
 ESTIMATORS: dict[str, type[Selector]]
 '''

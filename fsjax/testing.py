@@ -1,12 +1,13 @@
-"""The contract of a method, for ours and for yours: ``fsjax.testing.check_method(method)``."""
+"""The contracts of methods and tasks, for ours and for yours: ``check_method``, ``check_task``."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,8 +25,10 @@ from fsjax.engine.loop import as_batch
 from fsjax.engine.serial import by_path
 from fsjax.method import Batch, Method, TrainState
 from fsjax.registry import is_as_built
-from fsjax.tasks import TABLE
+from fsjax.tasks import TABLE, Task, name_of, row_metrics
 from fsjax.tasks import loss as task_loss
+from fsjax.tasks import metrics as task_metrics
+from fsjax.tasks.checks import Sample, sample
 
 #: Columns of the table, unlike any other size, so that axes over columns can be told from others;
 #: those that tell the class; and the one that is constant.
@@ -36,6 +39,9 @@ GROUPS = (0, 1, 2, 3, 0, 1, 2, 4, 3, 0, 1, 2, 3)
 
 #: Columns that are selected.
 K = 4
+
+#: Rows on which a task is checked.
+ROWS_OF_TASK = 24
 
 #: The loss has to fall below this share of what it was before training.
 LEARNT = 0.98
@@ -48,7 +54,9 @@ IN_ORDER = 0.3
 RTOL, ATOL = 1e-2, 2e-3
 
 
-def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs: int = 12) -> None:
+def check_method(
+    method: Method, tasks: Sequence[str | Task] | None = None, num_epochs: int = 12
+) -> None:
     """Checks that a method keeps the contract of :mod:`fsjax.method`.
 
     It trains on a table of 13 columns, one of them constant, and checks that functions return what
@@ -62,14 +70,15 @@ def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs:
 
     Args:
       method: made with small networks; where it is made for a number of columns, for at most 12.
-      tasks: those to be checked, all of the method's by default; it trains for the first.
+      tasks: those to be checked, registered ones among them; all of the method's by default. It
+        trains for the first.
       num_epochs: epochs of the trainings.
 
     Raises:
       AssertionError: with what was found.
       ConfigError, DataError: what the engine refuses.
     """
-    task, *others = tasks or method.about.tasks
+    task, *others = map(name_of, tasks or method.about.tasks)
     for other in others:
         _plan(method, other, num_epochs)
     planned = _plan(method, task, num_epochs)
@@ -87,6 +96,83 @@ def check_method(method: Method, tasks: Sequence[str] | None = None, num_epochs:
         check_groups(method, task, num_epochs)
     if method.search is not None:
         check_search(method, task)
+
+
+def check_task(task: str | Task) -> None:
+    """Checks that a task keeps the contract of :class:`fsjax.tasks.Task`.
+
+    On rows of its example, with outputs at random, it checks that rows of weight 0 do not count,
+    that a row of weight 2 is two rows, that the gradient is finite and a small step against it
+    lowers the loss, that metrics and test metrics are finite numbers, and that predictions can be
+    scored; and unless the task says that rows are coupled, that all weights together may be larger,
+    and that the loss of the rows is the mean of their losses.
+
+    Args:
+      task: a task, or its name.
+
+    Raises:
+      AssertionError: with what is wrong.
+      ConfigError: for a task that cannot be made.
+    """
+    name = name_of(task)
+    entry, rows = TABLE[name], sample(TABLE[name], ROWS_OF_TASK)
+    compiled = jax.jit(functools.partial(task_metrics, name))
+
+    def values(*given: Any) -> dict[str, float]:
+        return {key: float(value) for key, value in compiled(*given).items()}
+
+    before = values(*rows)
+    for key, value in before.items():
+        _require(np.isfinite(value), f"{key} is {value}")
+    _check_weights(values, rows, entry.coupled)
+    if not entry.coupled:
+        one_by_one = jax.jit(functools.partial(row_metrics, name))(rows.outputs, rows.y)["loss"]
+        told = (
+            f"the loss of all rows is {before['loss']:.4g}, the mean of their losses "
+            f"{np.mean(one_by_one):.4g}; say coupled=True if a loss depends on the other rows"
+        )
+        _require(np.isclose(np.mean(one_by_one), before["loss"], rtol=1e-3, atol=1e-6), told)
+    slope = np.asarray(jax.jit(jax.grad(functools.partial(task_loss, name)))(*rows))
+    _require(np.isfinite(slope).all(), "the gradient of the loss is not finite")
+    _require(slope.any(), "the gradient of the loss is 0 everywhere, so that nothing is learnt")
+    after = values(rows.outputs - 1e-2 / np.abs(slope).max() * slope, rows.y, rows.weight)["loss"]
+    lower = f"a step against the gradient turns the loss {before['loss']:.6g} into {after:.6g}"
+    _require(after < before["loss"], lower)
+    for key, value in entry.test_metrics(rows.outputs, rows.y).items():
+        _require(np.isfinite(value), f"the test metric {key!r} is {value}")
+    if entry.score is not None:
+        predictions = entry.estimate(np.stack([rows.outputs, rows.outputs]))
+        if entry.one_output and predictions.ndim == 2:
+            predictions = predictions[:, 0]
+        score = entry.score(rows.y, predictions, sample_weight=rows.weight)
+        _require(np.isfinite(score), f"the score is {score}")
+
+
+def _check_weights(values: Callable[..., dict[str, float]], rows: Sample, coupled: bool) -> None:
+    """Rows of weight 0 do not count, one of weight 2 is two rows, and only ratios matter."""
+    outputs, y, weight = rows
+    numbers = np.arange(len(y))
+    first = (numbers < len(y) // 2).astype(np.float32)
+    others = np.where(first, numbers, numbers[::-1] // 2)
+    twice = np.r_[0, numbers[:-1]]
+    # A row of weight 0, one of weight 2, and all but the last of the others.
+    heavier = np.r_[np.float32([0.0, 2.0]), weight[2:]]
+    rotated = (np.roll(part, 1, axis=0) for part in (outputs, y))
+    pairs = {
+        "rows of weight 0 change": ((outputs, y, first), (outputs[others], y[others], first)),
+        "a row of weight 2 is not two rows for": (
+            (outputs[twice], y[twice], weight),
+            (*rotated, heavier),
+        ),
+    }
+    if not coupled:  # Cox's likelihood grows by the logarithm of a common factor
+        told = "divide by the sum of the weights: weights twice as large change"
+        pairs[told] = rows, (outputs, y, 2.0 * weight)
+    for told, (one, two) in pairs.items():
+        before, after = values(*one), values(*two)
+        for key, value in before.items():
+            same = np.isclose(value, after[key], rtol=1e-3, atol=1e-6)
+            _require(same, f"{told} {key}: {value:.4g} and {after[key]:.4g}")
 
 
 def check_padding(planned: Plan, result: FitResult) -> None:

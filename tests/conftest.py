@@ -14,6 +14,7 @@ import fsjax
 from fsjax.engine import programs
 from fsjax.estimators import ESTIMATORS
 from fsjax.registry import METHODS
+from fsjax.tasks import BUILDERS, TABLE
 
 # Two devices, so that the sharded seed axis is tested wherever the tests run.
 fsjax.use_cpu_devices(2)
@@ -37,11 +38,12 @@ def key() -> jax.Array:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _forget_registered_methods() -> Iterator[None]:
-    """Methods that a module of tests registers are unknown to the next one."""
-    before = dict(METHODS), dict(ESTIMATORS)
+def _forget_what_was_registered() -> Iterator[None]:
+    """Methods and tasks that a module of tests registers are unknown to the next one."""
+    registries = METHODS, ESTIMATORS, BUILDERS, TABLE
+    before = [dict(known) for known in registries]
     yield
-    for known, own in zip((METHODS, ESTIMATORS), before, strict=True):
+    for known, own in zip(registries, before, strict=True):
         known.clear()
         known.update(own)
 

@@ -10,10 +10,12 @@ from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.errors import ConfigError
 from fsjax.given import as_array
 from fsjax.targets import check_present
-from fsjax.tasks import TABLE
+from fsjax.tasks import TABLE, Task, name_of
 
 
-def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classification") -> Dataset:
+def as_dataset(
+    x: np.ndarray, y: np.ndarray | None = None, task: str | Task = "classification"
+) -> Dataset:
     """A data set, named ``table``, from arrays.
 
     Args:
@@ -23,10 +25,11 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
             (also as records with a field of truth values, or a frame), or ``None``.
         task: one of ``fsjax.tasks.TASKS``. For ``'classification'`` labels become classes from 0 in
             sorted order, also whole numbers that are stored as floats; for other tasks numbers stay
-            as they are.
+            as they are. Or a registered task.
 
     Raises:
-        ConfigError: if X is no table, or y is sparse or has another number of rows.
+        ConfigError: if X is no table, y is sparse or has another number of rows, or the task is
+            unknown.
         DataError: if a column of a frame holds no numbers, or shares its name, if X or y is no
             array or has masked values, or y has missing or infinite ones.
     """
@@ -37,8 +40,7 @@ def as_dataset(x: np.ndarray, y: np.ndarray | None = None, task: str = "classifi
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
     if y is None:
         return Dataset(name="table", X=x, y=None, feature_names=names)
-    # An unknown task is told when the run is checked.
-    y, classes = TABLE.get(task, TABLE["classification"]).read(y)
+    y, classes = TABLE[name_of(task)].read(y)
     if len(y) != x.shape[0]:
         raise ConfigError(
             f"X has {x.shape[0]} rows but y has {len(y)}; give one target for each row"

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array, issparse
 from fsjax.data.dataset import CheckedDataset, Dataset
 from fsjax.data.sparse import column_limits, count_by_column
 from fsjax.data.stored import StoredTable, row_blocks
-from fsjax.errors import ConfigError, DataError, check_choice
-from fsjax.tasks import TABLE, TASKS
+from fsjax.errors import ConfigError, DataError
+from fsjax.tasks import TABLE, Task, name_of
 
 _NAMED = 5
 """How many columns a message names."""
@@ -83,19 +83,19 @@ def _not_finite(X: np.ndarray | csr_array | StoredTable) -> tuple[np.ndarray, np
     return tuple(mark.sum(axis=0) for mark in marks)
 
 
-def check_task(dataset: Dataset, task: str) -> Dataset:
+def check_task(dataset: Dataset, task: str | Task) -> Dataset:
     """Check that a data set can serve a task, and return it with the target that task wants.
 
     Args:
         dataset: any data set.
-        task: one of ``fsjax.tasks.TASKS``, whose table says what each needs; others are a
-            ConfigError.
+        task: one of ``fsjax.tasks.TASKS``, or a registered task; the table says what each needs,
+            and others are a ConfigError.
 
     Returns:
         The data set itself; for tasks of numbers on whole numbers that were read as classes, a copy
         whose ``y`` holds the original numbers as float32. DataError if the target does not fit.
     """
-    check_choice("task", task, TASKS)
+    task = name_of(task)
     entry = TABLE[task]
     if not entry.supervised or isinstance(dataset, CheckedDataset):
         return dataset

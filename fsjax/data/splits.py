@@ -10,7 +10,7 @@ from fsjax.data.catalog import ENTRIES
 from fsjax.data.dataset import Dataset
 from fsjax.data.torch_random import torch_random_split
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
-from fsjax.tasks import TABLE, TASKS
+from fsjax.tasks import TABLE, Task, name_of
 
 DEFAULT_SEED = 42
 """The seed of the papers' splits, shared by all training seeds."""
@@ -35,7 +35,7 @@ class _Request(NamedTuple):
 def make_split(
     dataset: Dataset,
     protocol: str = "paper",
-    task: str = "classification",
+    task: str | Task = "classification",
     seed: int | None = None,
     fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
     valid_fraction: float | None = None,
@@ -57,7 +57,7 @@ def make_split(
             - ``'wast'``: as the WAST experiments (80/20 unstratified, or the official split),
               validation rows drawn from the training rows. The papers' final SVM learns from
               ``train`` and ``valid`` together.
-        task: one of ``fsjax.tasks.TASKS``.
+        task: one of ``fsjax.tasks.TASKS``, or a registered task.
         seed: None for the papers' fixed 42; a number draws another split (official test rows
             stay as they are).
         fractions: of train, validation and test rows, for ``'stratified'`` and ``'random'``;
@@ -72,7 +72,7 @@ def make_split(
         DataError: if the data set has too few rows, or lacks an official split.
     """
     check_choice("split protocol", protocol, PROTOCOLS)
-    check_choice("task", task, TASKS)
+    task = name_of(task)
     if valid_fraction is not None:
         if not is_number(valid_fraction) or not 0 <= valid_fraction < 1:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""What tells one method from another across processes: names and settings, or the code itself."""
+"""What tells methods, and tasks, apart across processes: names and settings, or the code itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ import numpy as np
 from fsjax.functions import Missing, is_function, text_of
 from fsjax.method import Method
 from fsjax.registry import METHODS, is_as_built
+from fsjax.tasks import Task
 
 
 def fingerprint(method: Method) -> str:
@@ -27,10 +28,9 @@ def fingerprint(method: Method) -> str:
     if is_as_built(method):
         build = method.about.source.structure.build
         settings = tuple(telling_settings(method).items())
-        told = f"{build.__module__}:{build.__qualname__} {settings!r}"
         if build.__module__.startswith("fsjax.methods"):
-            return told
-        return f"{told} {digest(build)}"
+            return _call(build, settings)
+        return _call_and_code(build, settings)
     about = method.about._replace(source=None)
     return digest((about, *method[1:]))
 
@@ -61,6 +61,22 @@ def telling_settings(method: Method) -> dict[str, Any]:
 def described(value: Any) -> Any:
     """A setting such that its ``repr`` tells it from others: of functions name and digest."""
     return f"{text_of(value)} {digest(value)[:16]}" if is_function(value) else value
+
+
+def fingerprint_of_task(task: Task) -> str:
+    """Likewise of a registered task; empty for a built-in one."""
+    if task.source is None:
+        return ""
+    return _call_and_code(task.source.build, task.source.settings)
+
+
+def _call(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> str:
+    return f"{build.__module__}:{build.__qualname__} {settings!r}"
+
+
+def _call_and_code(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> str:
+    code = hashlib.sha256(_Substance().of(build).encode()).hexdigest()
+    return f"{_call(build, settings)} {code}"
 
 
 class _Substance:

@@ -37,6 +37,8 @@ from fsjax.precision import single
 from fsjax.registry import structure_of
 from fsjax.sparse_rows import SparseRows
 from fsjax.stored_rows import StoredRows
+from fsjax.tasks import TABLE
+from fsjax.tasks.registry import watched
 
 #: Where files lie that are not the author's.
 _LIBRARIES = tuple(str(Path(package.__file__).parent) for package in (jax, flax, optax)) + (
@@ -85,8 +87,9 @@ def check_functions(method: Method, spec: Spec, prepared: Prepared) -> None:
 
     Raises:
       ConfigError: if a function returns other types or shapes than :mod:`fsjax.method` says, if it
-        decides in Python by a traced value, or if ``select`` reads what only ``after_epoch``
-        writes, so that the kept epoch would have the scores of the epoch before.
+        decides in Python by a traced value, if ``select`` reads what only ``after_epoch`` writes,
+        so that the kept epoch would have the scores of the epoch before, or if the loss of a
+        registered task plays no part in that of the method.
     """
     rows = prepared.arrays.train
     if has_own_rows(prepared.arrays):
@@ -135,6 +138,8 @@ def _check_traced(
     if method.predict is not None:
         x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
         trace(lambda method, s, x: method.predict(s, x), x)
+    if TABLE[spec.task].like:
+        _check_trains_loss(method, state, _batch(spec, data))
     if method.loss is None:
         return
     after = trace(lambda method, s, b, k: train_step(method, s, b, k)[0], _batch(spec, data), key)
@@ -184,7 +189,7 @@ def _watched(method: Method, spec: Spec) -> Method:
     """The method, whose functions check what they return."""
     name = method.name
 
-    def watched(
+    def checking(
         field: str, check: Callable[..., None], function: Callable[..., Any] | None = None
     ) -> Callable[..., Any]:
         function = function or getattr(method, field)
@@ -198,19 +203,19 @@ def _watched(method: Method, spec: Spec) -> Method:
         return checked
 
     changes: dict[str, Any] = {
-        "init": watched("init", _check_state),
-        "select": watched("select", _check_selection),
-        "finish": watched("finish", _check_state),
-        "after_step": watched("after_step", _check_next_state),
-        "after_epoch": watched("after_epoch", _check_next_state),
-        "monitor": watched("monitor", _check_monitored),
+        "init": checking("init", _check_state),
+        "select": checking("select", _check_selection),
+        "finish": checking("finish", _check_state),
+        "after_step": checking("after_step", _check_next_state),
+        "after_epoch": checking("after_epoch", _check_next_state),
+        "monitor": checking("monitor", _check_monitored),
     }
     if method.loss is not None:
-        changes["loss"] = watched("loss", _check_loss)
+        changes["loss"] = checking("loss", _check_loss)
     if method.predict is not None:
-        changes["predict"] = watched("predict", _check_outputs)
+        changes["predict"] = checking("predict", _check_outputs)
     if callable(method.keep):
-        changes["keep"] = watched("keep", _check_value)
+        changes["keep"] = checking("keep", _check_value)
     return method._replace(**changes)
 
 
@@ -308,6 +313,25 @@ def _check_value(name: str, field: str, spec: Spec, args: tuple, value: Any) -> 
     if jnp.shape(value) != ():
         raise ConfigError(
             f"{name}: keep returns {_kind(value)}; return a scalar, of which the lowest is best"
+        )
+
+
+def _check_trains_loss(method: Method, state: TrainState, batch: Batch) -> None:
+    """ConfigError unless the loss of the method calls that of a registered task."""
+    spec, taken = state.spec, " or ".join(method.about.tasks)
+    if method.loss is None:
+        raise ConfigError(
+            f"{method.name} trains nothing, so that the loss of the task {spec.task} would play no "
+            f"part; choose a method that trains a network, or the task {taken}"
+        )
+    with watched(spec.task) as (name, calls):
+        probe = state.replace(spec=spec._replace(task=name))
+        key = jax.random.key(0, impl="threefry2x32")
+        jax.eval_shape(lambda s, b, k: method.loss(s.params, s, b, k)[0], probe, batch, key)
+    if not calls:
+        raise ConfigError(
+            f"{method.name} has a loss of its own, so that the loss of the task {spec.task} would "
+            f"play no part; choose another method, or the task {taken}"
         )
 
 

@@ -21,6 +21,7 @@ from fsjax.data.stored import StoredTable
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Callback, Control
 from fsjax.engine.custom import check_custom, check_loss
+from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.planned import Plan
@@ -30,7 +31,8 @@ from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
-from fsjax.tasks import COUPLED_BATCH, TABLE, TASKS
+from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
+from fsjax.tasks.registry import resembled
 
 #: The most epochs, rows of a step and steps of an epoch: the device counts with 32 bits.
 MOST = 2**31 - 1
@@ -44,7 +46,7 @@ def plan(
     data: Data,
     *,
     seeds: Sequence[int] = (0,),
-    task: str | None = None,
+    task: str | Task | None = None,
     loss: Loss | None = None,
     num_features: int | Sequence[int] | None = None,
     num_epochs: int = 200,
@@ -84,7 +86,9 @@ def plan(
       seeds: whole numbers from 0; each gives one run (initialisation, noise, order of rows).
       task: ``classification``, ``reconstruction`` (y is not used), ``regression``,
         ``multilabel`` (y ``(N, L)`` of 0 and 1), ``counts`` or ``survival`` (y ``(N, 2)``, time and
-        event); by default the first that the method is for. :data:`fsjax.tasks.TABLE` says all.
+        event); by default the first that the method is for. :data:`fsjax.tasks.TABLE` says all. Or
+        a registered task, as a value or as text such as ``quantile(0.9)``
+        (:func:`fsjax.tasks.register`).
       loss: ``(outputs (B, C), y, weight (B,)) -> scalar`` in place of the task's loss, in training
         and in validation; the penalties of the method stay. Rows of weight 0 must not count, as in
         ``fsjax.tasks.weighted_mean``.
@@ -206,6 +210,7 @@ def plan(
         groups=numbers,
         early_stopping=early_stopping,
         loss=check_loss(loss),
+        task_code=fingerprint_of_task(entry),
         **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
     )
     batch_devices = check_batch_devices(batch_devices, spec.batch_size)
@@ -268,18 +273,25 @@ def _check_method(method: Method) -> None:
     )
 
 
-def task_of(method: Method, task: str | None) -> str:
-    """The task that is meant, by default the method's first; ConfigError for one it is not for."""
+def task_of(method: Method, task: str | Task | None) -> str:
+    """The name of the task that is meant, by default the method's first; ConfigError for one it is
+    not for.
+    """
     tasks = method.about.tasks
     if task is None:
         return tasks[0]
-    check_choice("task", task, TASKS)
-    if task not in tasks:
+    name = name_of(task)
+    if resembled(name) not in tasks:
         raise ConfigError(
-            f"{method.name} is for the task {' or '.join(tasks)}, not for {task}; "
+            f"{method.name} is for the task {' or '.join(tasks)}, not for {_with_likeness(name)}; "
             "labels may still be in the data"
         )
-    return task
+    return name
+
+
+def _with_likeness(name: str) -> str:
+    like = TABLE[name].like
+    return f"{name}, which is like {like}" if like else name
 
 
 def _start(

@@ -272,6 +272,9 @@ class Plan:
 
     def _identity(self, rows: np.ndarray) -> dict[str, object]:
         """What makes a run the same run: a checkpoint of another one must not be continued."""
+        spec = self.spec._asdict()
+        if not self.spec.task_code:  # which checkpoints of built-in tasks do not have
+            del spec["task_code"]
         return {
             "method": self.method.name,
             **{f"method.{name}": repr(v) for name, v in telling_settings(self.method).items()},
@@ -279,7 +282,7 @@ class Plan:
             "dataset": self.dataset.name,
             "data_crc32": self._data_crc32,
             "seeds": [self.seeds[row] for row in rows],
-            **self.spec._asdict(),
+            **spec,
             "loss": described(self.spec.loss),
             **({} if self.start is None else {"start_crc32": _crc32(self.start)}),
         }

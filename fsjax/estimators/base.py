@@ -25,7 +25,7 @@ from fsjax.estimators.reading import Reader
 from fsjax.method import Method
 from fsjax.metrics.stability import consensus, selection_mask
 from fsjax.registry import METHODS, about_of
-from fsjax.tasks import COUPLED_BATCH
+from fsjax.tasks import COUPLED_BATCH, name_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,6 +177,7 @@ class Selector(SelectorMixin, Reader):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "result_" in state:
+            name_of(state["task"])  # imports the module of a registered task that names it
             state = {**state, "result_": persist.unpack(*state["result_"])}
         super().__setstate__(state)
 

@@ -15,6 +15,7 @@ from fsjax.engine import Progress
 from fsjax.errors import nearest
 from fsjax.estimators.base import Selector
 from fsjax.registry import Registration, about_of
+from fsjax.tasks import Task
 
 #: The classes by the name of their method.
 ESTIMATORS: dict[str, type[Selector]] = {}
@@ -38,7 +39,7 @@ def _common(
     self,
     n_features_to_select: int | float | None = None,
     *,
-    task: str,
+    task: str | Task,
     image_shape: Sequence[int] | None = None,
     num_epochs: int,
     batch_size: int | None,
@@ -60,7 +61,7 @@ def _common(
     Args:
       n_features_to_select: K, a whole number, or a share in (0, 1] of the columns. ``None``
         {none}.
-      task: {tasks}.
+      task: {tasks}; or a registered task that resembles one of them.
       image_shape: ``(H, W)`` or ``(H, W, channels)``, for networks of images.
       num_epochs: epochs to train ({num_epochs}).
       batch_size: rows per step; ``None`` takes all training rows. For survival, whose loss compares

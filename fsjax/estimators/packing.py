@@ -7,6 +7,7 @@ import numpy as np
 from fsjax import persist
 from fsjax.errors import ConfigError
 from fsjax.functions import is_function, text_of
+from fsjax.tasks import name_of
 
 KIND = "estimator"
 
@@ -21,7 +22,7 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """
     result, arrays = persist.pack(estimator.result_)
     parameters = {
-        name: to_json(name, value)
+        name: name_of(value) if name == "task" else to_json(name, value)
         for name, value in estimator.get_params(deep=False).items()
         if name != "validation_data"
     }

@@ -25,7 +25,8 @@ from fsjax.estimators import inputs
 from fsjax.given import check_masked
 from fsjax.registry import Registration, about_of
 from fsjax.targets import numbered, warn_of_numbers
-from fsjax.tasks import TABLE, Task
+from fsjax.tasks import TABLE, Task, name_of
+from fsjax.tasks.registry import is_registered, resembled
 
 
 class Reader(BaseEstimator):
@@ -42,7 +43,10 @@ class Reader(BaseEstimator):
     @property
     def _entry(self) -> Task:
         """The task; an unknown one, which fit tells, is taken for the first."""
-        return TABLE.get(self.task, TABLE["classification"])
+        try:
+            return TABLE[name_of(self.task)]
+        except ConfigError:
+            return TABLE["classification"]
 
     def _rows(
         self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None
@@ -66,9 +70,7 @@ class Reader(BaseEstimator):
 
     def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
         """X and y as arrays; for classes, y as their numbers."""
-        tasks, name = about_of(self.registration).tasks, type(self).__name__
-        if self.task not in tasks:
-            raise ConfigError(f"task={self.task!r} for {name}: {nearest(str(self.task), tasks)}")
+        self._check_task()
         inputs.check_frame(X)
         check_masked(X, "X")
         check_masked(y, "y")
@@ -98,6 +100,15 @@ class Reader(BaseEstimator):
             if not np.isfinite(y).all():
                 raise DataError("y has NaN or infinite values; leave these rows out")
         return X, y
+
+    def _check_task(self) -> None:
+        """ConfigError for a task that the method is not for."""
+        task, tasks = self.task, about_of(self.registration).tasks
+        known = isinstance(task, Task) or (isinstance(task, str) and is_registered(task))
+        if task in tasks or (known and resembled(name_of(task)) in tasks):
+            return
+        name = type(self).__name__
+        raise ConfigError(f"task={task!r} for {name}: {nearest(str(task), tasks)}")
 
     def _table(self, X: ArrayLike, reset: bool = True, **options: Any) -> Any:
         """``validate_data``; what is sparse stays so, as CSR, where the method takes it."""

@@ -18,7 +18,7 @@ from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
 from fsjax.evaluation.sampling import SAMPLE_ROWS, in_memory
 from fsjax.evaluation.svm import NEEDS_CLASSES, svm_accuracy
-from fsjax.tasks import TABLE
+from fsjax.tasks import TABLE, Task, name_of
 
 #: The names that ``evaluation.protocols`` may hold.
 PROTOCOLS: Final = ("embedded", "svm", "retrain")
@@ -102,7 +102,7 @@ def check_protocols(
     num_classes: int | None = None,
     noise_std: float = 0.0,
     retrain: Mapping[str, Any] = {},
-    task: str = "classification",
+    task: str | Task = "classification",
     predicts: bool = True,
     sample_rows: int = SAMPLE_ROWS,
 ) -> None:
@@ -148,9 +148,10 @@ def check_protocols(
             )
 
 
-def judged_as(task: str) -> str:
+def judged_as(task: str | Task) -> str:
     """The task of a fresh network on columns that were selected for a task."""
-    return task if TABLE[task].supervised else "classification"
+    name = name_of(task)
+    return name if TABLE[name].supervised else "classification"
 
 
 def _svm(

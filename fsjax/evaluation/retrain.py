@@ -18,7 +18,7 @@ from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
-from fsjax.tasks import TABLE
+from fsjax.tasks import TABLE, Task, name_of
 
 #: The network and its training, by default: that of BinMask's section 4.1 for tables.
 TRAINING: Mapping[str, Any] = {
@@ -51,7 +51,7 @@ def retrain_metrics(
     columns: np.ndarray | None,
     seeds: Sequence[int],
     *,
-    task: str = "classification",
+    task: str | Task = "classification",
     scaling: str = "paper",
     options: Mapping[str, Any] = {},
     progress: bool = False,
@@ -65,7 +65,7 @@ def retrain_metrics(
       columns: ``(S, K)`` of each seed; ``None`` for all columns. Multilayer perceptrons see them
         alone, convolutional networks see zeros in place of the others.
       seeds: the S seeds, of initialisation and order of rows.
-      task: one of ``fsjax.tasks.TASKS``.
+      task: one of ``fsjax.tasks.TASKS``, or a registered task.
       scaling: as for ``fsjax.fit``.
       options: of the network (``fsjax.methods.shared.network.NetworkOptions``) and its training
         (``num_epochs``, ``batch_size``, ``min_steps_per_epoch``, ``best_by``, ``shuffle``,
@@ -80,7 +80,7 @@ def retrain_metrics(
       ConfigError: for an unknown option or a value outside its range.
     """
     method, training = neural_network_of(options)
-    if TABLE[task].coupled and "batch_size" not in options:
+    if TABLE[name_of(task)].coupled and "batch_size" not in options:
         training["batch_size"] = "auto"
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)

@@ -118,6 +118,11 @@ def wast(
         return Feedforward(spec.num_outputs, hidden, "sigmoid", "fan_in")
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+        if spec.task != "reconstruction":
+            raise ConfigError(
+                "wast's importance of a column is the derivative of the squared error (eq. 3), so "
+                f"it cannot train the loss of the task {spec.task}; choose the task reconstruction"
+            )
         key_network, key_masks = jax.random.split(key)
         params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
         masks = init_masks(key_masks, params, recipe.counts)

@@ -88,7 +88,7 @@ def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
         for name, splits in (("loss", SPLITS), (entry.main_metric, ("valid", "test")))
     )
     panels = [Panel("loss", loss, True)] if loss else []
-    if main:
+    if main and entry.main_metric != "loss":
         label = entry.label
         if len(main) == 1:  # the title tells the split
             label, main = f"{main[0].label} {label}", (main[0]._replace(label=""),)

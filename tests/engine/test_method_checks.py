@@ -66,7 +66,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "loss": ({"loss": lambda p, *a: (jnp.ones(8), {})}, r"shape \(8,\) and aux; return a scalar"),
     "branch": ({"loss": branching}, r"loss asks in Python .*\(test_method_checks.py, line \d+: if"),
     "optimizer": ({"optimizer": None}, "has a loss but no optimizer; give"),
-    "of spec": ({"optimizer": lambda spec: 0.1}, "the optimizer .* gives a float; a function of the Spec"),
+    "of spec": (
+        {"optimizer": lambda spec: 0.1},
+        "the optimizer .* gives a float; a function of the Spec",
+    ),
     "no predict": ({"predict": None}, "has a loss but no predict; give"),
     "keep": ({"keep": "lst"}, "keep='lst': did you mean 'last'"),
     "kept": ({"keep": lambda s: s.extra["seen"]}, "keep returns an array .* return a scalar"),

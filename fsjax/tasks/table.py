@@ -1,4 +1,4 @@
-"""What a network is trained for: one table of all tasks. A new task is an entry in it.
+"""The built-in tasks, in one table; registered tasks join it as they are made.
 
 The functions that it names are in :mod:`fsjax.losses` (JAX), :mod:`fsjax.metrics.by_task` (NumPy)
 and :mod:`fsjax.targets` (what y may be).
@@ -6,9 +6,9 @@ and :mod:`fsjax.targets` (what y may be).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
 
 import jax
 import jax.numpy as jnp
@@ -17,105 +17,14 @@ from scipy.special import softmax
 from sklearn.metrics import accuracy_score, r2_score
 
 from fsjax import losses, targets
-from fsjax.losses import roc_auc, weighted_mean
 from fsjax.metrics import by_task
-
-__all__ = [
-    "SUPERVISED",
-    "TABLE",
-    "TASKS",
-    "Task",
-    "loss",
-    "metrics",
-    "roc_auc",
-    "row_metrics",
-    "weighted_mean",
-]
+from fsjax.tasks.task import Task
 
 Array = jax.Array
 
 #: Rows that a step takes by default where the loss of a row depends on the others, so that tables
 #: up to this length are one batch.
 COUPLED_BATCH: Final = 4096
-
-
-@dataclass(frozen=True)
-class Task:
-    """All that is known of a task. N rows, D columns, C outputs, S seeds.
-
-    Attributes:
-      letter: what tables of methods call it.
-      target: what y is, in words.
-      outputs: what the outputs of a network are, in words.
-      read: from what users hand in as y to an array, and names of classes.
-      check: ``(y, names, where) -> (y, names)``: what is trained on; DataError if it does not fit.
-      num_outputs: ``(y, D) -> C``.
-      loss: ``(outputs (B, C), y, weight (B,)) -> scalar``.
-      metrics: the same arguments; scalars by name, recorded after each epoch beside the loss.
-      test_metrics: ``(outputs (N, C), y) -> numbers by name``, in NumPy.
-      test_of_rows: the same from :func:`row_metrics`, for sparse inputs as the target.
-      main_metric: which of ``metrics`` progress bars and reports show.
-      label, bounds: how pictures call it, and its range.
-      estimate: ``(S, N, C)`` outputs -> ``(N,)`` or ``(N, C)`` predictions of the seeds together.
-      score: ``(y, predictions, sample_weight) -> number``, larger is better; ``None`` where
-        nothing is predicted.
-      example: from a generator and ``(N, 3)`` signals to a y that follows from them, for the
-        contract of methods.
-      larger_is_better: whether so of the main metric.
-      score_name: what ``score`` is, in words.
-      supervised: whether y plays a part; otherwise the inputs are the target.
-      classes: whether y are classes ``(N,)`` and the outputs their logits.
-      best_by: what may tell the best epoch beside the loss, of ``fsjax.method.BEST_BY``.
-      coupled: whether the loss of a row depends on the others of its batch.
-      estimator_type: scikit-learn's name for such estimators, where it has one.
-      multi_output: whether y may have several columns.
-      positive_only: whether y has to be above 0, or at least 0.
-      one_output: whether predictions are ``(N,)`` however y looks.
-      probabilities: ``(S, N, C)`` outputs -> probabilities, or ``None``.
-      activation: what last neurons fire, in JAX, where neurons are compared.
-      scale: ``y -> (mean, deviation)``, by which estimators standardise y, or ``None``.
-      strata: ``y -> (N,)`` what splits keep in proportion, or ``None``.
-      strata_names: names of 0, 1, ... in it, where y has none.
-      trainable: ``y -> text``, why training rows do not do; empty where they do.
-      row, dtype: ``C -> shape``, and type, of the y of a row as the engine has it.
-      as_rows: ``y -> (N, *shape)``, such rows.
-    """
-
-    letter: str
-    target: str
-    outputs: str
-    read: Callable[[Any], targets.Target]
-    check: Callable[..., targets.Target]
-    num_outputs: Callable[[np.ndarray | None, int], int]
-    loss: Callable[[Array, Array, Array], Array]
-    metrics: Callable[[Array, Array, Array], dict[str, Array]]
-    test_metrics: Callable[[np.ndarray, np.ndarray], dict[str, float]]
-    main_metric: str
-    label: str
-    estimate: Callable[[np.ndarray], np.ndarray]
-    score: Callable[..., float] | None
-    score_name: str
-    example: Callable[[np.random.Generator, np.ndarray], np.ndarray | None]
-    bounds: tuple[float, float] = (-np.inf, np.inf)
-    larger_is_better: bool = False
-    supervised: bool = True
-    classes: bool = False
-    best_by: tuple[str, ...] = ()
-    coupled: bool = False
-    estimator_type: str | None = None
-    multi_output: bool = True
-    positive_only: bool = False
-    one_output: bool = False
-    probabilities: Callable[[np.ndarray], np.ndarray] | None = None
-    activation: Callable[[Array], Array] = lambda outputs: outputs
-    scale: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
-    test_of_rows: Callable[[Mapping[str, np.ndarray]], dict[str, float]] | None = None
-    strata: Callable[[np.ndarray], np.ndarray | None] = lambda y: None
-    strata_names: tuple[str, ...] | None = None
-    trainable: Callable[[np.ndarray], str] = lambda y: ""
-    row: Callable[[int], tuple[int, ...]] = lambda num_outputs: (num_outputs,)
-    as_rows: Callable[[np.ndarray], np.ndarray] = lambda y: np.reshape(y, (len(y), -1))
-    dtype: type = np.float32
 
 
 def _columns(y: np.ndarray, num_columns: int) -> int:
@@ -134,8 +43,7 @@ def _relative(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros_like(mean), mean
 
 
-#: Every task by its name.
-TABLE: Final[Mapping[str, Task]] = {
+_BUILT_IN: Final[Mapping[str, Task]] = {
     "classification": Task(
         letter="C",
         target="``(N,)`` labels of any kind",
@@ -283,10 +191,15 @@ TABLE: Final[Mapping[str, Task]] = {
     ),
 }
 
-#: The names of all tasks.
+#: Every task by its name: the built-in ones, and those that registered builders have made.
+TABLE: Final[dict[str, Task]] = {
+    name: dataclasses.replace(task, name=name) for name, task in _BUILT_IN.items()
+}
+
+#: The names of the built-in tasks.
 TASKS: Final = tuple(TABLE)
 
-#: Those that look at y.
+#: Those of them that look at y.
 SUPERVISED: Final = tuple(name for name, task in TABLE.items() if task.supervised)
 
 
@@ -294,7 +207,7 @@ def loss(task: str, outputs: Array, y: Array, weight: Array) -> Array:
     """The loss of a task, a scalar.
 
     Args:
-      task: one of :data:`TASKS`.
+      task: a name in :data:`TABLE`, such as ``state.spec.task``.
       outputs: ``(B, C)``, as :attr:`Task.outputs` says.
       y: as the engine hands it over: ``(B,)`` integer classes, ``(B, C)`` numbers, or ``(B, 2)``
         places in time and events.

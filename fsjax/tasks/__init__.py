@@ -1,0 +1,37 @@
+"""What a network is trained for: the built-in tasks, and tasks of your own.
+
+``table.py`` has the built-in ones, ``task.py`` what a task is, ``derived.py`` and ``registry.py``
+how one is made and registered from outside.
+"""
+
+from fsjax.losses import roc_auc, weighted_mean
+from fsjax.tasks.derived import like
+from fsjax.tasks.registry import BUILDERS, get_task, name_of, register
+from fsjax.tasks.table import (
+    COUPLED_BATCH,
+    SUPERVISED,
+    TABLE,
+    TASKS,
+    loss,
+    metrics,
+    row_metrics,
+)
+from fsjax.tasks.task import Task
+
+__all__ = [
+    "BUILDERS",
+    "COUPLED_BATCH",
+    "SUPERVISED",
+    "TABLE",
+    "TASKS",
+    "Task",
+    "get_task",
+    "like",
+    "loss",
+    "metrics",
+    "name_of",
+    "register",
+    "roc_auc",
+    "row_metrics",
+    "weighted_mean",
+]

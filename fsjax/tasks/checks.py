@@ -1,0 +1,117 @@
+"""What a registered task has to be, checked when it is made: before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fsjax.errors import ConfigError, nearest
+from fsjax.tasks.table import TASKS
+from fsjax.tasks.task import Task
+
+#: Rows of a sample, and its columns.
+ROWS, COLUMNS = 8, 3
+
+
+class Sample(NamedTuple):
+    """Rows as a loss gets them.
+
+    Attributes:
+      outputs: ``(B, C)``, at random.
+      y: ``(B, ...)`` targets of the task's example.
+      weight: ``(B,)`` ones.
+    """
+
+    outputs: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+
+def sample(task: Task, rows: int = ROWS) -> Sample:
+    """Rows of the task's example, with outputs at random."""
+    rng = np.random.default_rng(0)
+    signals = rng.normal(size=(rows, COLUMNS))
+    if task.supervised:
+        checked, _ = task.check(*task.read(task.example(rng, signals)), "the example")
+        num_outputs = task.num_outputs(checked, COLUMNS)
+        y = task.as_rows(checked).astype(task.dtype)
+    else:
+        num_outputs, y = COLUMNS, signals.astype(np.float32)
+    outputs = rng.normal(size=(rows, num_outputs)).astype(np.float32)
+    return Sample(outputs, y, np.ones(rows, np.float32))
+
+
+def check_made(name: str, task: Any) -> None:
+    """ConfigError, in one sentence, for what no network could be trained for; nothing is computed.
+
+    Args:
+      name: of the registered function.
+      task: what it returned.
+    """
+    if not isinstance(task, Task):
+        raise ConfigError(
+            f"the task {name} is made by a function that returns {type(task).__name__}; return "
+            "fsjax.tasks.like('regression', loss=...)"
+        )
+    if task.like not in TASKS:
+        raise ConfigError(
+            f"the task {name} does not say which built-in task it resembles; return "
+            "fsjax.tasks.like('regression', loss=...)"
+        )
+    rows = sample(task)
+    label = f"the loss of the task {name}"
+    _check_scalar(label, _shape(label, task.loss, rows))
+    label = f"the metrics of the task {name}"
+    metrics = _shape(label, task.metrics, rows)
+    if not isinstance(metrics, Mapping):
+        raise ConfigError(
+            f"{label} are {_described(metrics)}; return a dict of scalars by name, such as "
+            "{'coverage': value}"
+        )
+    for metric, value in metrics.items():
+        if metric == "loss":
+            raise ConfigError(
+                f"{label} have the name 'loss', by which the loss is recorded anyway; leave it out"
+            )
+        _check_scalar(f"the metric {metric!r} of the task {name}", value)
+    known = ("loss", *metrics)
+    if task.main_metric not in known:
+        raise ConfigError(
+            f"main_metric={task.main_metric!r} is not among the metrics of the task {name}: "
+            f"{nearest(str(task.main_metric), known)}"
+        )
+
+
+def _shape(label: str, function: Callable[..., Any], rows: Sample) -> Any:
+    """What a function of a sample returns, as shapes and types."""
+    if not callable(function):
+        raise ConfigError(
+            f"{label} is {function!r}; give a function of (outputs (B, C), y, weight (B,))"
+        )
+    try:
+        return jax.eval_shape(function, *rows)
+    except Exception as error:  # a user's function may raise anything
+        shapes = ", ".join(f"{part} {array.shape}" for part, array in rows._asdict().items())
+        # What JAX adds to its messages takes many lines.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"{label} fails for {shapes}: {reason}") from error
+
+
+def _check_scalar(label: str, value: Any) -> None:
+    """ConfigError unless a traced value is a scalar of floating point."""
+    if getattr(value, "shape", None) == () and jnp.issubdtype(value.dtype, jnp.floating):
+        return
+    raise ConfigError(
+        f"{label} is {_described(value)}; return a scalar of floating point, such as "
+        "fsjax.tasks.weighted_mean(values, weight) of values (B,)"
+    )
+
+
+def _described(value: Any) -> str:
+    if hasattr(value, "shape"):
+        return f"an array of the shape {value.shape} and type {value.dtype}"
+    return "None" if value is None else f"of the type {type(value).__name__}"

@@ -1,0 +1,101 @@
+"""``like``: a task that is a built-in one but for its loss, its metrics and what else is given."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fsjax.errors import ConfigError, check_choice, check_names
+from fsjax.tasks.table import TABLE, TASKS
+from fsjax.tasks.task import Task
+
+Array = jax.Array
+Loss = Callable[[Array, Array, Array], Array]
+Metrics = Callable[[Array, Array, Array], dict[str, Array]]
+
+#: Fields that the registration fills in.
+_FILLED: Final = ("name", "like", "source")
+
+
+def like(
+    task: str, *, loss: Loss | None = None, metrics: Metrics | None = None, **changes: Any
+) -> Task:
+    """A task that resembles a built-in one: methods that are for that one take it as well.
+
+    What y may be, what the outputs of the network are and how they become predictions stay as they
+    are. What is measured follows from the loss and the metrics:
+
+    - the main metric is ``loss``, unless ``main_metric`` names one of the metrics;
+    - the test metrics are the loss and the metrics on the test rows;
+    - the score of estimators is minus the loss of the predictions for tasks like ``regression``;
+      for others it stays as it is.
+
+    Args:
+      task: a name in :data:`fsjax.tasks.TASKS`.
+      loss: ``(outputs (B, C), y, weight (B,)) -> scalar``, in JAX. Required.
+      metrics: the same arguments; scalars by name, recorded after each epoch beside the loss.
+      **changes: other fields of :class:`Task`, such as ``main_metric``, ``label``, ``bounds``,
+        ``estimate``, ``score`` and ``scale``.
+
+    Returns:
+      The task, to be returned by a function with :func:`fsjax.tasks.register` on it.
+
+    Raises:
+      ConfigError: for another name, a missing loss, or a field that tasks do not have.
+    """
+    check_choice("task", task, TASKS)
+    allowed = [one.name for one in dataclasses.fields(Task) if one.name not in _FILLED]
+    check_names("fsjax.tasks.like has no argument", changes, allowed)
+    if not callable(loss):
+        raise ConfigError(
+            f"loss={loss!r} for a task like {task!r}; give a function of (outputs (B, C), y, "
+            "weight (B,)) that returns a scalar"
+        )
+    metrics = _nothing if metrics is None else metrics
+    derived: dict[str, Any] = {
+        "main_metric": "loss",
+        "label": changes.get("main_metric", "loss"),
+        "bounds": (-np.inf, np.inf),
+        "larger_is_better": False,
+        "best_by": (),
+        "test_metrics": partial(_test_metrics, loss, metrics),
+        "test_of_rows": _means,
+    }
+    if task == "regression":
+        # There the predictions are the outputs themselves.
+        derived |= {"score": partial(_minus_loss, loss), "score_name": "minus the loss"}
+    fields = {**derived, **changes, "loss": loss, "metrics": metrics, "like": task, "name": ""}
+    return dataclasses.replace(TABLE[task], **fields)
+
+
+def _nothing(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+    return {}
+
+
+def _test_metrics(
+    loss: Loss, metrics: Metrics, outputs: np.ndarray, y: np.ndarray
+) -> dict[str, float]:
+    """The loss and the metrics of rows that weigh alike, as the engine has them."""
+    rows = jnp.asarray(outputs, jnp.float32), jnp.asarray(y), jnp.ones(len(outputs))
+    values = {"loss": loss(*rows), **metrics(*rows)}
+    return {name: float(value) for name, value in values.items()}
+
+
+def _means(rows: Mapping[str, np.ndarray]) -> dict[str, float]:
+    return {name: float(np.mean(values, dtype=np.float64)) for name, values in rows.items()}
+
+
+def _minus_loss(
+    loss: Loss, y: np.ndarray, predictions: np.ndarray, sample_weight: np.ndarray | None = None
+) -> float:
+    """Minus the loss of predictions ``(N,)`` or ``(N, C)``."""
+    parts = (np.reshape(part, (len(y), -1)) for part in (predictions, y))
+    columns = (jnp.asarray(part, jnp.float32) for part in parts)
+    weight = jnp.ones(len(y)) if sample_weight is None else jnp.asarray(sample_weight, jnp.float32)
+    return -float(loss(*columns, weight))

@@ -1,0 +1,258 @@
+"""``register``: tasks from outside, with arguments, as :func:`fsjax.register` is for methods.
+
+    @fsjax.tasks.register
+    def quantile(level: Annotated[float, Within(above=0, below=1)] = 0.5) -> Task:
+        ...
+        return fsjax.tasks.like("regression", loss=pinball)
+
+makes ``quantile(0.9)`` a task, which the engine knows by the name ``quantile(level=0.9)``.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import importlib.metadata
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from fsjax.arguments import Kind, kinds_of
+from fsjax.builders import checked_arguments, imported
+from fsjax.errors import ConfigError, nearest
+from fsjax.tasks.checks import check_made
+from fsjax.tasks.table import TABLE, TASKS
+from fsjax.tasks.task import Source, Task
+
+Builder = Callable[..., Task]
+
+#: The functions that make tasks, by name; packages add theirs by the entry points of :data:`GROUP`.
+BUILDERS: dict[str, Builder] = {}
+
+#: Entry points ``name = package.module:function`` of this group are registered tasks.
+GROUP: Final = "fsjax.tasks"
+
+#: Numbers of the tasks that :func:`watched` makes.
+_numbers = itertools.count()
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskRegistration:
+    """What is known of a task before it is made.
+
+    Attributes:
+      name: of the function.
+      build: the function as it was written.
+      parameters: its arguments by name.
+      kinds: what their annotations say.
+    """
+
+    name: str
+    build: Builder
+    parameters: Mapping[str, inspect.Parameter]
+    kinds: Mapping[str, Kind]
+
+    @property
+    def origin(self) -> str:
+        """``module:function``, by which the launchers find tasks outside the library."""
+        return f"{self.build.__module__}:{self.build.__qualname__}"
+
+
+def register(build: Builder) -> Builder:
+    """Registers a function that makes a task; a decorator.
+
+    The annotations of its arguments say type and range (:mod:`fsjax.arguments`): numbers, text,
+    truth values, choices, and sequences of whole numbers. Every value is another task, with
+    programs and checkpoints of its own.
+
+    Args:
+      build: a function that returns :func:`fsjax.tasks.like`, of a name that is free.
+
+    Returns:
+      The function, which checks its arguments and the task that it makes, and gives the same task
+      for equal arguments.
+
+    Raises:
+      ConfigError: for a name that another task has, and arguments without such an annotation. What
+        the function returns is checked when it is called.
+    """
+    registration = TaskRegistration(build.__name__, build, *_arguments(build))
+    _check_name(registration)
+
+    @functools.wraps(build)
+    def builder(*args: Any, **kwargs: Any) -> Task:
+        name, parameters, kinds = registration.name, registration.parameters, registration.kinds
+        values = checked_arguments(name, parameters, kinds, args, kwargs)
+        task = _built(builder, tuple(values.items()))
+        TABLE[task.name] = task
+        return task
+
+    builder.registration = registration
+    BUILDERS[registration.name] = builder
+    return builder
+
+
+def get_task(name: str) -> Task:
+    """The task of a name: built-in, or registered, with its arguments in parentheses.
+
+    Args:
+      name: such as ``regression``, ``quantile(0.9)``, ``quantile(level=0.9)`` or
+        ``module:quantile(0.9)``, of which the module is imported; modules are looked for in the
+        working directory as well.
+
+    Raises:
+      ConfigError: for an unknown name, with the nearest known one, and for arguments that cannot be
+        read or that the task does not take.
+    """
+    if name in TASKS:
+        return TABLE[name]
+    function, args, kwargs = _parsed(name)
+    try:
+        return _builder(function)(*args, **kwargs)
+    except TypeError as error:
+        raise ConfigError(f"task={name!r}: {error}") from error
+
+
+def name_of(task: str | Task) -> str:
+    """The name by which the engine knows a task, which is then in :data:`fsjax.tasks.TABLE`.
+
+    Args:
+      task: a value that a registered function made, or what :func:`get_task` takes.
+
+    Raises:
+      ConfigError: as :func:`get_task`, and for a task that no registered function made.
+    """
+    if isinstance(task, str):
+        return get_task(task).name
+    if not isinstance(task, Task):
+        raise ConfigError(f"task={task!r}: {nearest(str(task), _known())}")
+    if task.source is None and TABLE.get(task.name) is not task:
+        raise ConfigError(
+            f"task={task!r} was not made by a registered function; put @fsjax.tasks.register on "
+            "the function that makes it"
+        )
+    # It may have been registered anew since it was made: what is given is what is trained for.
+    TABLE[task.name] = task
+    return task.name
+
+
+def is_registered(name: str) -> bool:
+    """Whether text is the name of a registered function, as ``module:function`` or alone, with
+    arguments or without; what they are is not looked at.
+    """
+    function = name.partition("(")[0]
+    try:
+        _builder(function)
+    except ConfigError:
+        return False
+    return True
+
+
+def resembled(name: str) -> str:
+    """The built-in task whose place a task takes: itself, if it is one."""
+    return TABLE[name].like or name
+
+
+@contextlib.contextmanager
+def watched(name: str) -> Iterator[tuple[str, list[str]]]:
+    """A task that is in the table for a while, and notes the calls of its loss.
+
+    Yields:
+      Its name, unlike any other, so that nothing that was traced before is taken for it; and a
+      list that grows with every call.
+    """
+    task, calls, probe = TABLE[name], [], f"{name} watched {next(_numbers)}"
+
+    def loss(*args: Any) -> Any:
+        calls.append(name)
+        return task.loss(*args)
+
+    TABLE[probe] = dataclasses.replace(task, loss=loss, name=probe)
+    try:
+        yield probe, calls
+    finally:
+        del TABLE[probe]
+
+
+@functools.lru_cache(maxsize=512)
+def _built(builder: Builder, settings: tuple[tuple[str, Any], ...]) -> Task:
+    registration = builder.registration
+    task = registration.build(**dict(settings))
+    check_made(registration.name, task)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in settings)
+    name = f"{registration.name}({arguments})" if settings else registration.name
+    source = Source(builder, registration.build, settings)
+    return dataclasses.replace(task, name=name, source=source)
+
+
+def _arguments(build: Builder) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
+    """The parameters of a function and their kinds; ConfigError for one that cannot be named."""
+    parameters, kinds = dict(inspect.signature(build).parameters), kinds_of(build)
+    for name, one in parameters.items():
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY):
+            raise ConfigError(
+                f"the task {build.__name__} has the argument {str(one)!r}; give each argument a "
+                "name and an annotation"
+            )
+        if name not in kinds or kinds[name].base is None:
+            raise ConfigError(
+                f"the argument {name!r} of the task {build.__name__} has no annotation of a type "
+                f"that text can hold; write {name}: float, or another type of fsjax.arguments"
+            )
+    return parameters, kinds
+
+
+def _check_name(registration: TaskRegistration) -> None:
+    """ConfigError for a name that another task has; a function may be registered anew."""
+    name = registration.name
+    if name in TASKS:
+        raise ConfigError(f"the task name {name!r} is that of a built-in task; choose another one")
+    if name in BUILDERS and BUILDERS[name].registration.origin != registration.origin:
+        origin = BUILDERS[name].registration.origin
+        raise ConfigError(f"the task name {name!r} is taken by {origin}; choose another one")
+
+
+def _builder(name: str) -> Builder:
+    """The registered function of this name, or ``module:function``."""
+    if ":" in name:
+        builder = imported("task", name)
+        if not isinstance(getattr(builder, "registration", None), TaskRegistration):
+            raise ConfigError(f"task {name!r} is not registered; put @fsjax.tasks.register on it")
+        return builder
+    if name not in BUILDERS:
+        _load_entry_points()
+    if name not in BUILDERS:
+        raise ConfigError(f"task={name!r}: {nearest(name, _known())}")
+    return BUILDERS[name]
+
+
+def _known() -> list[str]:
+    return [*TASKS, *BUILDERS]
+
+
+def _parsed(text: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """The function, and the arguments that stand in parentheses as literals of Python."""
+    function, parenthesis, arguments = text.partition("(")
+    if not parenthesis:
+        return function, [], {}
+    try:
+        call = ast.parse(f"task({arguments}", mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            raise ValueError("more than one pair of parentheses")
+        args = [ast.literal_eval(value) for value in call.args]
+        kwargs = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+    except (SyntaxError, ValueError):
+        raise ConfigError(
+            f"task={text!r}: the arguments cannot be read; write numbers or text in quotes, as in "
+            f"{function}(0.9) or {function}(level=0.9)"
+        ) from None
+    return function, args, kwargs
+
+
+@functools.cache
+def _load_entry_points() -> None:
+    for point in importlib.metadata.entry_points(group=GROUP):
+        point.load()

@@ -1,0 +1,376 @@
+"""A task in a file of one's own is trained, saved, continued and refused as the built-in ones."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import mean_pinball_loss
+
+import fsjax
+from experiments.cli import load_config
+from experiments.launch import run_experiment
+from fsjax.arguments import Fraction, Positive
+from fsjax.errors import ConfigError, DataError
+from fsjax.estimators import DeepLasso
+from fsjax.methods import deep_lasso, dufs, fisher_score, get_method, neural_network, wast
+from fsjax.tasks import TABLE, TASKS, Task, get_task, like, name_of, weighted_mean
+
+#: The whole file.
+SOURCE = '''\
+"""Quantile regression (Koenker and Bassett, Econometrica 1978)."""
+
+from typing import Annotated
+
+import jax.numpy as jnp
+
+import fsjax
+from fsjax.arguments import Within
+from fsjax.tasks import weighted_mean
+
+
+@fsjax.tasks.register
+def quantile(level: Annotated[float, Within(above=0, below=1)] = 0.5):
+    def pinball(outputs, y, weight):
+        error = y - outputs
+        rows = jnp.maximum(level * error, (level - 1.0) * error)
+        return weighted_mean(rows.mean(axis=-1), weight)
+
+    def metrics(outputs, y, weight):
+        return {"coverage": weighted_mean((y <= outputs).mean(axis=-1), weight)}
+
+    return fsjax.tasks.like("regression", loss=pinball, metrics=metrics)
+'''
+
+FIT: dict[str, Any] = {"num_features": 2, "num_epochs": 30, "split": "random"}
+
+
+@pytest.fixture(scope="module")
+def my_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The imported file, outside of the repository."""
+    folder = tmp_path_factory.mktemp("tasks")
+    (folder / "my_tasks.py").write_text(SOURCE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield importlib.import_module("my_tasks")
+    sys.modules.pop("my_tasks")
+
+
+def table(rows: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Columns 0 and 3 of six move the mean."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(rows, 6)).astype(np.float32)
+    return x, x[:, 0] - x[:, 3] + rng.normal(size=rows)
+
+
+def absolute(outputs: Any, y: Any, weight: Any) -> Any:
+    return weighted_mean(jnp.abs(y - outputs).mean(axis=-1), weight)
+
+
+def test_held_out_rows_are_covered_as_often_as_the_level_says(my_tasks: ModuleType) -> None:
+    method, data = deep_lasso(hidden=(16,), penalty=0.0), table()
+    results = {
+        level: fsjax.fit(method, data, task=my_tasks.quantile(level), **FIT) for level in (0.9, 0.5)
+    }
+    assert results[0.9].task == "quantile(level=0.9)"
+    for level, result in results.items():
+        assert abs(result.metrics["coverage"][0] - level) < 0.05, level
+        assert sorted(result.selected[0]) == [0, 3]
+        test = result.splits[0].test
+        x, y = data[0][test], data[1][test]
+        predicted = result.predict(x)[0, :, 0]
+        np.testing.assert_allclose(result.metrics["coverage"], np.mean(y <= predicted), atol=2e-3)
+        expected = mean_pinball_loss(y, predicted, alpha=level)
+        np.testing.assert_allclose(result.metrics["loss"], expected, rtol=1e-4)
+        assert "valid/coverage" in result.history
+
+
+def test_a_task_is_known_by_text() -> None:
+    @fsjax.tasks.register
+    def named(width: Positive = 1.0, kind: Literal["a", "b"] = "a", flag: bool = False) -> Task:
+        return like("regression", loss=absolute)
+
+    task = named(2, flag=True)
+    assert repr(task) == task.name == "named(width=2.0, kind='a', flag=True)"
+    assert get_task(task.name) is get_task("named(2, 'a', True)") is task
+    assert name_of(task) == name_of("named( width=2.0,flag=True )") == task.name
+    assert get_task("named") is named() is not task
+
+
+def test_another_value_or_another_loss_does_not_continue_a_checkpoint(
+    tmp_path: Path, my_tasks: ModuleType
+) -> None:
+    def run(task: Task, folder: str) -> fsjax.FitResult:
+        short = FIT | {"num_epochs": 2, "checkpoint_every": 1, "checkpoint_dir": tmp_path / folder}
+        return fsjax.fit(neural_network(hidden=(4,)), table(100), task=task, **short)
+
+    def scaled_by(factor: float) -> Task:
+        @fsjax.tasks.register
+        def scaled() -> Task:
+            return like("regression", loss=lambda *rows: factor * absolute(*rows))
+
+        return scaled()
+
+    assert run(my_tasks.quantile(0.9), "quantile").cost["trained_epochs"] == 2
+    assert run(my_tasks.quantile(0.9), "quantile").cost["trained_epochs"] == 0
+    with pytest.raises(ConfigError, match=r"another run \(.*level=0.9\)' there"):
+        run(my_tasks.quantile(0.5), "quantile")
+    once = run(scaled_by(1.0), "scaled")
+    with pytest.raises(ConfigError, match=r"another run \(task_code"):
+        run(scaled_by(3.0), "scaled")
+    # Nor does it take the program that was compiled for the other loss of this name.
+    thrice = run(scaled_by(3.0), "thrice")
+    assert thrice.history["valid/loss"][0, 0] > 2.0 * once.history["valid/loss"][0, 0]
+
+
+def test_a_result_comes_back_where_the_task_is_registered(
+    tmp_path: Path, my_tasks: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = table(100)
+    task = my_tasks.quantile(0.9)
+    short = FIT | {"num_epochs": 1}
+    result = fsjax.fit(neural_network(hidden=(4,)), (x, y), task=task, **short)
+    fsjax.save(result, tmp_path / "result.npz")
+    back = fsjax.load(tmp_path / "result.npz")
+    np.testing.assert_array_equal(back.predict(x), result.predict(x))
+    assert back.states.spec == result.states.spec
+    monkeypatch.delitem(fsjax.tasks.BUILDERS, "quantile")
+    with pytest.raises(DataError, match="import the module that registers it first"):
+        fsjax.load(tmp_path / "result.npz")
+
+
+def test_no_file_imports_the_module_of_a_task(my_tasks: ModuleType, tmp_path: Path) -> None:
+    short = FIT | {"num_epochs": 1}
+    task = my_tasks.quantile(0.9)
+    result = fsjax.fit(neural_network(hidden=(4,)), table(100), task=task, **short)
+    header, arrays = fsjax.persist.pack(result)
+    (tmp_path / "hostile.py").write_text("raise SystemExit")
+    for name in ("hostile:f", "hostile:f(1)", "quantile(0.9)", "quantile(2.0)", "quantile(["):
+        changed = header | {"task": name, "spec": header["spec"] | {"task": name}}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(tmp_path)
+            with pytest.raises(DataError, match="the spec's task"):
+                fsjax.persist.unpack(changed, arrays)
+
+
+def test_an_estimator_predicts_the_quantile_in_the_units_of_y(
+    my_tasks: ModuleType, tmp_path: Path
+) -> None:
+    x, y = table(1000)
+    y = 40.0 * y + 1000.0
+    model = DeepLasso(2, task=my_tasks.quantile(0.9), hidden=(16,), num_epochs=30, penalty=0.0)
+    assert clone(model).task is model.task
+    model.fit(x[:700], y[:700])
+    predicted = model.predict(x[700:])
+    assert abs(np.mean(y[700:] <= predicted) - 0.9) < 0.06
+    expected = -mean_pinball_loss(y[700:], predicted, alpha=0.9)
+    np.testing.assert_allclose(model.score(x[700:], y[700:]), expected, rtol=1e-4)
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.task is model.task
+    model.save(tmp_path / "model.npz")
+    for other in (copy, fsjax.estimators.load(tmp_path / "model.npz")):
+        np.testing.assert_array_equal(other.predict(x[700:]), predicted)
+    with pytest.raises(ConfigError, match="level=1.5; choose a value above 0 to below 1"):
+        clone(model).set_params(task="quantile(1.5)").fit(x, y)
+
+
+def test_a_config_takes_it_as_module_and_function(tmp_path: Path, my_tasks: ModuleType) -> None:
+    x, y = table(200)
+    names = [f"x{number}" for number in range(6)]
+    frame = pd.DataFrame(np.column_stack([x, y]), columns=[*names, "y"])
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    config = load_config("configs/any.py:stg,my_tasks:quantile(level=0.9),quick")
+    config.data.update(name=str(tmp_path / "table.csv"), target="y")
+    config.num_features = 2
+    config.seeds = (0,)
+    config.method.update(hidden=(4,), search=False)
+    config.evaluation.protocols = ("embedded", "retrain")
+    config.evaluation.retrain.num_epochs = 1
+    run_experiment(config, tmp_path / "run", progress=False)
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["task"] == "quantile(level=0.9)"
+    assert {"coverage", "loss", "retrain_coverage"} <= set(result["metrics"])
+    assert (tmp_path / "run" / "curves.png").exists()
+    with pytest.raises(ConfigError, match="level=2"):
+        load_config("configs/any.py:stg,my_tasks:quantile(2)")
+    with pytest.raises(ConfigError, match="there is no module 'nowhere'"):
+        load_config("configs/any.py:stg,nowhere:quantile(0.5)")
+
+
+def test_methods_that_ignore_the_loss_refuse_the_task(my_tasks: ModuleType) -> None:
+    @fsjax.tasks.register
+    def rows_apart() -> Task:
+        return like("reconstruction", loss=absolute)
+
+    @fsjax.tasks.register
+    def smoothed() -> Task:
+        return like("classification", loss=TABLE["classification"].loss)
+
+    def own(params: Any, state: Any, batch: Any, key: Any) -> Any:
+        predicted = neural.predict(state.replace(params=params), batch.x)
+        return jnp.mean(jnp.square(predicted - batch.y)), {}
+
+    neural = neural_network(hidden=(4,))
+    x, y = table(100)
+    for method, task, message in (
+        (fisher_score(), smoothed(), "fisher_score trains nothing, so that the loss of the task"),
+        (dufs(), rows_apart(), "dufs has a loss of its own, so that the loss of the task"),
+        (wast(hidden=(4,)), rows_apart(), "derivative of the squared error .* reconstruction"),
+        (neural._replace(loss=own), my_tasks.quantile(0.9), "has a loss of its own"),
+        (wast(), my_tasks.quantile(0.9), "not for quantile.*, which is like regression"),
+    ):
+        classes = task.like == "classification"
+        data = (x, (y > 0).astype(int) if classes else y)
+        with pytest.raises(ConfigError, match=message):
+            fsjax.plan(method, data, task=task, num_features=2)
+
+
+@pytest.mark.parametrize("name", ["aefs", "binmask", "entryprune", "lassonet", "quick_selection"])
+def test_methods_that_train_the_loss_take_the_task(name: str) -> None:
+    builder = get_method(name)
+    method = builder(**builder.registration.small)
+    first = method.about.tasks[0]
+
+    @fsjax.tasks.register
+    def twin() -> Task:
+        return like(first, loss=TABLE[first].loss)
+
+    x, y = table(100)
+    planned = fsjax.plan(method, (x, (y > 0).astype(int)), task=twin(), num_features=4)
+    assert planned.spec.task == "twin"
+
+
+def of_rows(outputs: Any, y: Any, weight: Any) -> Any:
+    return jnp.abs(y - outputs).mean(axis=-1)
+
+
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "no loss": (lambda: like("regression"), "loss=None for a task like 'regression'; give a"),
+    "rows": (lambda: like("regression", loss=of_rows), r"loss of the task wrong is an array of .*"),
+    "whole": (lambda: like("regression", loss=lambda o, y, w: jnp.argmax(w)), "floating point"),
+    "fails": (
+        lambda: like("regression", loss=lambda o, y: 0.0),
+        "the task wrong fails for outputs",
+    ),
+    "metrics": (
+        lambda: like("regression", loss=absolute, metrics=absolute),
+        "metrics of the task wrong are an array.*; return a dict",
+    ),
+    "vectors": (
+        lambda: like("regression", loss=absolute, metrics=lambda *rows: {"a": of_rows(*rows)}),
+        "the metric 'a' of the task wrong is an array",
+    ),
+    "main metric": (
+        lambda: like("regression", loss=absolute, main_metric="coverage"),
+        "main_metric='coverage' is not among the metrics of the task wrong: allowed: 'loss'",
+    ),
+    "the name loss": (
+        lambda: like("regression", loss=absolute, metrics=lambda *rows: {"loss": absolute(*rows)}),
+        "have the name 'loss'",
+    ),
+    "like": (lambda: like("regresion", loss=absolute), "task='regresion': did you mean 'regress"),
+    "field": (
+        lambda: like("regression", loss=absolute, lable="x"),
+        "'lable': did you mean 'label'",
+    ),
+    "built-in": (lambda: TABLE["regression"], "does not say which built-in task it resembles"),
+    "no task": (lambda: absolute, "a function that returns function; return"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_task_that_is_wrongly_made_is_refused_in_one_sentence(case: str) -> None:
+    make, message = WRONG[case]
+
+    @fsjax.tasks.register
+    def wrong() -> Task:
+        return make()
+
+    with pytest.raises(ConfigError, match=message) as caught:
+        wrong()
+    assert "\n" not in str(caught.value)
+
+
+def test_names_and_arguments_are_checked_as_it_is_registered() -> None:
+    def regression() -> Task:
+        return like("regression", loss=absolute)
+
+    def bare(level=0.5) -> Task:
+        return like("regression", loss=absolute)
+
+    def open_ended(**options: float) -> Task:
+        return like("regression", loss=absolute)
+
+    def any_value(level: Any = 0.5) -> Task:
+        return like("regression", loss=absolute)
+
+    for build, message in (
+        (regression, "'regression' is that of a built-in task; choose another one"),
+        (bare, "the argument 'level' of the task bare has no annotation"),
+        (open_ended, "has the argument"),
+        (any_value, "the argument 'level' of the task any_value has no annotation"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            fsjax.tasks.register(build)
+
+    @fsjax.tasks.register
+    def shared(level: Fraction = 0.5) -> Task:
+        return like("regression", loss=absolute)
+
+    other = FunctionType(regression.__code__, {}, "shared")
+    other.__module__ = "elsewhere"
+    with pytest.raises(ConfigError, match="'shared' is taken by .*; choose another one"):
+        fsjax.tasks.register(other)
+    with pytest.raises(ConfigError, match="level=1.5; choose a value above 0 to 1"):
+        shared(1.5)
+    with pytest.raises(TypeError, match="shared has no argument 'levle': did you mean 'level'"):
+        shared(levle=0.5)
+    unregistered = like("regression", loss=absolute)
+    with pytest.raises(ConfigError, match="not made by a registered function"):
+        fsjax.plan(neural_network(hidden=(4,)), table(100), task=unregistered, num_features=2)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_built_in_tasks_keep_the_contract(task: str) -> None:
+    fsjax.testing.check_task(task)
+
+
+def test_the_contract_tells_what_is_wrong(my_tasks: ModuleType) -> None:
+    fsjax.testing.check_task(my_tasks.quantile(0.9))
+
+    def registered(**changes: Any) -> Task:
+        @fsjax.tasks.register
+        def broken() -> Task:
+            return like("regression", **{"loss": absolute, **changes})
+
+        return broken()
+
+    for changes, message in (
+        ({"loss": lambda o, y, w: jnp.abs(y - o).mean()}, "rows of weight 0 change loss"),
+        ({"loss": lambda o, y, w: absolute(o, y, w > 0)}, "a row of weight 2 is not two rows"),
+        ({"loss": lambda o, y, w: jnp.sum(w * of_rows(o, y, w))}, "divide by the sum"),
+        ({"loss": lambda o, y, w: absolute(o - o.mean(), y, w)}, "weight 0 change loss"),
+        ({"loss": lambda o, y, w: absolute(o - w @ o / w.sum(), y, w)}, "say coupled=True"),
+        ({"loss": lambda o, y, w: absolute(jnp.round(o), y, w)}, "gradient of the loss is 0"),
+        ({"loss": lambda o, y, w: absolute(o, y, w) / 0.0}, "loss is inf"),
+        ({"metrics": lambda o, y, w: {"worst": jnp.max(jnp.abs(y - o))}}, "change worst"),
+        ({"test_metrics": lambda o, y: {"worst": np.nan}}, "the test metric 'worst' is nan"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            fsjax.testing.check_task(registered(**changes))
+
+
+def test_the_contract_of_methods_takes_it(my_tasks: ModuleType) -> None:
+    method = neural_network(hidden=(6,), learning_rate=0.03)
+    fsjax.testing.check_method(method, tasks=[my_tasks.quantile(0.9)], num_epochs=6)
