@@ -222,8 +222,8 @@ def plan(
             "of a registered builder; register the method with fsjax.register"
         )
     with paused():
-        check_functions(method, spec, prepared)
         check_custom(method, spec)
+        check_functions(method, spec, prepared)
     return Plan(
         method=method,
         structure=structure,

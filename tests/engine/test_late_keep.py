@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from dual_network import dual_network
 
 import fsjax
+from fsjax.estimators import ESTIMATORS
+from fsjax.methods import METHODS
 
 WARMUP = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered_here() -> Iterator[None]:
+    """The method is registered while these tests run, and no other test sees it."""
+    importlib.import_module("dual_network")
+    yield
+    del METHODS["dual_network"]
+    ESTIMATORS.pop("dual_network", None)
+    del sys.modules["dual_network"]
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:
@@ -23,7 +36,7 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(keep: Callable[..., Any] | None = None, **options: Any) -> fsjax.FitResult:
-    method = dual_network(warmup=WARMUP)
+    method = METHODS["dual_network"](warmup=WARMUP)
     method = method if keep is None else method._replace(keep=keep)
     options = {"num_epochs": 20, "seeds": (0, 1), "split": "random", "batch_size": 16} | options
     return fsjax.fit(method, table(), **options)
