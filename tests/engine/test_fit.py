@@ -36,6 +36,9 @@ def test_shapes_and_metrics_of_a_result(data, result: fsjax.FitResult) -> None:
         assert len(set(row.tolist())) == 5
     assert result.selection_frequency.sum() == pytest.approx(5)
     assert set(result.metrics) == {"embedded_accuracy", "unique_percentage"}
+    unique = result.history["train/unique_percentage"]
+    at_best = unique[np.arange(3), result.best_epoch - 1]
+    np.testing.assert_array_equal(result.metrics["unique_percentage"], at_best)
     # Weights; biases do not count.
     assert result.cost["params"] == 5 * 6 + 6 * 11 + 5 * 8 + 8 * 3
     # The accuracy that is reported is that of predict() on the test rows.
