@@ -16,7 +16,7 @@ from experiments.launch import build_method, load_data, plan_options
 from fsjax.data import Dataset
 from fsjax.engine.sweep import PlannedSweep, plan_sweep
 from fsjax.errors import DataError
-from fsjax.evaluation import check_protocols, evaluate
+from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate
 from fsjax.lock import exclusive
 
 #: Values of each field.
@@ -41,6 +41,7 @@ def plan_of(
         retrain=judged.retrain,
         task=config.task,
         predicts=method.predict is not None,
+        sample_rows=judged.get("sample_rows", SAMPLE_ROWS),
     )
     options = plan_options(config) | {
         "task": config.task,
@@ -69,6 +70,7 @@ def fitted(
                 noise_std=setting.get("noise_std", config.data.noise_std),
                 scaling=setting.get("scaling", config.data.scaling),
                 retrain=judged.retrain,
+                sample_rows=judged.get("sample_rows", SAMPLE_ROWS),
             ),
         )
         for setting, result in zip(found.settings, found.results, strict=True)

@@ -17,6 +17,7 @@ from fsjax.engine.plan import Data, plan
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
+from fsjax.engine.seeds import take_rows
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, is_as_built, structure_of
@@ -224,6 +225,7 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
         planned,
         seeds=tuple(planned.seeds[row] for row in rows),
         prepared=_rows_of(planned, rows),
+        start=None if planned.start is None else take_rows(planned.start, rows),
     )
     hyper = {
         name: [one.hyper[name] for one in plans for _ in range(seeds)] for name in planned.hyper

@@ -10,6 +10,7 @@ from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.problem import Problem
+from fsjax.auto.row_sample import some_rows
 from fsjax.auto.scoring import METRICS
 from fsjax.auto.verdict import verdict
 
@@ -47,6 +48,26 @@ def test_noise_by_patient_is_noise_when_patients_change_places(few_draws):
         naive.append(result_of(X, y).p_value)
     assert np.mean(np.array(p_values) <= 0.05) <= 0.2
     assert np.mean(np.array(naive) <= 0.05) > 0.5
+
+
+@pytest.mark.parametrize("kind", ["rows", "groups", "series"])
+def test_rows_that_take_part_have_their_targets_and_are_permuted_as_they_may(kind, monkeypatch):
+    monkeypatch.setattr(chance, "DRAWS", 49)
+    monkeypatch.setattr(chance, "_ROWS", 60)
+    calls, real = [], chance.permutations
+    monkeypatch.setattr(chance, "permutations", lambda *args: calls.append(args) or real(*args))
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    more = {"groups": {"row_groups": np.arange(90) // 3}, "series": {"ordered": True}}
+    asked = problem(X, X[:, 1], "regression", **more.get(kind, {})).replace(seed=4)
+    assert chance_test(asked, Ledger(None, {}), Clock(1e6), 1.0) == Chance(0, 49, 60)
+    ((y, draws, seed, groups, ordered),) = calls
+    rows = some_rows(asked, 60)
+    np.testing.assert_array_equal(y, X[rows, 1])
+    assert (draws, seed, ordered) == (49, 4, kind == "series")
+    if kind == "groups":
+        np.testing.assert_array_equal(groups, rows // 3)
+    else:
+        assert groups is None
 
 
 @pytest.mark.parametrize("kind", ["single", "sum", "square", "classes", "numbers"])

@@ -5,13 +5,15 @@ import pandas as pd
 import pytest
 
 import fsjax
-from fsjax.auto import compete, selecting
+from fsjax.auto import compete, selecting, stability
 from fsjax.auto.budget import Clock
-from fsjax.auto.columns import design_of_array
+from fsjax.auto.columns import Design, design_of_array
 from fsjax.auto.compete import Contest
+from fsjax.auto.folds import halves
 from fsjax.auto.judge import judges_of
 from fsjax.auto.ledger import Ledger
 from fsjax.auto.plan import plan
+from fsjax.auto.preparation import Part
 from fsjax.auto.problem import Problem, sizes_of, with_kept
 from fsjax.auto.rankers import SIMPLE, Ranking
 from fsjax.auto.row_sample import on_rows, some_rows
@@ -69,6 +71,99 @@ def test_groups_and_the_order_of_time_reach_the_folds(task):
         assert fold.train.max() < fold.test.min()
 
 
+def test_halves_know_the_order_of_time():
+    series = problem(60, ordered=True)
+    expected = halves(series.y, "classification", 2, ordered=True)
+    for half, rows in zip(stability._halves(series, 2), expected, strict=True):
+        np.testing.assert_array_equal(half, rows)
+
+
+def test_rows_of_a_draw_keep_their_targets_and_groups():
+    numbers = np.arange(1500)
+    table = design_of_array(np.column_stack([np.sqrt(numbers), -np.log1p(numbers)]), None, None)
+    groups = numbers // 3
+    long = problem(1500, task="regression", y=1.0 * numbers, design=table, row_groups=groups)
+    rows = some_rows(long, 600)
+    few = on_rows(long, rows)
+    assert len(few.y) == 600
+    np.testing.assert_array_equal(few.design.X, table.X[rows])
+    np.testing.assert_array_equal(few.y, rows)
+    np.testing.assert_array_equal(few.row_groups, groups[rows])
+
+
+class Asked(Exception):
+    """Ends a selection; its arguments are what came by."""
+
+
+def test_rows_of_rare_classes_take_their_groups_along(monkeypatch):
+    def caught(problem: Problem, rows: np.ndarray) -> None:
+        raise Asked(problem)
+
+    monkeypatch.setattr(selecting, "on_rows", caught)
+    X, groups = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) // 5
+    with pytest.raises(Asked) as asked:
+        fsjax.select(X, np.r_[2, np.resize([0, 1], 59)], row_groups=groups)
+    (common,) = asked.value.args
+    np.testing.assert_array_equal(common.design.X, X[1:])
+    np.testing.assert_array_equal(common.y, np.resize([0, 1], 59))
+    np.testing.assert_array_equal(common.row_groups, groups[1:])
+
+
+def test_leaks_are_looked_for_on_rows_with_their_targets(monkeypatch):
+    def caught(table: Design, y: np.ndarray, task: str) -> None:
+        raise Asked(table.X, y)
+
+    monkeypatch.setattr(selecting, "leaks", caught)
+    monkeypatch.setattr(selecting, "_LEAK_ROWS", 40)
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    with pytest.raises(Asked) as asked:
+        fsjax.select(X, X[:, 1])
+    some, y = asked.value.args
+    assert len(y) == 40
+    np.testing.assert_array_equal(some[:, 1], y)
+
+
+def test_columns_that_are_left_keep_their_costs_and_whether_they_are_kept():
+    whole = problem(columns=5, costs=np.arange(1.0, 6.0), keep=(1, 4))
+    some = selecting._of_units(whole, [0, 3, 4])
+    assert some.design.units == ("x0", "x3", "x4") and some.keep == (2,)
+    assert some.costs.tolist() == [1.0, 4.0, 5.0]
+    np.testing.assert_array_equal(some.design.X, whole.design.X[:, [0, 3, 4]])
+
+
+def test_a_judge_is_tried_on_columns_that_training_rows_chose(monkeypatch):
+    rows, univariate = [], SIMPLE["univariate"]
+
+    def watched(part: Part, *args: object) -> np.ndarray:
+        rows.append(len(part.y))
+        return univariate(part, *args)
+
+    monkeypatch.setitem(SIMPLE, "univariate", watched)
+    judge = judges_of("classification")[0]
+    plan(problem(columns=60), judge, Ledger(None, {}), Clock(3600.0))
+    assert rows == [96] * 5
+
+
+def test_each_fold_has_a_seed_of_its_own_and_the_effort_of_the_method(monkeypatch):
+    calls = []
+
+    def watched(part: Part, task: str, seed: int, effort: float) -> np.ndarray:
+        calls.append((len(part.y), task, seed, effort))
+        return np.arange(part.X.shape[1], dtype=float)
+
+    monkeypatch.setitem(SIMPLE, "random", watched)
+    monkeypatch.setattr(Contest, "effort", lambda self, name: 0.3)
+    contest = Contest(problem(columns=3, seed=7), Ledger(None, {}), Clock(3600.0))
+    contest.run_needed()
+    assert calls == [(96, "classification", 7 + fold, 0.3) for fold in range(5)]
+
+
+def test_the_chance_level_is_learnt_from_the_training_rows():
+    metric = METRICS["accuracy"]._replace(chance=lambda train, test: len(train) - len(test))
+    contest = Contest(problem(metric=metric), Ledger(None, {}), Clock(3600.0))
+    assert set(contest.chance_level()) == {96 - 24}
+
+
 def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
     monkeypatch.setattr(Contest, "_listed", lambda self, name, folds=1: 1e9 * (name == "lassonet"))
     contest = Contest(problem(), Ledger(None, {}), Clock(3600.0))
@@ -117,6 +212,7 @@ def test_rows_are_drawn_in_proportion_by_groups_or_the_latest():
 @pytest.mark.parametrize(
     "change",
     [
+        {"X": pd.DataFrame(np.eye(60)[:, :4], columns=list("abcd"))},
         {"y": np.resize([1, 0], 60)},
         {"metric": "auc"},
         {"judge": "rbf"},
@@ -169,13 +265,14 @@ def test_networks_train_their_folds_together(monkeypatch):
     real = compete.library.rank_folds
 
     def watched(name, parts, *args):
-        seen.append((name, len(parts)))
+        *_, seed = args
+        seen.append((name, len(parts), seed))
         return real(name, parts, *args)
 
     monkeypatch.setattr(compete.library, "rank_folds", watched)
-    one = problem(methods=("random", "univariate", "l1_l21"))
+    one = problem(methods=("random", "univariate", "l1_l21"), seed=3)
     contest = Contest(one, Ledger(None, {}), Clock(3600.0))
     contest.run_needed()
     contest.run_networks(1.0)
-    assert seen == [("l1_l21", 5)]
+    assert seen == [("l1_l21", 5, 3)]
     assert all(f"fold/l1_l21/0/{place}" in contest.ledger for place in range(5))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fsjax.auto import discoveries
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.covariance import estimated_covariance, graph_covariance, shrunk_covariance
 from fsjax.auto.decoys import knockoffs, permuted
@@ -215,6 +216,21 @@ def test_statistic_that_predicts_best_competes_with_decoys():
     assert decoy_statistic(means, 0.92, dense=True) == "network"
     assert decoy_statistic(means, 0.92, dense=False) == "l1"
     assert decoy_statistic({"icap": 0.95, "l1": 0.7}, 0.92, dense=True) == "l1"
+
+
+def test_each_training_of_the_network_has_decoys_of_its_own(monkeypatch):
+    tables = []
+
+    def untrained(method: object, drawn: list[np.ndarray], *_: object, **__: object) -> np.ndarray:
+        tables.extend(drawn)
+        return np.zeros((len(drawn), drawn[0].shape[1]))
+
+    monkeypatch.setattr(discoveries, "scores_of_tables", untrained)
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    draw = decoy_model(X, design_of_array(X, None, None))
+    for seed in (0, 1):
+        network_scores(Part(X, X[:, 0]), draw, "regression", 4, num_sets=3, seed=seed)
+    assert len({table.tobytes() for table in tables}) == 6
 
 
 @pytest.mark.slow

@@ -19,9 +19,13 @@ def test_each_row_judges_once_per_round():
         assert all(not set(fold.train) & set(fold.test) for fold in folds)
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_groups_stay_on_one_side_for_classes_and_numbers(task):
+@pytest.mark.parametrize(
+    "task", ["classification", "regression", "multilabel", "counts", "survival"]
+)
+def test_groups_stay_on_one_side_for_all_tasks(task):
     y = np.resize([0, 0, 0, 1], 80)
+    if task in ("multilabel", "survival"):
+        y = np.stack([np.arange(80) % 3 + 1 if task == "survival" else 1 - y, y], axis=1)
     labels = np.array([f"patient {i // 5}" for i in range(80)], object)
     for folds in rounds_of(y, task, 0, labels):
         assert np.array_equal(np.sort(np.concatenate([f.test for f in folds])), np.arange(80))

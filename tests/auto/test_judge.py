@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from fsjax.auto.judge import choose_judge, judged, judges_of, own_judge
+from fsjax.auto.judge import Judge, choose_judge, fitted, judged, judges_of, own_judge
 from fsjax.auto.preparation import Part
 from fsjax.auto.scoring import METRICS, choose_metric, metric_named
 from fsjax.errors import ConfigError
 from fsjax.evaluation import CoxRegression, concordance_index
+from fsjax.metrics.by_task import d2_poisson
 
 
 def halves(X: np.ndarray, y: np.ndarray) -> tuple[Part, Part, np.ndarray]:
@@ -111,12 +113,36 @@ def test_judges_that_do_not_suit(judge, task, message):
         own_judge(judge, task)
 
 
+class Recorder(BaseEstimator):
+    """Keeps what it learns from."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "Recorder":
+        self.X_, self.y_ = X, y
+        return self
+
+
+def test_some_rows_of_many_are_learned_with_their_targets():
+    part = Part(np.arange(50.0)[:, None], np.arange(50.0))
+    judge = Judge("recorder", "a recorder", lambda train: Recorder(), most_rows=10)
+    model, _ = fitted(judge, "regression", part, part, np.array([0]))
+    assert len(model.y_) == 10
+    np.testing.assert_array_equal(model.X_[:, 0], model.y_)
+
+
+def test_chance_levels_come_from_the_training_rows():
+    train, test = np.array([1.0, 3.0]), np.array([2.0, 5.0])
+    assert METRICS["r2"].chance(train, test) == pytest.approx(-1.0)
+    assert METRICS["d2"].chance(train, test) == pytest.approx(d2_poisson(test, np.full(2, 2.0)))
+    assert METRICS["d2"].chance(train, test) < 0
+    labels = np.array([[1, 1], [1, 0], [0, 0]])
+    assert METRICS["label_accuracy"].chance(labels, np.array([[0, 0], [0, 1]])) == 25.0
+
+
 def test_metrics():
     labels = np.array([0] * 30 + [1] * 2)
     assert choose_metric(None, "classification", labels).name == "auc"
     assert choose_metric(None, "classification", np.resize([0, 1], 32)).name == "accuracy"
     assert METRICS["accuracy"].chance(np.array([0, 0, 1]), np.array([0, 1, 1, 1])) == 25.0
-    assert METRICS["r2"].chance(np.array([1.0, 3.0]), np.array([2.0, 5.0])) <= 0.0
     with pytest.raises(ConfigError, match="metric='acuracy' of classification: did you mean"):
         choose_metric("acuracy", "classification", labels)
     with pytest.raises(ConfigError, match="is for two classes"):

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import chex
 import numpy as np
@@ -316,6 +317,27 @@ def test_the_estimator_in_a_pipeline():
     assert selector.plot().axes
 
 
+def test_parameters_of_the_estimator_reach_the_selection(monkeypatch):
+    calls = []
+    selection = SimpleNamespace(
+        table=pd.DataFrame({"column": ["x2", "x0"], "score": [2.0, 1.0]}),
+        columns=("x2",),
+        statements=(),
+    )
+    monkeypatch.setattr(
+        "fsjax.estimators.auto.select", lambda X, y, **options: calls.append(options) or selection
+    )
+    options = {"budget": 60, "task": "regression", "metric": "r2", "judge": "linear", "fdr": 0.2}
+    options["methods"] = QUICK
+    selector = AutoSelector(random_state=5, verbose=True, **options)
+    groups = np.arange(8) // 2
+    selector.fit(np.eye(8)[:, :3], np.arange(8.0), row_groups=groups)
+    assert calls == [{**options, "seed": 5, "progress": True, "row_groups": groups}]
+    assert selector.support_.tolist() == [False, False, True]
+    assert selector.ranking_.tolist() == [2, 3, 1]
+    np.testing.assert_array_equal(selector.scores_, [1.0, np.nan, 2.0])
+
+
 def test_the_estimator_keeps_all_columns_of_noise():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(80, 6)), rng.integers(0, 2, 80)
@@ -444,6 +466,29 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
     frame, y = table()
     fsjax.select(frame, y, methods=QUICK, budget=None)
     assert len(set(drawn)) == len(drawn) > 20
+
+
+def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch):
+    """Methods are compared on 150 of the 240 rows."""
+    monkeypatch.setattr("fsjax.auto.plan.ROWS", (150,))
+    rows, statistics = [], []
+    rank, statistic = stability.rank, answer.decoy_statistic
+
+    def watched_rank(problem, name, part, *args):
+        rows.append(len(part.y))
+        return rank(problem, name, part, *args)
+
+    def watched_statistic(means, least, dense):
+        statistics.append((max(means.values()), least))
+        return statistic(means, least, dense)
+
+    monkeypatch.setattr(stability, "rank", watched_rank)
+    monkeypatch.setattr(answer, "decoy_statistic", watched_statistic)
+    said = fsjax.select(*table(), methods=("univariate",), budget=None, judge="linear")
+    assert said.facts["rows_compared"] == 150 and rows[0] == 240
+    ((best, least),) = statistics
+    assert best == said.facts["best_score"]
+    assert least == pytest.approx(best - said.facts["standard_error"]) and least < best
 
 
 def test_the_consensus_of_simple_methods_can_be_chosen():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsjax import data
+from fsjax.data.splits import validation_split
 from fsjax.errors import ConfigError, DataError
 
 
@@ -126,14 +127,33 @@ def test_seed_none_is_42_and_another_seed_differs(protocol: str) -> None:
 
 def test_official_test_rows_stay_for_every_seed() -> None:
     dataset = table(100, official_split=(np.arange(100) >= 80).astype(np.uint8))
-    for seed in (None, 1, 2):
-        assert data.make_split(dataset, "official", seed=seed).test.tolist() == list(range(80, 100))
+    splits = [data.make_split(dataset, "official", seed=seed) for seed in (None, 1, 2)]
+    assert all(split.test.tolist() == list(range(80, 100)) for split in splits)
+    assert len({tuple(np.sort(split.valid)) for split in splits}) == 3
 
 
 def test_stratified_keeps_the_proportions() -> None:
     y = np.repeat([0, 1], [160, 40]).astype(np.int32)
     split = data.make_split(table(200, y), "stratified")
     assert [int(y[part].sum()) for part in split] == [24, 8, 8]
+
+
+def test_rows_that_validate_hold_the_classes_in_proportion() -> None:
+    classes = np.repeat([0, 1, 2], [100, 60, 40])
+    drawn = []
+    for seed in (0, 1):
+        train, valid = validation_split(200, 0.1, seed, classes)
+        assert np.bincount(classes[valid]).tolist() == [10, 6, 4]
+        np.testing.assert_array_equal(np.sort([*train, *valid]), np.arange(200))
+        drawn.append(valid)
+    assert not np.array_equal(*drawn)
+
+
+def test_a_class_of_one_row_trains() -> None:
+    classes = np.r_[7, np.zeros(9, int)]
+    for seed in range(20):
+        train, valid = validation_split(10, 0.5, seed, classes)
+        assert 0 in train and len(valid) == 5
 
 
 def test_reconstruction_needs_no_classes() -> None:

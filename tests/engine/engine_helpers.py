@@ -13,7 +13,9 @@ import optax
 import pytest
 
 import fsjax
+from fsjax.data import Split
 from fsjax.engine.checkpoint import Checkpoints
+from fsjax.engine.plan import to_dataset
 from fsjax.engine.prepare import Options, Prepared, prepare
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 
@@ -70,9 +72,9 @@ def linear_method(slope: float = 1.0, **changes: Any) -> Method:
     return method._replace(**changes)
 
 
-def prepared_by(data: Any, protocol: str = "random", **changes: Any) -> Prepared:
+def prepared_by(data: Any, split: str | Split = "random", **changes: Any) -> Prepared:
     given = {
-        "split": protocol,
+        "split": split,
         "split_per_seed": False,
         "scaling": "paper",
         "valid_fraction": None,
@@ -84,7 +86,7 @@ def prepared_by(data: Any, protocol: str = "random", **changes: Any) -> Prepared
     }
     seeds = changes.pop("seeds", (0,))
     options = Options(**given | changes)
-    return prepare(fsjax.data.as_dataset(*data), "classification", seeds, options)
+    return prepare(to_dataset(data, "classification"), "classification", seeds, options)
 
 
 @contextlib.contextmanager

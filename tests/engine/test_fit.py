@@ -49,6 +49,16 @@ def test_shapes_and_metrics_of_a_result(data, result: fsjax.FitResult) -> None:
         result.predict(x[:, :4])
 
 
+def test_the_unique_percentage_is_that_of_the_kept_epoch(data) -> None:
+    method = METHOD._replace(keep=lambda state: abs(state.epoch - 2.0))
+    plan = fsjax.plan(method, data, num_epochs=3, batch_size=16)
+    trained = plan.train()
+    history = {**trained.history, "train/unique_percentage": np.array([[10.0, 20.0, 30.0]])}
+    (result,) = plan.select(trained._replace(history=history), plan.choose(trained))
+    assert result.best_epoch.tolist() == [2]
+    assert result.metrics["unique_percentage"].tolist() == [20.0]
+
+
 def test_picks_come_first_and_no_optimiser_is_left(result: fsjax.FitResult) -> None:
     logits = jax.vmap(lambda state: METHOD.select(state).picks)(result.states)
     for ranking, picks, scores in zip(result.ranking, logits, result.scores, strict=True):

@@ -11,7 +11,7 @@ from engine_helpers import STATIC, counting_method, linear_method
 from sklearn.metrics import roc_auc_score
 
 import fsjax
-from fsjax.data import Split
+from fsjax.data import Dataset, Split
 from fsjax.errors import ConfigError
 
 NETWORK = fsjax.methods.neural_network(hidden=(4,), learning_rate=0.05, final_learning_rate=None)
@@ -68,6 +68,26 @@ def test_splits_of_your_own() -> None:
     own = fsjax.fit(NETWORK, table(), split=[split(), split(7)], **options)
     np.testing.assert_allclose(own.history["train/loss"][0], shared.history["train/loss"][0], 1e-5)
     assert not np.allclose(own.history["train/loss"][1], shared.history["train/loss"][1])
+
+
+def test_rows_are_trained_with_what_belongs_to_their_seed() -> None:
+    x, y = table()
+    # Constant in the training rows of the first seed.
+    x[:40, 3] = 1.0
+    options = dict(num_features=2, num_epochs=1, scaling="standard", split=[split(), split(20)])
+    first = fsjax.fit(NETWORK, (x, y), seeds=(0, 1), **options)
+    plan = fsjax.plan(NETWORK, (x, y), seeds=(0, 1), start=first, **options)
+    swapped = plan.train(rows=np.array([1, 0]), idle=[True, True]).states
+    assert swapped.feature_mask[:, 3].tolist() == [True, False]
+    expected = jax.tree.map(lambda leaf: leaf[::-1], first.states.params)
+    chex.assert_trees_all_equal(swapped.params, expected)
+
+
+def test_pixels_keep_their_order() -> None:
+    x, y = table()
+    dataset = Dataset("pixels", x, y.astype(np.int32), image_shape=(2, 3), image_order="F")
+    spec = fsjax.plan(NETWORK, dataset, num_features=2, split=split()).spec
+    assert (spec.image_shape, spec.image_order) == ((2, 3), "F")
 
 
 @pytest.mark.parametrize(

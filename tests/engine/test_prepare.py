@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fsjax
-from fsjax.data import Split
+from fsjax.data import Dataset, Split, fit_scaler
 from fsjax.engine.prepare import filled_length, filled_rows
 
 
@@ -96,6 +96,67 @@ def test_noise_is_added_to_the_training_rows_once(data) -> None:
     ]
     assert not np.allclose(losses[0], losses[1])
     chex.assert_trees_all_equal(losses[1], losses[2])
+
+
+def test_seeds_that_share_their_rows_have_noise_of_their_own(data) -> None:
+    x, y = data
+    test_rows = (np.arange(90) >= 70).astype(np.uint8)
+    dataset = Dataset("table", x, y.astype(np.int32), official_split=test_rows)
+    prepared = prepared_by(
+        dataset, "official", valid_fraction=0.0, split_per_seed=True, seeds=(5, 6), noise_std=1.0
+    )
+    chex.assert_trees_all_equal(*prepared.splits)
+    first, second = prepared.arrays.train.x
+    assert not np.isclose(first[:70], second[:70]).any()
+
+
+def test_scalers_are_fitted_on_the_training_rows_of_each_seed(data) -> None:
+    prepared = prepared_by(data, scaling="standard", split_per_seed=True, seeds=(0, 1))
+    for split, scaler in zip(prepared.splits, prepared.scalers, strict=True):
+        expected = fit_scaler("standard", data[0][split.train])
+        chex.assert_trees_all_equal(scaler._asdict(), expected._asdict())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rows"), [("table", "standard", 50), ("isolet", "minmax", 70)]
+)
+def test_validation_rows_scale_only_where_the_paper_did_so(name, kind, rows, data) -> None:
+    x, y = data
+    dataset = Dataset(name, x, y.astype(np.int32))
+    prepared = prepared_by(dataset, Split(*np.split(np.arange(90), [50, 70])))
+    expected = fit_scaler(kind, x[:rows])
+    chex.assert_trees_all_equal(prepared.scalers[0]._asdict(), expected._asdict())
+
+
+def test_columns_that_vary_only_in_other_rows_are_constant(data) -> None:
+    x = data[0].copy()
+    x[:70, 4] = 1.0
+    x[:50, 6] = 2.0
+    prepared = prepared_by((x, data[1]), Split(*np.split(np.arange(90), [50, 70])))
+    assert np.flatnonzero(~prepared.feature_mask[0]).tolist() == [4, 6]
+
+
+def test_weights_are_those_of_the_rows_and_test_rows_have_none(data) -> None:
+    weight = np.linspace(0.5, 2.0, 90, dtype=np.float32)
+    plain, weighted = (
+        prepared_by(data, record_test=True, sample_weight=weights) for weights in (None, weight)
+    )
+    chex.assert_trees_all_equal(weighted.arrays.test, plain.arrays.test)
+    for part, rows in zip(weighted.arrays[:2], weighted.splits[0][:2], strict=True):
+        np.testing.assert_array_equal(part.weight[: len(rows)], weight[rows])
+
+
+def test_seeds_that_see_some_columns_keep_what_is_known_of_them(data) -> None:
+    x = data[0].copy()
+    x[:, 4] = 1.0
+    columns = np.array([[7, 4, 2], [0, 1, 4]])
+    whole, some = (
+        prepared_by((x, data[1]), columns=seen, seeds=(0, 1)) for seen in (None, columns)
+    )
+    assert some.feature_mask.tolist() == [[True, False, True], [True, True, False]]
+    for row, seen in enumerate(columns):
+        np.testing.assert_array_equal(some.arrays.train.x[row], whole.arrays.train.x[:, seen])
+        np.testing.assert_array_equal(some.x_test[row], whole.x_test[row][:, seen])
 
 
 def test_noise_does_not_hide_constant_columns(data) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 import fsjax
 from fsjax import evaluation
-from fsjax.data import Dataset, load
+from fsjax.data import Dataset, Split, load
 from fsjax.data.scaling import fit_scaler
 from fsjax.engine import streamed
 from fsjax.errors import ConfigError, DataError
+from fsjax.evaluation.sampling import in_memory
 from fsjax.method import Method
 from fsjax.stored_rows import StoredRows
 
@@ -151,6 +152,21 @@ def test_what_needs_the_table_in_memory_is_refused_before_training(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         fsjax.plan(method, tables[0], num_features=4, **options)
+
+
+def test_a_sample_has_the_values_and_classes_of_its_rows(tables: tuple[Dataset, Dataset]) -> None:
+    there, here = tables
+    split = Split(*np.split(np.random.default_rng(0).permutation(203), [120, 160]))
+    selections = {"": np.array([[5, 3], [8, 3]]), "_k1": np.array([[16], [5]])}
+    small, splits, placed = in_memory(there, [split, split], selections, 50)
+    # All values of column 3 differ, so that they tell the rows.
+    rows = np.flatnonzero(np.isin(here.X[:, 3], small.X[:, placed[""][0, 1]]))
+    assert len(rows) == small.num_samples == 48
+    np.testing.assert_array_equal(small.y, here.y[rows])
+    for name, columns in selections.items():
+        np.testing.assert_array_equal(small.X[:, placed[name]], here.X[rows][:, columns])
+    for part, sampled in zip(split, splits[1], strict=True):
+        assert set(rows[sampled]) <= set(part)
 
 
 def test_other_protocols_take_the_rows_of_the_split_or_a_sample(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import chex
 import numpy as np
 import pytest
 
 import fsjax
 from fsjax.engine import programs
-from fsjax.engine.sweep import combinations
+from fsjax.engine.sweep import Sweep, combinations
 from fsjax.errors import ConfigError
 from fsjax.methods import neural_network, random_selection, wast
 
@@ -90,6 +93,39 @@ def test_the_best_is_told_by_the_validation_rows(table) -> None:
     without = fsjax.sweep(method, table, grid, **OPTIONS, valid_fraction=0.0)
     with pytest.raises(ConfigError, match="valid_fraction"):
         without.best()
+
+
+def test_each_setting_starts_from_an_earlier_result(table) -> None:
+    method = neural_network(hidden=(5,))
+    first = fsjax.fit(method, table, **OPTIONS)
+    # Rates so small that the weights stay where they are.
+    rates = {"learning_rate": [1e-9, 2e-9]}
+    results = fsjax.sweep(method, table, rates, **{**OPTIONS, "num_epochs": 1}, start=first).results
+    for result in results:
+        chex.assert_trees_all_close(result.states.params, first.states.params, atol=1e-6)
+
+
+def best_of(best_by: str, *curves: list[list[float]], best_epoch: int) -> int:
+    """The best of settings with these validation curves of two seeds."""
+    states = SimpleNamespace(spec=SimpleNamespace(best_by=best_by))
+    results = tuple(
+        SimpleNamespace(
+            seeds=(0, 1),
+            states=states,
+            best_epoch=np.array([best_epoch, best_epoch]),
+            history={f"valid/{name}": np.array(curve) for name in ("loss", best_by)},
+        )
+        for curve in curves
+    )
+    return Sweep(("rate",), ({"rate": 1}, {"rate": 2}), results).best()
+
+
+def test_the_best_has_the_best_mean_over_the_seeds_at_the_kept_epoch() -> None:
+    # The first setting has the best seed, and the best last epoch.
+    losses = [[0.1, 0.0], [0.9, 0.0]], [[0.3, 9.0], [0.4, 9.0]]
+    assert best_of("loss", *losses, best_epoch=1) == 1
+    percents = [[90.0, 99.0], [10.0, 99.0]], [[60.0, 1.0], [55.0, 1.0]]
+    assert best_of("accuracy", *percents, best_epoch=1) == 1
 
 
 def test_a_sweep_goes_on_where_it_stopped(table, tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import pickle
 import subprocess
@@ -24,8 +25,10 @@ from sklearn.preprocessing import StandardScaler
 
 import fsjax
 from fsjax import estimators, stubs
+from fsjax.data import Dataset
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector
+from fsjax.method import Method
 
 #: Fewest epochs and smallest networks of every class, for tests of what surrounds the training.
 TINY: dict[str, dict[str, Any]] = {
@@ -60,6 +63,83 @@ def quick(**changes: Any) -> FisherScore:
 @pytest.fixture(scope="module")
 def fitted() -> FisherScore:
     return quick(n_seeds=2).fit(*table())
+
+
+@pytest.fixture
+def fits(fitted: FisherScore, monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
+    """Method, data and options of every call of ``fsjax.fit``, of which none trains."""
+    calls = []
+
+    def recorded(method: Method, dataset: Dataset, **options: Any) -> fsjax.FitResult:
+        calls.append((method, dataset, options))
+        return fitted.result_
+
+    monkeypatch.setattr("fsjax.estimators.base.fit", recorded)
+    return calls
+
+
+def test_parameters_reach_the_fit(fits: list[tuple]) -> None:
+    x, y = table()
+    weight = np.linspace(1.0, 2.0, ROWS)
+    estimator = quick(
+        learning_rate=0.2,
+        num_epochs=7,
+        batch_size=5,
+        n_seeds=2,
+        random_state=4,
+        validation_fraction=0.25,
+        standardize="minmax",
+        early_stopping=3,
+        max_time=9.0,
+        callback=print,
+        verbose=True,
+    )
+    estimator.fit(x, y, sample_weight=weight).set_params(warm_start=True).fit(x, y)
+    (method, dataset, options), (_, _, again) = fits
+    expected = {
+        "seeds": range(4, 6),
+        "task": "classification",
+        "num_epochs": 7,
+        "batch_size": 5,
+        "scaling": "minmax",
+        "groups": None,
+        "early_stopping": 3,
+        "max_time": 9.0,
+        "callback": print,
+        "progress": True,
+        "start": None,
+    }
+    assert {name: options[name] for name in expected} == expected
+    assert method.about.num_features == 2
+    assert dict(method.about.settings)["learning_rate"] == 0.2
+    np.testing.assert_array_equal(options["sample_weight"], weight)
+    np.testing.assert_array_equal(dataset.X, x)
+    np.testing.assert_array_equal(dataset.y, y == "low")
+    assert list(map(len, options["split"])) == [45, 15, 0]
+    assert again["sample_weight"] is None and again["start"] is estimator.result_
+
+
+def test_rows_that_validate_follow_the_seed_and_hold_the_classes_in_proportion(
+    fits: list[tuple],
+) -> None:
+    x, y = table()[0], np.repeat([0, 1, 2], [30, 20, 10])
+    for seed in (0, 1):
+        quick(validation_fraction=0.2, random_state=seed).fit(x, y)
+    first, second = (options["split"].valid for _, _, options in fits)
+    for rows in (first, second):
+        assert np.bincount(y[rows]).tolist() == [6, 4, 2]
+    assert not np.array_equal(first, second)
+
+
+def test_validation_data_come_last_and_have_no_weights(fits: list[tuple]) -> None:
+    x, y = table()
+    weight = np.linspace(1.0, 2.0, 40)
+    estimator = quick(validation_data=(x[:20], y[:20]))
+    estimator.fit(x[20:], y[20:], sample_weight=weight)
+    ((_, dataset, options),) = fits
+    np.testing.assert_array_equal(options["sample_weight"], [*weight, *np.ones(20)])
+    np.testing.assert_array_equal(dataset.X, np.roll(x, -20, axis=0))
+    assert [list(rows) for rows in options["split"]] == [[*range(40)], [*range(40, 60)], []]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -211,6 +291,19 @@ def test_a_method_picks_its_own_number() -> None:
         assert set(own) <= set(np.flatnonzero(several.selection_frequency_ > 0)), number
     assert quick(n_features_to_select=None).fit(x, y).n_features_ == COLUMNS // 2
     assert quick(n_features_to_select=0.5).fit(x, y).n_features_ == 3
+
+
+def test_each_seed_opens_columns_of_its_own(
+    fitted: FisherScore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates = np.array([[1.0, 0.9, 0.0, 0.0, 0.0, 0.0], [0.0, 0.8, 1.0, 0.7, 0.0, 0.0]])
+    ranking = np.argsort(-gates, axis=1, kind="stable")
+    result = dataclasses.replace(fitted.result_, gates=gates, scores=gates, ranking=ranking)
+    monkeypatch.setattr("fsjax.estimators.base.fit", lambda *_, **__: result)
+    estimator = STG(n_seeds=2).fit(*table())
+    assert [columns.tolist() for columns in estimator.selected_] == [[0, 1], [2, 1, 3]]
+    assert estimator.selection_frequency_.tolist() == [0.5, 1.0, 0.5, 0.5, 0.0, 0.0]
+    np.testing.assert_array_equal(estimator.get_support(indices=True), [0, 1, 2, 3])
 
 
 def test_more_seeds_agree_on_one_selection() -> None:

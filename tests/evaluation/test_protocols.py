@@ -68,6 +68,21 @@ def test_noise_is_passed_on(result: fsjax.FitResult, digits: Dataset) -> None:
     np.testing.assert_array_equal(noisy, expected)
 
 
+def test_retraining_has_the_scaling_and_the_rows_of_the_fit(
+    result: fsjax.FitResult, digits: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    monkeypatch.setattr(
+        protocols, "retrain_metrics", lambda *args, **options: calls.append((args, options)) or {}
+    )
+    evaluate(result, digits, ("retrain",), (3,), scaling="minmax", retrain={"num_epochs": 2})
+    for (args, options), columns in zip(calls, (result.selected, result.select(3)), strict=True):
+        assert args[0] is digits and args[1] is result.splits and args[3] == result.seeds
+        np.testing.assert_array_equal(args[2], columns)
+        assert options.pop("options") == {"num_epochs": 2}
+        assert options == {"task": "classification", "scaling": "minmax"}
+
+
 def test_identical_sets_are_computed_once(
     result: fsjax.FitResult, digits: Dataset, calls: list
 ) -> None:

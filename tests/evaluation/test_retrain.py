@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import chex
 import numpy as np
 import pytest
 
@@ -18,6 +22,52 @@ def table() -> Dataset:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 8)).astype(np.float32)
     return Dataset("table", x, (x[:, 0] + x[:, 1] > 0).astype(np.int32))
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Method and options of every plan of the protocol, of which none is trained."""
+    calls = []
+    untrained = SimpleNamespace(
+        train=lambda: None, choose=lambda trained: None, test_metrics=lambda chosen: {}
+    )
+
+    def recorded(method: fsjax.Method, dataset: Dataset, **options: Any) -> SimpleNamespace:
+        calls.append({"method": method, **options})
+        return untrained
+
+    monkeypatch.setattr("fsjax.evaluation.retrain.plan", recorded)
+    return calls
+
+
+@pytest.mark.parametrize("best_by", ["last", "loss"])
+def test_validation_rows_train_where_no_epoch_is_chosen(best_by: str, plans: list) -> None:
+    data = table()
+    splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
+    retrain_metrics(data, splits, None, (0, 1), options={"best_by": best_by})
+    (call,) = plans
+    if best_by == "loss":
+        chex.assert_trees_all_equal(call["split"], splits)
+        return
+    for merged, split in zip(call["split"], splits, strict=True):
+        assert sorted(merged.train) == sorted([*split.train, *split.valid])
+        assert not len(merged.valid)
+        np.testing.assert_array_equal(merged.test, split.test)
+
+
+def test_options_reach_the_network_and_its_training(plans: list) -> None:
+    data = table()
+    splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
+    columns = np.array([[0, 3], [5, 6]])
+    training = {"num_epochs": 3, "batch_size": 7, "min_steps_per_epoch": 2, "best_by": "accuracy"}
+    training |= {"shuffle": False, "drop_last": True}
+    options = {"network": "lenet5", "learning_rate": 0.03, **training}
+    retrain_metrics(data, splits, columns, (4, 9), scaling="minmax", options=options, progress=True)
+    (call,) = plans
+    assert call.pop("columns") is columns and call.pop("split") is splits
+    assert dict(call.pop("method").about.settings)["learning_rate"] == 0.03
+    expected = {"seeds": [4, 9], "task": "classification", "scaling": "minmax", "progress": True}
+    assert call == {**expected, "zero_others": True, **training}
 
 
 def test_columns_matter_and_seeds_have_their_own() -> None:

@@ -63,6 +63,14 @@ def test_one_training_gives_every_k_and_a_method_that_fixes_k_needs_one_each() -
     assert {config.num_features, *config.evaluation.num_features} == {25, 50, 75, 100, 150, 200}
 
 
+def test_a_run_has_the_first_seeds_of_its_protocol_and_its_own_epochs() -> None:
+    run = run_of(cell("wast", "2", "wast", "madelon", "svm_accuracy"))
+    config = runs.config_of(run._replace(num_epochs=7), 2)
+    protocol = papers.get_config(run.variant)
+    assert config.seeds == protocol.seeds[:2] != protocol.seeds[-2:]
+    assert config.train.num_epochs == 7 != protocol.train.num_epochs
+
+
 def test_repeated_cells_share_a_run() -> None:
     one = cell("wast", "9", "wast", "madelon", "svm_accuracy", update="step")
     other = cell("wast", "2", "wast", "madelon", "svm_accuracy")
@@ -131,6 +139,16 @@ def test_agreement_and_reasons(tmp_path: Path) -> None:
         "explained": 0,
         "unexplained": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("mean", "agrees"), [(81.8, 1), (84.7, 1), (81.7, 0), (84.8, 0), (100.0, 0)]
+)
+def test_a_result_above_the_published_one_agrees_no_more_than_one_below(
+    mean: float, agrees: int
+) -> None:
+    # 83.27, give or take 1.5.
+    assert row(mean)["agrees"] == agrees
 
 
 def test_results_of_other_tables_are_refused(tmp_path: Path) -> None:

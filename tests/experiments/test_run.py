@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -251,6 +252,43 @@ def test_own_table(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="label"):
         run_experiment(config, tmp_path / "other", progress=False)
     assert not (tmp_path / "other").exists()
+
+
+def test_fields_of_the_data_and_of_the_training_reach_the_plan() -> None:
+    config = quick(num_epochs=3)
+    data = {"split": "random", "split_per_seed": True, "scaling": "minmax"}
+    data |= {"valid_fraction": 0.3, "noise_std": 0.5}
+    config.data.update(data)
+    config.seeds = (3, 5)
+    options = launch_module.plan_options(config)
+    assert options == {"seeds": (3, 5), **data, **config.train}
+    assert options["num_epochs"] == 3
+
+
+def test_protocols_have_the_options_of_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Judged(Exception):
+        """Ends the run; its arguments are those of the protocols."""
+
+    def judged(*args: object, **options: object) -> None:
+        raise Judged(args, options)
+
+    trained = SimpleNamespace(constant_columns=np.zeros(1, int))
+    plan = SimpleNamespace(fit=lambda: [trained])
+    monkeypatch.setattr(launch_module, "make_plan", lambda *_, **__: plan)
+    monkeypatch.setattr(launch_module, "evaluate", judged)
+    config = quick()
+    config.data.update(noise_std=0.5, scaling="minmax")
+    config.evaluation.update(protocols=("svm", "retrain"), num_features=(5,), sample_rows=77)
+    config.evaluation.retrain.num_epochs = 2
+    with pytest.raises(Judged) as caught:
+        run_experiment(config, tmp_path, progress=False)
+    (result, dataset, *protocols), options = caught.value.args
+    assert result is trained and dataset.name == "digits"
+    assert protocols == [("svm", "retrain"), (5,)]
+    assert options.pop("retrain").num_epochs == 2
+    assert options == {"noise_std": 0.5, "scaling": "minmax", "sample_rows": 77}
 
 
 def test_compare_prints_one_table(tmp_path: Path) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from launcher import launch_here
+from quick_configs import quick
+from synthetic_result import make_result
+
+from experiments import sweep_cells
+from fsjax import Sweep
+from fsjax.data import load
 
 SHORT = ("--config=configs/wast.py:digits", "--config.train.num_epochs=2", "--noprogress")
 
@@ -44,6 +51,25 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     assert "holds this finished sweep" in again.stdout and told in again.stdout
     other = launch_here("sweep", *arguments, "--sweep=method.drop_fraction=0.1")
     assert other.returncode == 2 and "holds another run" in other.stderr
+
+
+def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr(
+        sweep_cells, "evaluate", lambda *args, **options: calls.append(options) or {}
+    )
+    config = quick()
+    config.data.noise_std = 0.5
+    config.evaluation.sample_rows = 77
+    settings = ({"noise_std": 0.1, "scaling": "none"}, {"noise_std": 0.2, "scaling": "minmax"})
+    swept = Sweep(("noise_std", "scaling"), settings, (make_result(), make_result()))
+    without = Sweep(("learning_rate",), ({"learning_rate": 0.1},), (make_result(),))
+    for trained in (swept, without):
+        planned = SimpleNamespace(fit=lambda trained=trained: trained)
+        sweep_cells.fitted(planned, load("digits"), config)
+    expected = (*settings, {"noise_std": 0.5, "scaling": "paper"})
+    for options, setting in zip(calls, expected, strict=True):
+        assert options == {"retrain": config.evaluation.retrain, "sample_rows": 77, **setting}
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,16 @@ def test_smoothed_mask_is_equation_6() -> None:
     chex.assert_trees_all_equal(method.predict(state, batch.x), method.predict(state, changed))
 
 
+def test_columns_of_equal_masks_are_ranked_by_their_latent_values() -> None:
+    method = fsjax.methods.binmask(hidden=(4,), search=False)
+    state, _ = start(method)
+    params = state.params._replace(latents={"inputs": jnp.array([0.3, -0.2, 0.9, 0.1, 0.5])})
+    smoothed = jnp.array([1.0, 1.0, 0.5, 0.5, 1.0])
+    state = state.replace(params=params, extra={**state.extra, "smoothed": smoothed})
+    scores = np.asarray(method.select(state).scores)
+    assert np.argsort(-scores).tolist() == [4, 0, 1, 2, 3]
+
+
 def test_masks_rest_during_the_warm_up() -> None:
     method = fsjax.methods.binmask(hidden=(4,), warmup=0.4, strength=3.0, search=False)
     state, batch = start(method)

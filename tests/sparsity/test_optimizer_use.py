@@ -22,7 +22,7 @@ from sparsity_trees import (
 from fsjax import sparsity
 from fsjax.errors import ConfigError
 from fsjax.sparsity import drop, grow
-from fsjax.sparsity.topology import choose_dropped, choose_grown, needs_of
+from fsjax.sparsity.topology import choose_dropped, choose_grown, layers_of, needs_of
 
 
 def test_snip_keeps_the_largest_products_of_every_layer_and_starts_from_them() -> None:
@@ -83,6 +83,29 @@ def test_bad_masks_are_refused() -> None:
 def test_bad_recipes_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         sparsity.Recipe(**values)
+
+
+def test_recipes_have_the_settings_that_were_asked_for() -> None:
+    rigl = sparsity.rigl(0.2, fraction=0.4, end_step=12, every=3)
+    assert (rigl.density, rigl.end_step, rigl.every, rigl.replaces_step) == (0.2, 12, 3, True)
+    fractions = [float(rigl.fraction_at(step)) for step in (0, 6, 12)]
+    np.testing.assert_allclose(fractions, [0.4, 0.2, 0.0], atol=1e-6)
+    assert sparsity.rigl(0.2).fraction_at(99) == 0.3
+    ctre = sparsity.ctre_sim(epsilon=1, fraction=0.1, distribution="er")
+    assert (ctre.epsilon, ctre.fraction, ctre.distribution) == (1, 0.1, "er")
+    cht = sparsity.cht(0.2, grow=grow.sampled_short_paths, end_step=5)
+    assert (cht.drop, cht.grow, cht.end_step) == (drop.magnitude, grow.sampled_short_paths, 5)
+
+
+def test_equal_layers_get_different_connections() -> None:
+    weight = jnp.ones((8, 8))
+    params = {name: {"kernel": weight} for name in ("first", "second")}
+    masks = jax.tree.map(lambda leaf: jnp.arange(64).reshape(8, 8) < 20, params)
+    recipe = sparsity.Recipe(density=0.3, drop=drop.magnitude, grow=grow.random, fraction=0.5)
+    layers = layers_of(params, masks)
+    changed = recipe.change(params, masks, layers, jax.random.key(0)).masks
+    first, second = (np.asarray(changed[name]["kernel"]) for name in ("first", "second"))
+    assert first.sum() == second.sum() == 20 and (first != second).any()
 
 
 def test_bad_use_is_refused_with_advice() -> None:
