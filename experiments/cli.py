@@ -26,7 +26,7 @@ from fsjax.distributed.members import group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.lock import exclusive
-from fsjax.terminal import NO_READER, end_with_reader, printable
+from fsjax.terminal import NO_READER, describe, end_with_reader, printable
 
 #: How the text of a field is read, by its type, and what a text is that cannot be read.
 _READERS = {
@@ -200,7 +200,7 @@ def run(main: Callable[[], None]) -> None:
                     raise
                 full = error.errno in (errno.ENOSPC, errno.EDQUOT)
                 advice = "; make room, and the same command continues" if full else ""
-                _fail_at_once(f"{error.filename or 'a file'}: {error.strerror}{advice}")
+                _fail_at_once(f"{describe(error)}{advice}")
             except KeyboardInterrupt as error:
                 told = "interrupted; the same command continues from the last checkpoint"
                 code = 128 + int(error.args[0] if error.args else signal.SIGINT)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.process_age import seconds_since_process_start
-from fsjax.terminal import end_with_reader, printable
+from fsjax.terminal import describe, end_with_reader, printable
 from fsjax.version import __version__
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _mistake(f"{error.filename}: {error.strerror}")
+        return _mistake(describe(error))
     except KeyboardInterrupt:
         told = "stopped before there was anything to tell; the same command goes on"
         print(f"\r{told}", file=sys.stderr)

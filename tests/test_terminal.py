@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fsjax.errors import DataError
-from fsjax.terminal import end_with_reader, printable
+from fsjax.terminal import describe, end_with_reader, printable
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,3 +43,19 @@ def test_a_reader_that_left_is_no_error(arguments: list[str], tmp_path: Path) ->
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_output_that_cannot_be_written_is_named() -> None:
+    with open("/dev/full", "w") as full:
+        code = "from fsjax.terminal import end_with_reader\nwith end_with_reader(): print('text')"
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: standard output: No space left on device\n"
+
+
+def test_an_error_without_a_name_says_so() -> None:
+    text = describe(OSError(errno.EIO, "Input/output error"))
+    assert text == "a file that the system does not name: Input/output error"
+    assert describe(FileNotFoundError(errno.ENOENT, "none", "a.csv")) == "a.csv: none"

@@ -2,18 +2,20 @@
 
 import hashlib
 import http.client
-import shutil
 import tempfile
 import urllib.request
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from fsjax.atomic import write_text
+from fsjax.atomic import named_errors, write_text
 from fsjax.data.sniff import sniff
 from fsjax.errors import DataError
 
 _TIMEOUT_SECONDS = 30.0
+
+#: Bytes that are held at a time.
+_PIECE = 2**20
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,10 @@ def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
             # Each part then tells its length.
             chunked = "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
             with arrived.open("wb") as file:
-                shutil.copyfileobj(answer, file)
+                while piece := answer.read(_PIECE):
+                    with named_errors(target):
+                        file.write(piece)
+                        file.flush()
         received = arrived.stat().st_size
         if announced is not None and received != int(announced):
             raise DataError(f"the download stopped after {received} of {announced} bytes")
