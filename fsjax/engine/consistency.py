@@ -15,13 +15,13 @@ from fsjax.engine.loop import as_batch, init_state, keeps_snapshot
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.seeds import has_own_rows
 from fsjax.errors import ConfigError
+from fsjax.jax_settings import own_settings
 from fsjax.method import Batch, Method, Spec, TrainState
-from fsjax.precision import single
 from fsjax.sparse_rows import SparseRows
 from fsjax.stored_rows import StoredRows
 
 
-@single
+@own_settings
 def check_shapes_and_scores(method: Method, spec: Spec, prepared: Prepared) -> None:
     """Traces the functions of a method once, before anything is trained.
 
