@@ -13,7 +13,8 @@ from contextlib import contextmanager
 NO_READER = 141
 
 #: Names in messages, of standard output and where the system gives none.
-_OUTPUT, _UNNAMED = "standard output", "a file that the system does not name"
+_OUTPUT = "standard output"
+_UNNAMED = "standard output, or a file that the system does not name"
 
 #: What moves the cursor, colours, or turns the direction of text: all but the line end and the tab.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")

@@ -50,12 +50,15 @@ def test_output_that_cannot_be_written_is_named() -> None:
     with open("/dev/full", "w") as full:
         code = "from fsjax.terminal import end_with_reader\nwith end_with_reader(): print('text')"
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        environment = os.environ | {"PYTHONUNBUFFERED": ""}
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment
+        )
     assert done.returncode == 2
     assert done.stderr == "error: standard output: No space left on device\n"
 
 
 def test_an_error_without_a_name_says_so() -> None:
     text = describe(OSError(errno.EIO, "Input/output error"))
-    assert text == "a file that the system does not name: Input/output error"
+    assert text == "standard output, or a file that the system does not name: Input/output error"
     assert describe(FileNotFoundError(errno.ENOENT, "none", "a.csv")) == "a.csv: none"
