@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from launcher import ROOT, launch, launch_here
@@ -47,7 +48,13 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ["rows.csv"],
     ),
     "discoveries": (
-        ["--rules=l1", "--tables=number", "--columns=20", "--draws=2", "--out={tmp}/table.md"],
+        [
+            "--rules=l1,knockoff filter,Stabl",
+            "--tables=number",
+            "--columns=20",
+            "--draws=2",
+            "--out={tmp}/table.md",
+        ],
         ["table.md"],
     ),
     "feature_selection": (
@@ -72,9 +79,9 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
             "--config.data.options.num_samples=600",
             "--config.data.options.num_features=40",
             "--config.data.options.prevalence=0.2",
-            "--config.strengths.l1=",
-            "--config.strengths.dropout=",
-            "--config.strengths.binmask=",
+            "--config.strengths.l1=()",
+            "--config.strengths.dropout=()",
+            "--config.strengths.binmask=()",
             "--config.train.num_epochs=1",
             "--workdir={tmp}",
             "--noprogress",
@@ -85,7 +92,7 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
     "reproduce": (
         [
             "--paper=wast",
-            "--tables=1",
+            "--tables=2",
             "--plan",
             "--results={tmp}/results.csv",
             "--page=",
@@ -110,6 +117,9 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ["sweep.csv", "sweep.png"],
     ),
 }
+
+#: Those of them that train long, or twice.
+LONG = ("compare", "feature_selection", "regularize", "run", "sparsify", "sweep")
 
 #: Launchers that start processes of their own, and take long.
 OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
@@ -163,7 +173,7 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
     return [argument.format(tmp=folder) for argument in arguments]
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", some_slow(LAUNCHERS, LONG))
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,13 +286,15 @@ BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     for method in benchmark_growth.METHODS
 }
 
-#: Those that compile much or start processes.
-SLOW = ("estimators", "lassonet", "sweep, launches")
+#: The others compile much or start processes.
+FAST = ("checkpoints", "growth, wast", "sparse, wast", "sweep, alone", "text")
 
 
-@pytest.mark.parametrize("name", some_slow(BENCHMARKS, SLOW))
+@pytest.mark.parametrize("name", some_slow(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
 def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = BENCHMARKS[name](monkeypatch)
+    # Loops of measurements draw the same again.
+    with jax.debug_key_reuse(False):
+        measured = BENCHMARKS[name](monkeypatch)
     numbers = [value for value in measured.values() if isinstance(value, float)]
     assert numbers and np.isfinite(numbers).all()
 

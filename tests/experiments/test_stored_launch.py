@@ -50,7 +50,10 @@ def test_a_converted_table_runs_like_any_other(table: Path, tmp_path: Path) -> N
 
 def test_a_sweep_judges_on_a_sample_of_the_rows(table: Path, tmp_path: Path) -> None:
     arguments = [
-        "--config=configs/any.py:fisher_score",
+        "--config=configs/any.py:stg",
+        "--config.train.num_epochs=1",
+        "--config.method.search=false",
+        "--config.method.hidden=4,",
         f"--workdir={tmp_path / 'sweep'}",
         f"--config.data.name={table}",
         "--config.seeds=0,",
