@@ -26,7 +26,7 @@ import fsjax
 from experiments import cli
 from experiments.markdown import continue_table
 from fsjax.data import Split
-from fsjax.engine import seeds
+from fsjax.engine import mesh, seeds
 from fsjax.engine.programs import program, run
 from fsjax.report import save_figure, style
 
@@ -100,13 +100,13 @@ def epoch_ms(method: str, size: Mapping[str, int]) -> float:
     arrays = jax.device_put(planned.prepared.arrays)
     given = (np.arange(size["seeds"], dtype=np.uint32), hyper, planned.usable, arrays)
     states = run(seeds.init_seeds, (planned.structure, planned.spec), given, work=0.0)
-    states, one = seeds.place_seeds("map", states), np.ones(size["seeds"], np.int32)
-    static, args = (planned.structure, "map"), (states, arrays, one)
+    states, one = mesh.place_runs("map", states), np.ones(size["seeds"], np.int32)
+    static, args = (planned.structure, "map", 1), (states, arrays, one)
     epochs = program(seeds.train_seeds, static, args, donate=(0,), work=WORK)
 
     def seconds(states: Any, count: int) -> tuple[float, Any]:
         started = time.process_time()
-        states, _ = jax.block_until_ready(epochs(states, arrays, count * one))
+        states, *_ = jax.block_until_ready(epochs(states, arrays, count * one))
         return time.process_time() - started, states
 
     _, states = seconds(states, 1)

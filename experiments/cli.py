@@ -26,6 +26,7 @@ from fsjax.distributed.members import group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.lock import exclusive
+from fsjax.terminal import NO_READER, describe, end_with_reader, printable
 
 #: How the text of a field is read, by its type, and what a text is that cannot be read.
 _READERS = {
@@ -37,9 +38,10 @@ _READERS = {
 
 def fail(message: object) -> NoReturn:
     """Prints the message and exits with 2."""
+    text = printable(str(message))
     if (others := group()) is not None:
-        others.fail(str(message))
-    print(f"error: {message}", file=sys.stderr)
+        others.fail(text)
+    print(f"error: {text}", file=sys.stderr)
     sys.exit(2)
 
 
@@ -189,12 +191,16 @@ def run(main: Callable[[], None]) -> None:
                     raise
                 field = str(error).strip("'\"").partition("'")[0].partition('"')[0]
                 fail(f"the config lacks the field {field!r}; the files in configs have all fields")
+            except BrokenPipeError:
+                if (others := group()) is not None:
+                    others.fail("nobody reads the output any more", NO_READER)
+                raise
             except OSError as error:
                 if error.errno is None:
                     raise
                 full = error.errno in (errno.ENOSPC, errno.EDQUOT)
                 advice = "; make room, and the same command continues" if full else ""
-                _fail_at_once(f"{error.filename or 'a file'}: {error.strerror}{advice}")
+                _fail_at_once(f"{describe(error)}{advice}")
             except KeyboardInterrupt as error:
                 told = "interrupted; the same command continues from the last checkpoint"
                 code = 128 + int(error.args[0] if error.args else signal.SIGINT)
@@ -204,7 +210,8 @@ def run(main: Callable[[], None]) -> None:
                 _leave(code)
 
     distributed.define_flags()
-    app.run(guarded, flags_parser=_parse)
+    with end_with_reader():
+        app.run(guarded, flags_parser=_parse)
 
 
 def run_config(

@@ -23,6 +23,7 @@ from experiments.cluster import Cell, connected, define_flag, gathered
 from experiments.launch import recorded_accuracy, run_experiment
 from experiments.statistics.comparison import delay_table, main_metric, significance_table
 from fsjax import report
+from fsjax.atomic import write_text
 from fsjax.engine.compilation import cache_by_default
 
 _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
@@ -94,7 +95,7 @@ def main() -> None:
             for label, config in configs.items()
         }
     text = report.summary_table(list(results.values())) + comparisons(results, workdir)
-    (workdir / "table.txt").write_text(text + "\n")
+    write_text(workdir / "table.txt", text + "\n")
     print(f"{text}\n\nall of it on one page: {report.write_report(workdir)}")
 
 

@@ -131,7 +131,7 @@ def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
         columns, decoys = network_scores(part, draw_both, table.task, units, seed=seed)
     else:
         scores = []
-        for number in range(SETS[0]):
+        for number in range(SETS):
             both, groups = draw_both(np.random.default_rng((seed, 11, number)))
             rows = Part(*standardise(both), part.y)
             values = SIMPLE[statistic](rows, table.task, seed + number)

@@ -289,22 +289,7 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
         print(f"{workdir} lacks {' and '.join(lost)}, which are made anew")
     method = build_method(config)
     dataset = load_data(config)
-    judged = config.evaluation
-    sample_rows = judged.get("sample_rows", SAMPLE_ROWS)
-    options = {
-        "noise_std": config.data.noise_std,
-        "retrain": judged.retrain,
-        "sample_rows": sample_rows,
-    }
-    check_protocols(
-        judged.protocols,
-        judged.num_features,
-        dataset.num_features,
-        num_classes=dataset.num_classes,
-        task=config.task,
-        predicts=method.predict is not None,
-        **options,
-    )
+    check_evaluation(config, method, dataset)
     started = time.perf_counter()
     about = {"task": config.task, "num_features": config.num_features}
     saved = {"progress": progress, "checkpoint_dir": workdir / "checkpoints"}
@@ -317,17 +302,58 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
             f"{constant} of {dataset.num_features} columns are constant in the training rows; "
             "they are never preferred"
         )
-    fields = {**options, "scaling": config.data.scaling}
-    metrics = evaluate(result, dataset, judged.protocols, judged.num_features, **fields)
-    judged_on = None
-    if set(judged.protocols) != {"embedded"}:
-        judged_on = sampled_rows(dataset, result.splits[0], sample_rows)
-    result = dataclasses.replace(result, metrics=metrics, judged_on=judged_on)
+    result = evaluated(config, result, dataset)
     write_artifacts(result, dataset, workdir)
     end(config, workdir)
     if progress:
         print(f"artifacts in {workdir} after {time.perf_counter() - started:.1f} s")
     return read_result(workdir)
+
+
+def check_evaluation(config: ConfigDict, method: fsjax.Method, dataset: Dataset) -> None:
+    """Checks what ``config.evaluation`` asks for, before anything is trained.
+
+    Raises:
+      ConfigError, DataError: as :func:`fsjax.evaluation.check_protocols`.
+    """
+    check_protocols(
+        config.evaluation.protocols,
+        config.evaluation.num_features,
+        dataset.num_features,
+        num_classes=dataset.num_classes,
+        task=config.task,
+        predicts=method.predict is not None,
+        **_evaluation_options(config),
+    )
+
+
+def evaluated(
+    config: ConfigDict, result: fsjax.FitResult, dataset: Dataset, **changes: Any
+) -> fsjax.FitResult:
+    """The result with the metrics that ``config.evaluation`` asks for.
+
+    Args:
+      config: the configuration.
+      result: the fit.
+      dataset: its data.
+      changes: ``noise_std`` and ``scaling``, where those of the fit are not the configuration's.
+    """
+    protocols, options = config.evaluation.protocols, _evaluation_options(config)
+    fields = options | {"scaling": config.data.scaling} | changes
+    metrics = evaluate(result, dataset, protocols, config.evaluation.num_features, **fields)
+    judged_on = None
+    if set(protocols) != {"embedded"}:
+        judged_on = sampled_rows(dataset, result.splits[0], options["sample_rows"])
+    return dataclasses.replace(result, metrics=metrics, judged_on=judged_on)
+
+
+def _evaluation_options(config: ConfigDict) -> dict[str, Any]:
+    """What checks and evaluation are both given."""
+    return {
+        "noise_std": config.data.noise_std,
+        "retrain": config.evaluation.retrain,
+        "sample_rows": config.evaluation.get("sample_rows", SAMPLE_ROWS),
+    }
 
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:

@@ -12,11 +12,16 @@ import ml_collections
 
 import fsjax
 from experiments.cluster import Cell
-from experiments.launch import build_method, load_data, plan_options
+from experiments.launch import (
+    build_method,
+    check_evaluation,
+    evaluated,
+    load_data,
+    plan_options,
+)
 from fsjax.data import Dataset
 from fsjax.engine.sweep import PlannedSweep, plan_sweep
 from fsjax.errors import DataError
-from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate
 from fsjax.lock import exclusive
 
 #: Values of each field.
@@ -31,18 +36,8 @@ def plan_of(
     Raises:
       ConfigError, DataError: as :func:`fsjax.sweep` and :func:`fsjax.evaluation.check_protocols`.
     """
-    method, dataset, judged = build_method(config), load_data(config), config.evaluation
-    check_protocols(
-        judged.protocols,
-        judged.num_features,
-        dataset.num_features,
-        num_classes=dataset.num_classes,
-        noise_std=config.data.noise_std,
-        retrain=judged.retrain,
-        task=config.task,
-        predicts=method.predict is not None,
-        sample_rows=judged.get("sample_rows", SAMPLE_ROWS),
-    )
+    method, dataset = build_method(config), load_data(config)
+    check_evaluation(config, method, dataset)
     options = plan_options(config) | {
         "task": config.task,
         "num_features": config.num_features,
@@ -58,24 +53,18 @@ def fitted(
     planned: PlannedSweep, dataset: Dataset, config: ml_collections.ConfigDict
 ) -> fsjax.Sweep:
     """Trains a sweep, and judges what it selects by the protocols."""
-    found, judged = planned.fit(), config.evaluation
+    swept = planned.fit()
     results = [
-        dataclasses.replace(
+        evaluated(
+            config,
             result,
-            metrics=evaluate(
-                result,
-                dataset,
-                judged.protocols,
-                judged.num_features,
-                noise_std=setting.get("noise_std", config.data.noise_std),
-                scaling=setting.get("scaling", config.data.scaling),
-                retrain=judged.retrain,
-                sample_rows=judged.get("sample_rows", SAMPLE_ROWS),
-            ),
+            dataset,
+            noise_std=setting.get("noise_std", config.data.noise_std),
+            scaling=setting.get("scaling", config.data.scaling),
         )
-        for setting, result in zip(found.settings, found.results, strict=True)
+        for setting, result in zip(swept.settings, swept.results, strict=True)
     ]
-    return dataclasses.replace(found, results=tuple(results))
+    return dataclasses.replace(swept, results=tuple(results))
 
 
 def cells_of(

@@ -24,6 +24,7 @@ with paused(for_good=True):
         use_cpu_devices,
     )
     from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
+    from fsjax.matplotlib_backend import check_backend
     from fsjax.method import (
         About,
         Batch,
@@ -38,6 +39,8 @@ with paused(for_good=True):
     from fsjax.persist import load, save
     from fsjax.publish import register
     from fsjax.version import __version__ as __version__
+
+check_backend()
 
 #: Imported where they are first used: they bring in scikit-learn's and Matplotlib's modules.
 _LATER = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "testing")

@@ -32,8 +32,9 @@ class Arrays(Mapping[str, np.ndarray]):
         default.
 
     Raises:
-      DataError: for what is no zip file or has two entries of one name, and when an array is asked
-        for that is damaged, larger than allowed, or of objects, whose pickle is never read.
+      DataError: for what is no zip file, has two entries of one name, or one whose head is damaged,
+        and when an array is asked for that is damaged, larger than allowed, or of objects, whose
+        pickle is never read.
     """
 
     def __init__(self, data: bytes, max_bytes: int | None = None) -> None:
@@ -51,6 +52,14 @@ class Arrays(Mapping[str, np.ndarray]):
         told = int.from_bytes(data[end + 10 : end + 12], "little")
         if told not in (len(entries), _MANY):
             raise DataError(f"it has {len(entries)} of {told} entries; copy or download it again")
+        for entry in entries:
+            # The reader compares the two places of a name, without which an array may seem missing.
+            try:
+                self._archive.open(entry).close()
+            except Exception as error:
+                raise DataError(
+                    f"its entry {entry.filename!r} is damaged ({error}); copy or download it again"
+                ) from None
         self._limit, self._given, self._taken = limit_of(max_bytes), max_bytes, 0
         self._read: dict[str, np.ndarray] = {}
 

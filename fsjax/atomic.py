@@ -51,6 +51,20 @@ def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def named_errors(path: str | Path) -> Iterator[None]:
+    """Gives an OSError the name of the file that is read or written, which the system leaves out.
+
+    It names a file that cannot be opened, but not one on whose disk there is no room.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
 def remove_leftovers(folder: Path) -> None:
     """Removes what processes that were killed while writing left in a folder.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsjax.errors import ConfigError, FsjaxError, nearest
 from fsjax.process_age import seconds_since_process_start
+from fsjax.terminal import describe, end_with_reader, printable
 from fsjax.version import __version__
 
 if TYPE_CHECKING:
@@ -27,12 +28,20 @@ class _Parser(argparse.ArgumentParser):
     """One line for a mistake, with the nearest name, in place of the whole usage."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"error: {message}; see {self.prog} --help", file=sys.stderr)
-        sys.exit(MISTAKE)
+        sys.exit(_mistake(f"{message}; see {self.prog} --help"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line; returns the exit code."""
+    """Runs a command line; returns the exit code.
+
+    Raises:
+      SystemExit: for mistakes in flags, after ``--help``, and where nobody reads the output.
+    """
+    with end_with_reader():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser, flags = _parser()
     options, unknown = parser.parse_known_args(given)
@@ -47,8 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _select(options, shlex.join(["fsjax", *given]), elapsed)
     except FsjaxError as error:
         return _mistake(str(error))
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        return _mistake(f"{error.filename}: {error.strerror}")
+        return _mistake(describe(error))
     except KeyboardInterrupt:
         told = "stopped before there was anything to tell; the same command goes on"
         print(f"\r{told}", file=sys.stderr)
@@ -56,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _mistake(text: str) -> int:
-    print(f"\rerror: {text}", file=sys.stderr)
+    print(f"\rerror: {printable(text)}", file=sys.stderr)
     return MISTAKE
 
 
@@ -104,7 +115,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     _check_columns("keep", kept, frame)
     for note in notes:
         subject = "" if note.kind == "file" else f"{note.column!r} "
-        print(f"{options.table}: {subject}{note.text}")
+        print(printable(f"{options.table}: {subject}{note.text}"))
     optional = {
         "task": options.task,
         "metric": options.metric,

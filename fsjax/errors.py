@@ -6,9 +6,14 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from fsjax.terminal import printable
+
 
 class FsjaxError(ValueError):
     """Base of every error that fsjax raises about what it was given."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class DataError(FsjaxError):

@@ -32,8 +32,8 @@ from fsjax.engine.seeds import finish_seeds, init_seeds
 from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import ConfigError, DataError
 from fsjax.functions import Missing, is_function, text_of
+from fsjax.jax_settings import own_settings
 from fsjax.method import Method, Spec, TrainState
-from fsjax.precision import single
 from fsjax.registry import METHODS, is_as_built, structure_of
 from fsjax.tasks import TABLE
 from fsjax.version import __version__
@@ -311,7 +311,7 @@ def _not_built(header: Mapping[str, Any], error: Exception) -> DataError:
     )
 
 
-@single
+@own_settings
 def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
     """Shapes and types of kept states, without any computation."""
     structure, values = structure_of(method)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fsjax.atomic import write_text
+from fsjax.atomic import named_errors, write_text
 
 
 class DamagedError(Exception):
@@ -17,7 +17,7 @@ class DamagedError(Exception):
 
 def sha256_of_file(path: Path) -> str:
     """In hexadecimal; OSError if the file cannot be read."""
-    with path.open("rb") as file:
+    with named_errors(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

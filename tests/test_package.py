@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +26,16 @@ def test_parts_are_imported_when_they_are_used() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="module 'fsjax' has no attribute 'estimator'"):
         fsjax.estimator  # noqa: B018
+
+
+@pytest.mark.parametrize("backend", ["nonsense", "TkAgg"])
+def test_pictures_need_no_backend(backend: str, tmp_path: Path) -> None:
+    code = (
+        "import sys, fsjax; from fsjax.report import style; "
+        "style.save_figure(style.new_figure(1.0), sys.argv[1])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "a.png")]
+    environment = os.environ | {"MPLBACKEND": backend, "DISPLAY": ""}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert (tmp_path / "a.png").exists()
+    assert ("MPLBACKEND='nonsense' is not a backend" in done.stderr) == (backend == "nonsense")

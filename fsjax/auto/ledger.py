@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fsjax.atomic import write_text
+from fsjax.atomic import named_errors, write_text
 from fsjax.errors import ConfigError
 
 NAME = "progress.jsonl"
@@ -77,7 +77,7 @@ class Ledger:
         if key not in self._done:
             value = json.loads(json.dumps(make()))
             if self._path is not None:
-                with self._path.open("a") as file:
+                with named_errors(self._path), self._path.open("a") as file:
                     file.write(_line(key, value))
                     file.flush()
                     os.fsync(file.fileno())

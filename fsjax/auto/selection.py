@@ -16,6 +16,7 @@ import pandas as pd
 from fsjax.atomic import write_text
 from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.csv_text import csv_of
+from fsjax.terminal import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -183,7 +184,7 @@ class Selection:
         lines += [f"look at: {note.column!r} {note.text}" for note in warnings[:5]]
         if len(warnings) > 5:
             lines.append(f"... and {len(warnings) - 5} more such notes")
-        return "\n".join(lines).rstrip()
+        return printable("\n".join(lines).rstrip())
 
     def _printed_columns(self) -> list[str]:
         selected = self.table[self.table["selected"] == 1]

@@ -2,18 +2,35 @@
 
 import hashlib
 import http.client
-import shutil
 import tempfile
 import urllib.request
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from fsjax.atomic import write_text
+from fsjax.atomic import named_errors, write_text
 from fsjax.data.sniff import sniff
 from fsjax.errors import DataError
 
 _TIMEOUT_SECONDS = 30.0
+
+#: Bytes that are held at a time.
+_PIECE = 2**20
+
+
+class _ToHttps(urllib.request.HTTPRedirectHandler):
+    """Redirects that stay encrypted: others can be read and changed on their way."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if not newurl.lower().startswith("https://"):
+            raise DataError(f"it redirects to {newurl}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_OPENER = urllib.request.build_opener(_ToHttps)
 
 
 @dataclass(frozen=True)
@@ -91,12 +108,15 @@ def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
     request = urllib.request.Request(url, headers={"User-Agent": "fsjax"})
     with tempfile.TemporaryDirectory(prefix=f".{remote.file}.", dir=target.parent) as scratch:
         arrived = Path(scratch, remote.file)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+        with _OPENER.open(request, timeout=_TIMEOUT_SECONDS) as answer:
             announced = answer.headers.get("Content-Length")
             # Each part then tells its length.
             chunked = "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
             with arrived.open("wb") as file:
-                shutil.copyfileobj(answer, file)
+                while piece := answer.read(_PIECE):
+                    with named_errors(target):
+                        file.write(piece)
+                        file.flush()
         received = arrived.stat().st_size
         if announced is not None and received != int(announced):
             raise DataError(f"the download stopped after {received} of {announced} bytes")

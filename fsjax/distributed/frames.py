@@ -10,13 +10,14 @@ import json
 import socket
 import struct
 import threading
+import time
 from typing import Any
 
 #: What every message begins with; other programs that find the port are turned away.
 MAGIC = b"fsjx"
 
-#: Most bytes of the fields: the names of files are the largest.
-MAX_FIELDS = 2**28
+#: Most bytes of the fields: the names of files are the largest; a greeting has two numbers.
+MAX_FIELDS, MAX_GREETING = 2**28, 2**10
 
 #: Bytes that are sent in one piece.
 PIECE = 2**20
@@ -63,13 +64,28 @@ class Line:
           OSError: if the connection is lost, or nothing moves.
           Stranger: for anything else than a message.
         """
-        magic, fields, data = _HEAD.unpack(self._exactly(_HEAD.size))
-        if magic != MAGIC or fields > MAX_FIELDS:
+        return self._receive(MAX_FIELDS, 2**63, None)
+
+    def receive_greeting(self, seconds: float) -> dict[str, Any]:
+        """The fields of a first message, which is short and whole within some seconds.
+
+        Raises:
+          OSError: if the connection is lost, or the seconds are over.
+          Stranger: for anything else than a short message.
+        """
+        return self._receive(MAX_GREETING, 0, time.monotonic() + seconds)[0]
+
+    def _receive(self, most_fields: int, most_data: int, deadline: float | None) -> Frame:
+        magic, length, data = _HEAD.unpack(self._exactly(_HEAD.size, deadline))
+        if magic != MAGIC or length > most_fields or data > most_data:
             raise Stranger
         try:
-            return json.loads(bytes(self._exactly(fields))), bytes(self._exactly(data))
-        except ValueError:
+            fields = json.loads(bytes(self._exactly(length, deadline)))
+        except (ValueError, RecursionError):
             raise Stranger from None
+        if not isinstance(fields, dict) or not isinstance(fields.get("kind"), str):
+            raise Stranger
+        return fields, bytes(self._exactly(data, deadline))
 
     def close(self) -> None:
         """Ends the connection, also for a thread that waits for a message."""
@@ -77,11 +93,13 @@ class Line:
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
-    def _exactly(self, count: int) -> bytearray:
-        found = bytearray()
-        while len(found) < count:
-            part = self._connection.recv(min(count - len(found), PIECE))
+    def _exactly(self, count: int, deadline: float | None) -> bytearray:
+        received = bytearray()
+        while len(received) < count:
+            if deadline is not None:
+                self._connection.settimeout(max(deadline - time.monotonic(), 1e-3))
+            part = self._connection.recv(min(count - len(received), PIECE))
             if not part:
                 raise ConnectionError("closed by the other side")
-            found += part
-        return found
+            received += part
+        return received

@@ -118,18 +118,25 @@ class Group:
             except (OSError, Stranger):
                 self._lost(other)
                 return
-            kind = fields["kind"]
-            if kind in ("part", "all"):
-                self._inbox[other].put((fields, data))
-            elif kind == "bye":
-                self._ended.add(other)
-                self._inbox[other].put(None)
-                if len(self._ended) == len(self._lines):
-                    self._all_ended.set()
-            elif kind == "fail":
-                self._failed(other, fields["text"], fields["code"])
-            elif kind == "lost":
-                self._give_up(fields["number"])
+            try:
+                self._take(other, fields, data)
+            except (KeyError, TypeError):  # not what a process of the run says
+                self._lost(other)
+                return
+
+    def _take(self, other: int, fields: dict[str, Any], data: bytes) -> None:
+        kind = fields["kind"]
+        if kind in ("part", "all"):
+            self._inbox[other].put((fields, data))
+        elif kind == "bye":
+            self._ended.add(other)
+            self._inbox[other].put(None)
+            if len(self._ended) == len(self._lines):
+                self._all_ended.set()
+        elif kind == "fail":
+            self._failed(other, fields["text"], fields["code"])
+        elif kind == "lost":
+            self._give_up(fields["number"])
 
     def _lost(self, other: int) -> None:
         if other in self._ended and self._leaving:

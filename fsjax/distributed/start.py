@@ -6,11 +6,14 @@ import atexit
 import contextlib
 import ctypes
 import os
+import queue
 import signal
 import socket
 import sys
+import threading
 import time
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 from jax._src import xla_bridge
@@ -27,6 +30,12 @@ HEARTBEAT, SHUTDOWN = 90, 30
 
 #: Seconds in which who connects must say who it is, and in which process 0 answers.
 HELLO = 5.0
+
+#: Seconds after which process 0 looks who has said hello.
+LOOK = 0.05
+
+#: Numbers of processes stay below, and so many different faults are kept for the message.
+MOST_PROCESSES, MOST_FAULTS = 2**20, 4
 
 
 class Place(NamedTuple):
@@ -98,6 +107,8 @@ def initialize_distributed(
             place.number,
             local_device_ids=place.devices,
             cluster_detection_method="deactivate",
+            # JAX would listen at all addresses of the machine, unencrypted.
+            coordinator_bind_address=address if _is_local(place.host) else None,
             initialization_timeout=max(1, round(coordinator_timeout)),
             heartbeat_timeout_seconds=HEARTBEAT,
             shutdown_timeout_seconds=SHUTDOWN,
@@ -181,7 +192,9 @@ def join(place: Place, timeout: float) -> tuple[Group, str]:
         lines = _await(place, deadline, timeout)
         port = _free_port(place.host)
         for line in lines.values():
-            line.send({"kind": "welcome", "port": port})
+            # The group finds out who is gone by now.
+            with contextlib.suppress(OSError):
+                line.send({"kind": "welcome", "port": port})
     host = f"[{place.host}]" if ":" in place.host else place.host
     return Group(place.number, place.count, lines), f"{host}:{port}"
 
@@ -209,16 +222,18 @@ def _reach(place: Place, deadline: float, timeout: float) -> tuple[Line, int]:
         line.send({"kind": "hello", "number": place.number, "count": place.count})
         line.silence(max(deadline - time.monotonic(), 0.1) + HELLO)
         fields, _ = line.receive()
-    except (OSError, Stranger):
+        refusal = fields["text"] if fields["kind"] == "refused" else None
+        port = None if refusal is not None else int(fields["port"])
+    except (OSError, Stranger, KeyError, TypeError, ValueError):
         line.close()
         raise ConfigError(
             f"process {place.number}: what answers at {where} is no process 0 of fsjax, or it has "
             "ended; check the port and what process 0 says"
         ) from None
-    if fields["kind"] == "refused":
+    if refusal is not None:
         line.close()
-        raise ConfigError(fields["text"])
-    return line, fields["port"]
+        raise ConfigError(refusal)
+    return line, port
 
 
 def _await(place: Place, deadline: float, timeout: float) -> dict[int, Line]:
@@ -231,32 +246,49 @@ def _await(place: Place, deadline: float, timeout: float) -> dict[int, Line]:
             "free port in coordinator=HOST:PORT"
         ) from None
     lines: dict[int, Line] = {}
+    greetings: queue.SimpleQueue[tuple[Line, int, int]] = queue.SimpleQueue()
+    faults: list[str] = []
     with server:
         while len(lines) < place.count - 1:
-            missing = [number for number in range(1, place.count) if number not in lines]
-            server.settimeout(max(deadline - time.monotonic(), 0.01))
+            left = deadline - time.monotonic()
+            if left <= 0:
+                _refuse_all(place, lines, faults, timeout)
+            server.settimeout(min(left, LOOK))
             try:
-                line = Line(server.accept()[0])
+                # Beside each other: one that says nothing keeps nobody waiting.
+                threading.Thread(
+                    target=_greet, args=(server.accept()[0], greetings), daemon=True
+                ).start()
             except TimeoutError:
-                names = ", ".join(map(str, missing))
-                _refuse(
-                    lines,
-                    f"process {names} of {place.count} did not come to "
-                    f"{place.host}:{place.port} in {timeout:g} s; check that all were started, "
-                    "with the same coordinator and num_processes",
-                )
-            try:
-                line.silence(HELLO)
-                fields, _ = line.receive()
-            except (OSError, Stranger):
-                line.close()
-                continue
-            _admit(place, lines, line, fields)
+                pass  # nobody came
+            except OSError:  # who came has left, or there are too many of them
+                time.sleep(LOOK)
+            with contextlib.suppress(queue.Empty):
+                while len(lines) < place.count - 1:
+                    _admit(place, lines, faults, *greetings.get_nowait())
     return lines
 
 
-def _admit(place: Place, lines: dict[int, Line], line: Line, fields: dict[str, Any]) -> None:
-    number, count = fields.get("number"), fields.get("count")
+def _greet(connection: socket.socket, greetings: queue.SimpleQueue) -> None:
+    """Hears who connects, and closes the connection of a stranger."""
+    try:
+        line = Line(connection)
+        fields = line.receive_greeting(HELLO)
+        number, count = fields["number"], fields["count"]
+        if fields["kind"] != "hello" or not all(
+            type(value) is int and 0 <= value < MOST_PROCESSES for value in (number, count)
+        ):
+            raise Stranger
+        line.silence(HELLO)
+        greetings.put((line, number, count))
+    except (OSError, Stranger, KeyError):
+        connection.close()
+
+
+def _admit(
+    place: Place, lines: dict[int, Line], faults: list[str], line: Line, number: int, count: int
+) -> None:
+    """Takes a process into the run, or refuses it alone: nothing tells that it is one of ours."""
     fault = None
     if count != place.count:
         fault = f"num_processes={place.count} for process 0 and {count} for process {number}"
@@ -265,17 +297,35 @@ def _admit(place: Place, lines: dict[int, Line], line: Line, fields: dict[str, A
         fault = f"process_id={number} was given to two processes; number them from 0"
     elif not 0 < number < place.count:
         fault = f"process_id={number} was given beside process 0; number them from 0"
-    if fault:
-        _refuse({**lines, -1: line}, fault)
-    lines[number] = line
+    if fault is None:
+        lines[number] = line
+        return
+    _refuse([line], fault)
+    if fault not in faults and len(faults) < MOST_FAULTS:
+        faults.append(fault)
+        print(f"process 0 refuses a process and waits on: {fault}", file=sys.stderr)
 
 
-def _refuse(lines: dict[int, Line], text: str) -> None:
-    for line in lines.values():
+def _refuse_all(
+    place: Place, lines: dict[int, Line], faults: list[str], timeout: float
+) -> NoReturn:
+    """ConfigError in all processes that came, as others did not come in time."""
+    missing = ", ".join(str(number) for number in range(1, place.count) if number not in lines)
+    text = (
+        f"process {missing} of {place.count} did not come to {place.host}:{place.port} in "
+        f"{timeout:g} s; check that all were started, with the same coordinator and num_processes"
+    )
+    if faults:
+        text += f" (refused: {'; '.join(faults)})"
+    _refuse(lines.values(), text)
+    raise ConfigError(text)
+
+
+def _refuse(lines: Iterable[Line], text: str) -> None:
+    for line in lines:
         with contextlib.suppress(OSError):
             line.send({"kind": "refused", "text": text})
         line.close()
-    raise ConfigError(text)
 
 
 def _is_local(host: str) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 from fsjax.engine.loop import Rows, as_batch, init_state
 from fsjax.errors import ConfigError
 from fsjax.functions import check_hashable, text_of
+from fsjax.jax_settings import own_settings
 from fsjax.method import Loss, Method, Spec
-from fsjax.precision import single
 from fsjax.tasks import TABLE
 
 #: What the engine records of the training of every method, or of those with masks.
@@ -86,7 +86,7 @@ def _check_record(method: Method, aux: Any, taken: set[str]) -> None:
             )
 
 
-@single
+@own_settings
 def _outcome(method: Method, spec: Spec) -> tuple[dict[str, Any], dict[str, Any]]:
     """Shapes of the ``aux`` of a step, and of what is monitored; nothing is computed."""
 

@@ -13,13 +13,13 @@ from jax import export as jax_export
 from fsjax.atomic import atomic_open
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError
-from fsjax.precision import single
+from fsjax.jax_settings import own_settings
 
 #: What the program is lowered for.
 PLATFORMS = ("cpu", "cuda", "tpu")
 
 
-@single
+@own_settings
 def export(
     result: FitResult,
     path: str | Path | None = None,

@@ -32,8 +32,8 @@ from fsjax.engine.loop import (
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.seeds import has_own_rows
 from fsjax.errors import ConfigError, FsjaxError, check_choice
+from fsjax.jax_settings import own_settings
 from fsjax.method import BEST_BY, Batch, Method, PyTree, Selection, Spec, TrainState
-from fsjax.precision import single
 from fsjax.registry import structure_of
 from fsjax.sparse_rows import SparseRows
 from fsjax.stored_rows import StoredRows
@@ -76,7 +76,7 @@ def check_fields(method: Method) -> None:
             raise ConfigError(f"{method.name} has a loss but no {field}; give {advice}")
 
 
-@single
+@own_settings
 def check_functions(method: Method, spec: Spec, prepared: Prepared) -> None:
     """Traces the functions of a method as the engine calls them.
 

@@ -29,6 +29,7 @@ from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole
 from fsjax.groups import check_groups
+from fsjax.jax_settings import check_process
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
@@ -154,6 +155,7 @@ def plan(
     _check_method(method)
     check_fields(method)
     check_platform()
+    check_process()
     flags = {"shuffle": shuffle, "drop_last": drop_last, "split_per_seed": split_per_seed}
     flags |= {"record_test": record_test, "progress": progress, "zero_others": zero_others}
     for name, flag in flags.items():

@@ -18,7 +18,7 @@ import numpy as np
 
 from fsjax.collector import paused
 from fsjax.engine.effort import ANY, options_for
-from fsjax.precision import single
+from fsjax.jax_settings import own_settings
 
 #: Programs that are kept, of some 350 mappings each.
 CAPACITY = 32
@@ -27,7 +27,7 @@ _kept: OrderedDict[Hashable, jax.stages.Compiled] = OrderedDict()
 _lock = threading.RLock()
 
 
-@single
+@own_settings
 def program(
     function: Callable[..., Any],
     static: Sequence[Hashable],
@@ -73,7 +73,7 @@ def program(
         return found
 
 
-@single
+@own_settings
 def run(
     function: Callable[..., Any], static: Sequence[Hashable], args: Sequence[Any], **options: Any
 ) -> Any:

@@ -22,9 +22,9 @@ from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import program, run
 from fsjax.engine.streamed import StreamedEpochs
 from fsjax.errors import ConfigError, NonFiniteLossError
+from fsjax.jax_settings import own_settings
 from fsjax.method import PyTree, TrainState
 from fsjax.metrics.cost import count_connections, training_flops
-from fsjax.precision import single
 from fsjax.sparsity.connections import indexed_like, without_index
 from fsjax.stored_rows import StoredRows
 from fsjax.tasks import TABLE
@@ -51,7 +51,7 @@ class Trained(NamedTuple):
     cost: dict[str, float]
 
 
-@single
+@own_settings
 def train(
     plan: Plan,
     rows: np.ndarray,

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure, FigureBase
 from fsjax.atomic import atomic_open
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
+from fsjax.terminal import printable
 
 #: Okabe and Ito's palette: told apart with any colour vision.
 BLUE: Final = "#0072B2"
@@ -209,5 +210,8 @@ def shorten(name: object, length: int = NAME_LENGTH) -> str:
 
 
 def literal(text: str) -> str:
-    """Text that Matplotlib shows as it is: a pair of dollar signs would start a formula."""
-    return text.replace("$", r"\$")
+    """Text that Matplotlib shows as it is: a pair of dollar signs would start a formula.
+
+    No font has the control characters, of which a warning would show them to the terminal.
+    """
+    return printable(text).replace("$", r"\$")

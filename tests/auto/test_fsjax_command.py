@@ -47,6 +47,19 @@ def test_a_table_gets_its_report(folder, capsys):
     assert json.loads((folder / "other" / "selection.json").read_text())["columns"] == ["b"]
 
 
+def test_names_of_a_file_say_nothing_to_the_terminal(folder, capsys):
+    frame = pd.read_csv("table.csv").drop(columns="patient")
+    frame["label"] = frame["label"].replace("up", "\x1b]0;up\x07")
+    frame.assign(**{"\x9bconstant": 1}).rename(columns={"b": "\x1b[31mred"}).to_csv("red.csv")
+    assert main(["select", "red.csv", *FLAGS]) == 0
+    assert main(["select", "red.csv", *FLAGS, "--workdir=other", "--drop=\x1b[31mrd"]) == 2
+    told = "".join(capsys.readouterr())
+    assert r"\x1b[31mred" in told and not {"\x1b", "\x07", "\x9b"} & {*told}
+    # Files have the names as they are.
+    said = json.loads((folder / "red-selection" / "selection.json").read_text())
+    assert said["columns"] == ["\x1b[31mred"]
+
+
 def test_arrays_in_an_archive(folder):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 4))

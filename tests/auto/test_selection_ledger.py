@@ -1,6 +1,8 @@
 """What is done is kept, and believed only where it fits its checksum."""
 
+import errno
 import json
+import os
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -81,6 +83,16 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is a file; name a folder"):
         Ledger(tmp_path / "file", {})
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
+    ledger = filled(tmp_path)
+    (tmp_path / NAME).unlink()
+    (tmp_path / NAME).symlink_to("/dev/full")
+    with pytest.raises(OSError) as error:
+        ledger.get("c", lambda: 1)
+    assert error.value.filename == str(tmp_path / NAME) and error.value.errno == errno.ENOSPC
 
 
 def test_lines_are_json(tmp_path):

@@ -1,8 +1,13 @@
-"""Two processes that are started together in one folder: one works, the other is refused."""
+"""Two processes that are started together in one folder: one works, the other is refused.
+
+Each has a folder of its own for temporary files, as processes of a scheduler have.
+"""
 
 from __future__ import annotations
 
+import functools
 import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +25,16 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
     others = ["--config.seeds=7,8"] if number % 2 else []
     given = [arguments(name, workdir), arguments(name, workdir, *others)]
     order = rng.permutation(2)
-    processes = {int(one): Process(given[one], folder / f"log{one}") for one in order}
+    for one in order:
+        (folder / f"temporary{one}").mkdir(exist_ok=True)
+    processes = {
+        int(one): Process(
+            given[one],
+            folder / f"log{one}",
+            functools.partial(setattr, tempfile, "tempdir", str(folder / f"temporary{one}")),
+        )
+        for one in order
+    }
     done = {one: process.wait() for one, process in processes.items()}
     told = "\n".join(one.told for one in done.values())
     if any(one.status is None for one in done.values()):

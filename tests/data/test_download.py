@@ -39,6 +39,10 @@ def server(tmp_path):
             super().__init__(*args, directory=str(folder))
 
         def do_GET(self) -> None:
+            if self.path == "/moved.mat":
+                self.send_response(302)
+                self.send_header("Location", f"http://{self.headers['Host']}/a.mat")
+                return self.end_headers()
             if self.path not in ("/short.mat", "/unknown.mat"):
                 return super().do_GET()
             self.send_response(200)
@@ -174,3 +178,12 @@ def test_an_answer_of_unknown_length(tmp_path, server) -> None:
 def test_all_addresses_are_encrypted() -> None:
     addresses = [url for entry in ENTRIES.values() for one in entry.remotes for url in one.urls]
     assert addresses and all(url.startswith("https://") for url in addresses)
+
+
+def test_a_redirect_to_http_is_refused(tmp_path, server) -> None:
+    folder, address = server
+    (folder / "a.mat").write_bytes(b"content")
+    message = f"it redirects to {address}/a.mat, which is not https"
+    with pytest.raises(DataError, match=message):
+        fetch(Remote("a.mat", (f"{address}/moved.mat",)), tmp_path / "to")
+    assert list((tmp_path / "to").iterdir()) == []

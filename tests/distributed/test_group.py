@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import queue
 import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,10 +17,10 @@ from typing import Any
 import pytest
 from processes import free_port
 
-from fsjax.distributed import members, same
+from fsjax.distributed import members, same, start
 from fsjax.distributed.frames import Line, Stranger
 from fsjax.distributed.members import Group
-from fsjax.distributed.start import Place, find_place, join
+from fsjax.distributed.start import HELLO, Place, find_place, join
 from fsjax.errors import ConfigError
 
 
@@ -132,19 +135,58 @@ def places(port: int, *pairs: tuple[int, int]) -> list[Place]:
     return [Place("127.0.0.1", port, count, number, None) for number, count in pairs]
 
 
+def frame(fields: object, data: bytes = b"") -> bytes:
+    """What a stranger who knows the form of messages may send."""
+    text = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+    return struct.pack(">4sQQ", b"fsjx", len(text), len(data)) + text + data
+
+
+STRANGE = (
+    b"GET / HTTP/1.1\r\n\r\n, which is no hello",
+    struct.pack(">4sQQ", b"fsjx", 2**60, 0),
+    frame([]),
+    frame(7),
+    frame({"number": 1}),
+    frame(b"\xff\xfe"),
+    frame(b"[" * 1000),
+    frame({"kind": "hello", "number": [1], "count": 3}),
+    frame({"kind": "hello", "number": "1", "count": 3}),
+    frame({"kind": "hello", "number": 1.5, "count": 3}),
+    frame({"kind": "hello", "number": 1, "count": 99}),
+    frame({"kind": "hello", "number": 7, "count": 3}),
+    frame({"kind": "hello", "number": 1, "count": 3}, b"unasked"),
+    frame({"kind": "part", "what": "x", "value": 0}),
+    b"",
+)
+
+
 def test_processes_meet_while_strangers_knock() -> None:
     port = free_port()
 
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as stack:
         lead = pool.submit(joined, places(port, (0, 3)), 10.0)
-        knocked = None
-        while knocked is None:
+        strangers: list[socket.socket] = []
+        while len(strangers) < len(STRANGE):
             with contextlib.suppress(ConnectionRefusedError):
-                knocked = socket.create_connection(("127.0.0.1", port))
-        knocked.sendall(b"GET / HTTP/1.1\r\n\r\n, which is no hello")
+                stranger = socket.create_connection(("127.0.0.1", port))
+                strangers.append(stack.enter_context(stranger))
+                stranger.sendall(STRANGE[len(strangers) - 1])
+        # Those who say nothing keep nobody waiting.
+        started = time.monotonic()
         addresses = joined(places(port, (2, 3), (1, 3)), 10.0) + lead.result()
-        knocked.close()
+        assert time.monotonic() - started < HELLO
     assert len(set(addresses)) == 1 and addresses[0].startswith("127.0.0.1:")
+
+
+def test_a_message_that_lacks_its_fields_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: queue.Queue[int] = queue.Queue()
+    monkeypatch.setattr(Group, "_lost", lambda self, other: lost.put(other))
+    here, there = socket.socketpair()
+    with there:
+        group = Group(0, 2, {1: Line(here)})
+        there.sendall(frame({"kind": "fail"}))
+        assert lost.get(timeout=5) == 1
+        group.close()
 
 
 @pytest.mark.parametrize(
@@ -220,3 +262,20 @@ def test_what_differs_is_named_with_the_processes(connected, monkeypatch) -> Non
     assert "configuration" not in told[0]
     parts[1:] = [parts[0]] * 2
     assert in_all(connected(3), compared) == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("host", "bound"),
+    [("127.0.0.1", "127.0.0.1:9124"), ("localhost", "localhost:9124"), ("node1", None)],
+)
+def test_jax_listens_at_this_machine_alone(
+    host: str, bound: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(start, "join", lambda place, _: (None, f"{place.host}:9124"))
+    monkeypatch.setattr(start.xla_bridge, "backends_are_initialized", lambda: False)
+    monkeypatch.setattr(start.jax.distributed, "initialize", lambda *_, **more: told.update(more))
+    for name in ("enter", "_end_together", "_delay_aborts"):
+        monkeypatch.setattr(start, name, lambda *_: None)
+    assert start.initialize_distributed(f"{host}:9123", 2, 0) == 0
+    assert told["coordinator_bind_address"] == bound

@@ -1,0 +1,93 @@
+"""What commands print: control characters are escaped, and a reader that leaves is no error."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: Exit code of a command whose output nobody reads any more: 128 and the number of SIGPIPE.
+NO_READER = 141
+
+#: Names in messages, of standard output and where the system gives none.
+_OUTPUT = "standard output"
+_UNNAMED = "standard output, or a file that the system does not name"
+
+#: What moves the cursor, colours, or turns the direction of text: all but the line end and the tab.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""Text with its control characters escaped, as in ``\x1b[31mred``.
+
+    Names of columns and labels come from files, which could tell a terminal anything.
+    """
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def describe(error: OSError) -> str:
+    """``NAME: REASON``, for the user; an error without a name may be one of standard output."""
+    if error.filename is None:
+        try:
+            _flush()
+        except OSError as of_output:
+            error = of_output
+    reason = error.strerror or str(error)
+    return f"{_UNNAMED if error.filename is None else error.filename}: {reason}"
+
+
+@contextmanager
+def end_with_reader() -> Iterator[None]:
+    """Ends the process quietly where the reader of its output left, as ``head`` does.
+
+    Raises:
+      SystemExit: with 141, in place of a BrokenPipeError of standard output or standard error;
+        with 2, after a message, where nothing can be written to standard output.
+    """
+    try:
+        try:
+            yield
+        finally:
+            # Python itself would do so at its end, and complain.
+            _flush()
+    except BrokenPipeError:
+        if not any(map(_has_no_reader, (1, 2))):
+            raise
+        _discard(1, 2)
+        sys.exit(NO_READER)
+    except OSError as error:
+        if error.filename != _OUTPUT:
+            raise
+        print(f"error: {describe(error)}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _flush() -> None:
+    """Writes what was printed; an error names standard output, and is not met again."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard(1)
+        raise OSError(error.errno, error.strerror, _OUTPUT) from error
+
+
+def _discard(*descriptors: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in descriptors:
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _has_no_reader(descriptor: int) -> bool:
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))

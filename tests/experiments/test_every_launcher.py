@@ -1,0 +1,309 @@
+"""Every launcher and every benchmark runs once, in small."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from launcher import ROOT, launch, launch_here
+from marks import some_slow
+from sklearn.datasets import load_breast_cancer, load_digits
+
+import fsjax
+from experiments import (
+    benchmark_checkpoints,
+    benchmark_concrete,
+    benchmark_costs,
+    benchmark_growth,
+    benchmark_selectors,
+    benchmark_sparse,
+    benchmark_sweep,
+    benchmark_text,
+    benchmark_topology,
+)
+
+_RUN = "--config=configs/fisher_score.py:digits,quick"
+
+#: Arguments of each launcher, and files that it leaves; ``{tmp}`` is an empty folder.
+LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
+    "benchmark": (["--worker=smallest/100,000 weights"], []),
+    "benchmark_growth": (["--table={tmp}/growth.md", "--picture={tmp}/growth.png"], ["growth.png"]),
+    "compare": (
+        [
+            "--configs=configs/fisher_score.py:digits,quick,configs/random_selection.py:digits,quick",
+            "--workdir={tmp}",
+            "--noprogress",
+        ],
+        ["table.txt", "report.html"],
+    ),
+    "compare_selectors": (
+        ["--tables=wine", "--selectors=random columns", "--workdir={tmp}"],
+        ["rows.csv"],
+    ),
+    "discoveries": (
+        [
+            "--rules=l1,knockoff filter,Stabl",
+            "--tables=number",
+            "--columns=20",
+            "--draws=2",
+            "--out={tmp}/table.md",
+        ],
+        ["table.md"],
+    ),
+    "feature_selection": (
+        [
+            "--config=configs/feature_selection.py:digits,quick",
+            "--config.methods=fisher_score,random_selection",
+            "--config.sizes=6",
+            "--config.train.num_epochs=1",
+            "--workdir={tmp}",
+            "--noprogress",
+        ],
+        ["accuracy.csv", "accuracy.png"],
+    ),
+    "nonlinear": (["--seeds=1", "--out={tmp}/nonlinear.md"], ["nonlinear.md"]),
+    "recovery": (
+        ["--methods=fisher_score", "--seeds=1", "--num_samples=200", "--out={tmp}/recovery.md"],
+        ["recovery.md"],
+    ),
+    "regularize": (
+        [
+            "--config=configs/regularize.py:quick",
+            "--config.data.options.num_samples=600",
+            "--config.data.options.num_features=40",
+            "--config.data.options.prevalence=0.2",
+            "--config.strengths.l1=()",
+            "--config.strengths.dropout=()",
+            "--config.strengths.binmask=()",
+            "--config.train.num_epochs=1",
+            "--workdir={tmp}",
+            "--noprogress",
+        ],
+        ["regularization.csv", "regularization.png"],
+    ),
+    "report": (["--workdir={tmp}"], ["report.html"]),
+    "reproduce": (
+        [
+            "--paper=wast",
+            "--tables=2",
+            "--plan",
+            "--results={tmp}/results.csv",
+            "--page=",
+        ],
+        [],
+    ),
+    "run": ([_RUN, "--workdir={tmp}", "--noprogress"], ["result.json", "report.html"]),
+    "sparsify": (
+        [
+            "--config=configs/sparsify.py:digits,mlp,quick",
+            "--config.probmask=False",
+            "--config.strengths=1e-4",
+            "--config.network.hidden=8",
+            "--config.train.num_epochs=2",
+            "--workdir={tmp}",
+            "--noprogress",
+        ],
+        ["sparsity.csv", "accuracy_sparsity.png"],
+    ),
+    "sweep": (
+        [_RUN, "--sweep=num_features=5,10", "--workdir={tmp}", "--noprogress"],
+        ["sweep.csv", "sweep.png"],
+    ),
+}
+
+#: Those of them that train long, or twice.
+LONG = ("compare", "feature_selection", "regularize", "run", "sparsify", "sweep")
+
+#: Launchers that start processes of their own, and take long.
+OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
+    "benchmark_first_fit": (["FisherScore"], []),
+    "benchmark_processes": (
+        [f"--arguments={_RUN}", "--workdir={tmp}", "--tries=1", "--processes=2"],
+        ["1/result.json", "2/result.json"],
+    ),
+    "selection_study/fdr": (
+        ["--statistics=l1", "--rates=0.2", "--draws=2", "--budget=5", "--workdir={tmp}"],
+        ["selection_study_fdr.md"],
+    ),
+    "selection_study/held_out": (
+        [
+            "--names=sonar",
+            "--tables={tmp}",
+            "--steps=select,judge,write",
+            "--budgets=5",
+            "--workdir={tmp}",
+            "--jobs=1",
+        ],
+        ["answers.csv", "scores.csv"],
+    ),
+    "selection_study/noise": (
+        ["--kinds=noise 150 x 60", "--draws=1", "--budget=5", "--workdir={tmp}"],
+        ["selection_study_noise.md"],
+    ),
+    "selection_study/sizes": (
+        ["--sizes=8,000 x 8", "--budget=5", "--workdir={tmp}"],
+        ["selection_study_sizes.md"],
+    ),
+}
+
+
+def _prepare(launcher: str, folder: Path) -> None:
+    """Puts into a folder what a launcher reads or continues."""
+    if launcher == "report":
+        assert launch_here("run", *_arguments("run", folder)).returncode == 0
+        (folder / "report.html").unlink()
+    elif launcher in ("nonlinear", "benchmark_growth"):
+        # All rows are there: a measurement takes minutes.
+        name = f"{launcher.removeprefix('benchmark_')}.md"
+        shutil.copy(ROOT / "docs" / "tables" / name, folder / name)
+    elif launcher == "selection_study/held_out":
+        table = load_breast_cancer(as_frame=True).frame
+        table.to_csv(folder / "sonar.csv", index=False)
+
+
+def _arguments(launcher: str, folder: Path) -> list[str]:
+    arguments, _ = (LAUNCHERS | OF_PROCESSES)[launcher]
+    return [argument.format(tmp=folder) for argument in arguments]
+
+
+@pytest.mark.parametrize("launcher", some_slow(LAUNCHERS, LONG))
+def test_every_launcher_runs(
+    launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The tests keep their cores.
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
+    _prepare(launcher, tmp_path)
+    done = launch_here(launcher, *_arguments(launcher, tmp_path))
+    assert done.returncode == 0 and done.stdout, done.stderr
+    assert [name for name in LAUNCHERS[launcher][1] if not (tmp_path / name).exists()] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", OF_PROCESSES)
+def test_every_launcher_of_processes_runs(launcher: str, tmp_path: Path) -> None:
+    _prepare(launcher, tmp_path)
+    done = launch(launcher.replace("/", "."), *_arguments(launcher, tmp_path))
+    assert done.returncode == 0 and done.stdout, done.stderr
+    assert [name for name in OF_PROCESSES[launcher][1] if not (tmp_path / name).exists()] == []
+
+
+def _checkpoints(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    patch.setattr(benchmark_checkpoints, "ROWS", 128)
+    patch.setattr(benchmark_checkpoints, "COLUMNS", 16)
+    return benchmark_checkpoints.verified(8, 1)
+
+
+def _concrete_parts(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    patch.setattr(benchmark_concrete, "K", 4)
+    patch.setattr(benchmark_concrete, "D", 16)
+    return benchmark_concrete.parts()
+
+
+def _concrete_step(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    pytest.importorskip("torch")
+    patch.setattr(benchmark_concrete, "D", 64)
+    return benchmark_concrete.torch_step()
+
+
+def _coil20(run: Callable[..., Any], patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    def digits(_: str) -> fsjax.data.Dataset:
+        X, y = load_digits(return_X_y=True)
+        return fsjax.data.Dataset("digits", X[:300].astype("float32"), y[:300])
+
+    patch.setattr(benchmark_selectors, "load", digits)
+    patch.setattr(benchmark_selectors, "STG_EPOCHS", 1)
+    patch.setattr(benchmark_selectors, "LASSONET_K", 60)
+    return benchmark_selectors.coil20(run)
+
+
+def _sweep(case: str, patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    def options() -> dict[str, Any]:
+        return original() | {
+            "data": (np.random.default_rng(0).standard_normal((64, 24), np.float32), None),
+            "split": fsjax.data.Split(np.arange(64), np.arange(0), np.arange(0)),
+            "num_epochs": 1,
+        }
+
+    original = benchmark_sweep.options
+    patch.setattr(benchmark_sweep, "options", options)
+    patch.setattr(benchmark_sweep, "SEEDS", (0,))
+    patch.setattr(benchmark_sweep, "LAUNCHES", 1)
+    return getattr(benchmark_sweep, case)()
+
+
+def _text(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    small = functools.partial(benchmark_text.text_like, 200, 300, 10, 4)
+    patch.setattr(benchmark_text, "text_like", small)
+    patch.setattr(benchmark_text, "INFORMATIVE", 4)
+    return benchmark_text.train("fisher_score", 1)
+
+
+def _nerva(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    whole = benchmark_topology._epoch
+    patch.setattr(
+        benchmark_topology,
+        "_epoch",
+        lambda method, rows, columns, *others: whole(method, 200, 24, *others),
+    )
+    return benchmark_topology.nerva_epoch("coordinates")
+
+
+#: What measures something, at sizes at which it takes a moment.
+BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
+    "checkpoints": _checkpoints,
+    "concrete, training": lambda _: benchmark_concrete.training(
+        "batch", 1, epochs=1, batch=8, rows=32, columns=64
+    ),
+    "concrete, parts": _concrete_parts,
+    "concrete, torch": _concrete_step,
+    "costs": lambda _: benchmark_costs.step("wast"),
+    "lassonet": functools.partial(_coil20, benchmark_selectors.lassonet),
+    "stg": functools.partial(_coil20, functools.partial(benchmark_selectors.stg, 1)),
+    "estimators": lambda _: benchmark_selectors.first_and_second_fit(),
+    "sparse, wast": lambda _: benchmark_sparse.wast(64, 16, 1),
+    "sparse, changes": lambda _: benchmark_sparse.changes(16, 8, 0.2),
+    "sparse, forms": lambda _: benchmark_sparse.forms(16, 8, 0.2),
+    "sparse, cosines": lambda _: benchmark_sparse.cosines(),
+    "sweep": functools.partial(_sweep, "swept"),
+    "sweep, alone": functools.partial(_sweep, "alone"),
+    "sweep, launches": functools.partial(_sweep, "launched"),
+    "text": _text,
+    "topology, SET": lambda _: benchmark_topology.set_epoch(8, 2),
+    "topology, Nerva": _nerva,
+} | {
+    f"growth, {method}": lambda _, method=method: {
+        "cpu_ms": benchmark_growth.epoch_ms(
+            method, {"D": 16, "N": 64, "K": 4, "hidden": 8, "seeds": 2}
+        )
+    }
+    for method in benchmark_growth.METHODS
+}
+
+#: The others compile much or start processes.
+FAST = ("checkpoints", "growth, wast", "sparse, wast", "sweep, alone", "text")
+
+
+@pytest.mark.parametrize("name", some_slow(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
+def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Loops of measurements draw the same again.
+    with jax.debug_key_reuse(False):
+        measured = BENCHMARKS[name](monkeypatch)
+    numbers = [value for value in measured.values() if isinstance(value, float)]
+    assert numbers and np.isfinite(numbers).all()
+
+
+def test_no_launcher_is_forgotten() -> None:
+    folder = ROOT / "experiments"
+    launchers = {
+        path.relative_to(folder).with_suffix("").as_posix()
+        for path in folder.rglob("*.py")
+        if 'if __name__ == "__main__":' in path.read_text()
+    }
+    assert launchers == set(LAUNCHERS) | set(OF_PROCESSES)
