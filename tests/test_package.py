@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -24,3 +25,16 @@ def test_parts_are_imported_when_they_are_used() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="module 'fsjax' has no attribute 'estimator'"):
         fsjax.estimator  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        (fsjax, "fitt", "fit"),
+        (fsjax.methods, "stgg", "stg"),
+        (fsjax.estimators, "LasoNet", "LassoNet"),
+    ],
+)
+def test_misspelt_names(module: Any, name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"attribute '{name}'; did you mean '{meant}'?"):
+        getattr(module, name)

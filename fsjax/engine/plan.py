@@ -25,7 +25,14 @@ from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
 from fsjax.engine.result import FitResult
-from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole
+from fsjax.errors import (
+    ConfigError,
+    DataError,
+    check_choice,
+    check_flag,
+    check_whole,
+    suggests_names,
+)
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
@@ -38,6 +45,7 @@ MOST = 2**31 - 1
 Data = Dataset | tuple[np.ndarray, np.ndarray | None]
 
 
+@suggests_names
 def plan(
     method: Method,
     data: Data,
