@@ -23,6 +23,7 @@ from fsjax.data.splits import Split, validation_split
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.estimators import inputs
 from fsjax.given import check_masked
+from fsjax.nullable import plain_columns
 from fsjax.registry import Registration, about_of
 from fsjax.targets import numbered, warn_of_numbers
 from fsjax.tasks import TABLE, Task
@@ -70,6 +71,7 @@ class Reader(BaseEstimator):
         if self.task not in tasks:
             raise ConfigError(f"task={self.task!r} for {name}: {nearest(str(self.task), tasks)}")
         inputs.check_frame(X)
+        X, y = plain_columns(X), plain_columns(y)
         check_masked(X, "X")
         check_masked(y, "y")
         checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
@@ -101,6 +103,7 @@ class Reader(BaseEstimator):
 
     def _table(self, X: ArrayLike, reset: bool = True, **options: Any) -> Any:
         """``validate_data``; what is sparse stays so, as CSR, where the method takes it."""
+        X = plain_columns(X)
         sparse = issparse(X) or has_sparse_columns(X)
         if not sparse or not about_of(self.registration).sparse:
             return validate_data(self, X, reset=reset, **options)
