@@ -107,8 +107,8 @@ class Registration:
     Attributes:
       name: of the builder.
       build: the builder as it was written.
-      estimator, paper, optimises, num_epochs, batch_size, scaling, training, small, options: as
-        they were given to :func:`register`.
+      estimator, paper, optimises, num_epochs, batch_size, scaling, training, small,
+        estimator_defaults, options: as they were given to :func:`register`.
       parameters: all arguments by name, those of ``options`` among them.
       kinds: what their annotations say.
     """
@@ -123,6 +123,7 @@ class Registration:
     scaling: str
     training: Mapping[str, Any]
     small: Mapping[str, Any]
+    estimator_defaults: Mapping[str, Any]
     options: Any
     parameters: Mapping[str, inspect.Parameter]
     kinds: Mapping[str, Kind]
@@ -180,6 +181,7 @@ def register(
     scaling: str = "standard",
     training: Mapping[str, Any] = {},
     small: Mapping[str, Any] = {},
+    estimator_defaults: Mapping[str, Any] = {},
     options: Any = None,
     without: Sequence[str] = (),
 ) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
@@ -199,6 +201,8 @@ def register(
       scaling: likewise, a kind of :func:`fsjax.data.fit_scaler`.
       training: fixed arguments of :func:`fsjax.fit` beside them.
       small: arguments for tables of a dozen columns, with which the method is tested.
+      estimator_defaults: defaults of the estimator that differ from those of the builder, which
+        keeps to its paper.
       options: where the builder's ``**options`` come from: an instance of a dataclass, whose
         values are the defaults, or another registered builder.
       without: options that the method does not have.
@@ -223,6 +227,7 @@ def register(
             scaling=scaling,
             training=training,
             small=small,
+            estimator_defaults=estimator_defaults,
             options=options,
             parameters=parameters,
             kinds=kinds,

@@ -72,6 +72,9 @@ class Task:
       positive_only: whether y has to be above 0, or at least 0.
       one_output: whether predictions are ``(N,)`` however y looks.
       probabilities: ``(S, N, C)`` outputs -> probabilities, or ``None``.
+      log_probabilities: ``(S, N, C)`` outputs -> ``(N, C)`` logarithms of their mean over the
+        seeds, or ``None``.
+      decision: ``(S, N, C)`` outputs -> ``decision_function`` of the estimators, or ``None``.
       activation: what last neurons fire, in JAX, where neurons are compared.
       scale: ``y -> (mean, deviation)``, by which estimators standardise y, or ``None``.
       strata: ``y -> (N,)`` what splits keep in proportion, or ``None``.
@@ -107,6 +110,8 @@ class Task:
     positive_only: bool = False
     one_output: bool = False
     probabilities: Callable[[np.ndarray], np.ndarray] | None = None
+    log_probabilities: Callable[[np.ndarray], np.ndarray] | None = None
+    decision: Callable[[np.ndarray], np.ndarray] | None = None
     activation: Callable[[Array], Array] = lambda outputs: outputs
     scale: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
     test_of_rows: Callable[[Mapping[str, np.ndarray]], dict[str, float]] | None = None
@@ -154,6 +159,8 @@ TABLE: Final[Mapping[str, Task]] = {
         best_by=("accuracy", "auc"),
         estimate=lambda outputs: softmax(outputs.astype(np.float64), -1).mean(0).argmax(1),
         probabilities=lambda outputs: softmax(outputs.astype(np.float64), axis=-1),
+        log_probabilities=by_task.log_of_classes,
+        decision=by_task.decision_of_classes,
         activation=jax.nn.softmax,
         score=accuracy_score,
         score_name="accuracy in [0, 1]",
@@ -224,6 +231,8 @@ TABLE: Final[Mapping[str, Task]] = {
         best_by=("auc",),
         estimate=lambda outputs: (by_task.probabilities(outputs).mean(0) >= 0.5).astype(np.int64),
         probabilities=by_task.probabilities,
+        log_probabilities=by_task.log_of_labels,
+        decision=by_task.decision_of_labels,
         activation=jax.nn.sigmoid,
         score=accuracy_score,
         score_name="subset accuracy in [0, 1]",
