@@ -24,6 +24,7 @@ with paused(for_good=True):
         use_cpu_devices,
     )
     from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
+    from fsjax.errors import unknown_attribute as _unknown_attribute
     from fsjax.matplotlib_backend import check_backend
     from fsjax.method import (
         About,
@@ -53,7 +54,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("fsjax.auto").select
     if name == "false_discoveries":
         return importlib.import_module("fsjax.knockoffs").false_discoveries
-    raise AttributeError(f"module 'fsjax' has no attribute {name!r}")
+    raise _unknown_attribute(__name__, name, (*__all__, *_LATER))
 
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 
 import numpy as np
@@ -16,6 +16,12 @@ _SUFFIX = ".npy"
 
 #: What the last part of a zip file begins with, and the number of entries that is told elsewhere.
 _END, _MANY = b"PK\x05\x06", 0xFFFF
+
+#: What an entry begins with, and the bytes before its name.
+_ENTRY, _HEADER = b"PK\x03\x04", 30
+
+#: The flag of names that are in UTF-8.
+_UTF8 = 0x800
 
 _ADVICE = "it may be damaged or hostile; give a larger max_bytes if you trust it"
 
@@ -52,14 +58,7 @@ class Arrays(Mapping[str, np.ndarray]):
         told = int.from_bytes(data[end + 10 : end + 12], "little")
         if told not in (len(entries), _MANY):
             raise DataError(f"it has {len(entries)} of {told} entries; copy or download it again")
-        for entry in entries:
-            # The reader compares the two places of a name, without which an array may seem missing.
-            try:
-                self._archive.open(entry).close()
-            except Exception as error:
-                raise DataError(
-                    f"its entry {entry.filename!r} is damaged ({error}); copy or download it again"
-                ) from None
+        _check_listed(data, entries, self._archive.start_dir)
         self._limit, self._given, self._taken = limit_of(max_bytes), max_bytes, 0
         self._read: dict[str, np.ndarray] = {}
 
@@ -85,6 +84,44 @@ class Arrays(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _check_listed(data: bytes, entries: Sequence[zipfile.ZipInfo], contents: int) -> None:
+    """DataError for entries that the table of contents, which begins at a byte, lists otherwise.
+
+    Each entry begins with its name: between two that are listed there may be no other.
+    """
+    end = 0
+    for entry in sorted(entries, key=lambda one: one.header_offset):
+        _check_none_between(data, end, entry.header_offset)
+        name, end = _name_at(data, entry.header_offset, entry.flag_bits)
+        if name != entry.orig_filename:
+            raise DataError(
+                f"it holds {name!r}, which its table of contents calls {entry.orig_filename!r}; "
+                "copy, download or save it again"
+            )
+        end += entry.compress_size
+    _check_none_between(data, end, contents)
+
+
+def _check_none_between(data: bytes, start: int, end: int) -> None:
+    """DataError for an entry between two bytes."""
+    at = data.find(_ENTRY, start, end)
+    if at >= 0:
+        name, _ = _name_at(data, at, int.from_bytes(data[at + 6 : at + 8], "little"))
+        raise DataError(
+            f"it holds {name!r}, which its table of contents does not list; copy, download or save "
+            "it again"
+        )
+
+
+def _name_at(data: bytes, start: int, flags: int) -> tuple[str, int]:
+    """The name of the entry that begins at a byte, and where its contents begin."""
+    lengths = data[start + 26 : start + _HEADER]
+    name, extra = int.from_bytes(lengths[:2], "little"), int.from_bytes(lengths[2:], "little")
+    at = start + _HEADER
+    encoding = "utf-8" if flags & _UTF8 else "cp437"
+    return data[at : at + name].decode(encoding, "replace"), at + name + extra
 
 
 def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:

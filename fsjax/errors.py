@@ -1,12 +1,18 @@
 """Errors whose message is meant for the user: what was given, what is allowed, what to do."""
 
 import difflib
+import functools
+import inspect
 import numbers
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from fsjax.terminal import printable
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class FsjaxError(ValueError):
@@ -60,6 +66,29 @@ def check_names(told: str, names: Iterable[str], allowed: Collection[str]) -> No
     for name in names:
         if name not in allowed:
             raise ConfigError(f"{told} {name!r}: {nearest(name, allowed)}")
+
+
+def suggests_names(function: Callable[P, R]) -> Callable[P, R]:
+    """Makes a function answer an unknown keyword with a TypeError that has the nearest name."""
+    parameters = inspect.signature(function).parameters
+    names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in kwargs:
+            if name not in parameters:
+                raise TypeError(f"unknown argument {name!r}: {nearest(name, names)}")
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def unknown_attribute(module: str, name: str, public: Iterable[str]) -> AttributeError:
+    """The error of a module's ``__getattr__``, with the nearest of its public names, if any."""
+    message = f"module {module!r} has no attribute {name!r}"
+    close = nearest(name, public)
+    # All names are more than a message should hold.
+    return AttributeError(f"{message}; {close}" if close.startswith("did") else message)
 
 
 def check_flag(label: str, value: object) -> bool:

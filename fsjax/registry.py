@@ -32,12 +32,12 @@ METHODS: dict[str, Callable[..., Method]] = {}
 #: that all estimators have.
 RESERVED = frozenset(
     """
-    fit fit_transform transform inverse_transform predict predict_proba score save plot
-    get_feature_names_out get_metadata_routing get_params get_support set_fit_request set_output
+    fit fit_transform transform inverse_transform predict predict_proba predict_log_proba
+    decision_function score save plot get_feature_names_out get_metadata_routing get_params get_support set_fit_request set_output
     set_params set_score_request
     n_features_to_select task image_shape num_epochs batch_size n_seeds random_state
     validation_fraction validation_data standardize class_weight groups early_stopping max_time
-    warm_start callback verbose
+    warm_start callback keep_partial verbose
     """.split()
 )
 
@@ -126,8 +126,8 @@ class Registration:
     Attributes:
       name: of the builder.
       build: the builder as it was written.
-      estimator, paper, optimises, num_epochs, batch_size, scaling, training, small, options: as
-        they were given to :func:`register`.
+      estimator, paper, optimises, num_epochs, batch_size, scaling, training, small,
+        estimator_defaults, options: as they were given to :func:`register`.
       parameters: all arguments by name, those of ``options`` among them.
       kinds: what their annotations say.
     """
@@ -142,6 +142,7 @@ class Registration:
     scaling: str
     training: Mapping[str, Any]
     small: Mapping[str, Any]
+    estimator_defaults: Mapping[str, Any]
     options: Any
     parameters: Mapping[str, inspect.Parameter]
     kinds: Mapping[str, Kind]
@@ -199,6 +200,7 @@ def register(
     scaling: str = "standard",
     training: Mapping[str, Any] = {},
     small: Mapping[str, Any] = {},
+    estimator_defaults: Mapping[str, Any] = {},
     options: Any = None,
     without: Sequence[str] = (),
 ) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
@@ -219,6 +221,8 @@ def register(
       scaling: likewise, a kind of :func:`fsjax.data.fit_scaler`.
       training: fixed arguments of :func:`fsjax.fit` beside them.
       small: arguments for tables of a dozen columns, with which the method is tested.
+      estimator_defaults: defaults of the estimator that differ from those of the builder, which
+        keeps to its paper.
       options: where the builder's ``**options`` come from: an instance of a dataclass, whose
         values are the defaults, or another registered builder.
       without: options that the method does not have.
@@ -244,6 +248,7 @@ def register(
             scaling=scaling,
             training=training,
             small=small,
+            estimator_defaults=estimator_defaults,
             options=options,
             parameters=parameters,
             kinds=kinds,

@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 from fsjax.classes_or_numbers import MANY_LABELS, kind_of_target
 from fsjax.errors import ConfigError, DataError
 from fsjax.given import as_array
+from fsjax.nullable import plain_columns
 
 #: An array and, for classes, their names in the order of their numbers.
 Target = tuple[np.ndarray, tuple[str, ...] | None]
@@ -261,7 +262,7 @@ def places_in_time(y: np.ndarray) -> np.ndarray:
 def _array(y: Any) -> np.ndarray:
     if issparse(y):
         raise ConfigError("y is a sparse matrix; give an array, y.toarray()")
-    y = as_array(y, "y")
+    y = as_array(plain_columns(y), "y")
     if y.ndim == 0:
         raise DataError(f"y is {str(y)[:50]!r}; give one target for each row, in an array")
     if y.dtype.kind in "cV":

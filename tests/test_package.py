@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,3 +40,16 @@ def test_pictures_need_no_backend(backend: str, tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert (tmp_path / "a.png").exists()
     assert ("MPLBACKEND='nonsense' is not a backend" in done.stderr) == (backend == "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        (fsjax, "fitt", "fit"),
+        (fsjax.methods, "stgg", "stg"),
+        (fsjax.estimators, "LasoNet", "LassoNet"),
+    ],
+)
+def test_misspelt_names(module: Any, name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"attribute '{name}'; did you mean '{meant}'?"):
+        getattr(module, name)

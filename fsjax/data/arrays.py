@@ -1,14 +1,17 @@
 """The user's own arrays as a data set."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
-from fsjax.data.checks import check_names, numeric_columns
+from fsjax.data.checks import check_names, check_text, numeric_columns
 from fsjax.data.dataset import Dataset
 from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.errors import ConfigError
 from fsjax.given import as_array
+from fsjax.nullable import frame_values, plain_columns
 from fsjax.targets import check_present
 from fsjax.tasks import TABLE, Task, name_of
 
@@ -20,7 +23,8 @@ def as_dataset(
 
     Args:
         x: ``(N, D)`` numbers, as an array, a pandas frame, whose column names are kept, or a
-            sparse matrix or array of SciPy. Frames with sparse columns count as sparse.
+            sparse matrix or array of SciPy. Frames with sparse columns count as sparse; nullable
+            and Arrow-backed columns are numbers as others are, of which NaN are missing.
         y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, ``(N, 2)`` time and event
             (also as records with a field of truth values, or a frame), or ``None``.
         task: one of ``fsjax.tasks.TASKS``. For ``'classification'`` labels become classes from 0 in
@@ -33,9 +37,10 @@ def as_dataset(
         DataError: if a column of a frame holds no numbers, or shares its name, if X or y is no
             array or has masked values, or y has missing or infinite ones.
     """
+    x = plain_columns(x)
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
     check_names(x)
-    x = as_csr(x) if issparse(x) or has_sparse_columns(x) else as_array(x, "X")
+    x = _values(x)
     if x.ndim != 2:
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
     if y is None:
@@ -47,3 +52,14 @@ def as_dataset(
         )
     check_present(y)
     return Dataset(name="table", X=x, y=y, feature_names=names, class_names=classes)
+
+
+def _values(x: Any) -> np.ndarray | csr_array:
+    """The numbers of a table; DataError, which names them, for columns of text in an array."""
+    if issparse(x) or has_sparse_columns(x):
+        return as_csr(x)
+    if isinstance(x, pd.DataFrame):
+        return frame_values(x)
+    x = as_array(x, "X")
+    check_text(x)
+    return x

@@ -19,6 +19,12 @@ from fsjax.tasks import TABLE, Task, name_of
 _NAMED = 5
 """How many columns a message names."""
 
+_NUMBERS_ONLY = (
+    "encode them as numbers (pandas.get_dummies does), drop them, or make one the target (y, or "
+    "data.target in a config); fsjax.select takes text and dates as they are"
+)
+"""What to do about columns of text and dates."""
+
 _ROUNDING = 8 * np.finfo(np.float64).eps
 """Values of float64 that differ by this share of themselves, or less, count as one."""
 
@@ -135,10 +141,34 @@ def numeric_columns(
         shown = [f"{str(name)!r} (such as {_first_text(one)!r})" for name, one in bad[:_NAMED]]
         raise DataError(
             f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: "
-            f"{_listed(shown, len(bad))}; turn them into numbers (pandas.get_dummies does), drop "
-            "them, or make one the target (y, or data.target in a config)"
+            f"{_listed(shown, len(bad))}; {_NUMBERS_ONLY}"
         )
     return tuple(map(str, frame.columns))
+
+
+def check_text(X: np.ndarray) -> None:
+    """DataError, as that of :func:`numeric_columns`, for an array ``(N, D)`` with text in it."""
+    if X.ndim != 2 or X.dtype.kind not in "OUST":
+        return
+    text = np.vectorize(_is_text, otypes=[bool])(X) if X.size else np.zeros(X.shape, bool)
+    bad = np.flatnonzero(text.any(axis=0))
+    if bad.size:
+        shown = [f"column {i} (such as {str(X[text[:, i], i][0])!r})" for i in bad[:_NAMED]]
+        raise DataError(
+            f"X has {bad.size} of {X.shape[1]} columns that are not numbers: "
+            f"{_listed(shown, bad.size)}; {_NUMBERS_ONLY}"
+        )
+
+
+def _is_text(value: object) -> bool:
+    """Whether this is text, other than that of a number."""
+    if not isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
 def check_names(X: Any) -> None:

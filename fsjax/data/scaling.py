@@ -49,7 +49,7 @@ def apply(scaler: Scaler, X: np.ndarray, own: bool = False) -> np.ndarray:
     says that X may be overwritten.
     """
     X = np.asarray(X)
-    if np.can_cast(X.dtype, np.float32):
+    if np.can_cast(X.dtype, np.float32) and is_single(scaler):
         scaled = np.asarray(X, np.float32) if own else np.array(X, dtype=np.float32)
         shift, scale = (
             np.broadcast_to(np.asarray(part, np.float32), scaled.shape) for part in scaler
@@ -64,6 +64,11 @@ def apply(scaler: Scaler, X: np.ndarray, own: bool = False) -> np.ndarray:
             rows = slice(start, start + _ROWS_AT_A_TIME)
             scaled[rows] = (X[rows] - scaler.shift) * scaler.scale
     return scaled
+
+
+def is_single(scaler: Scaler) -> bool:
+    """Whether float32 holds the scaling: not that of columns whose values are below 1e-38."""
+    return max(np.abs(part).max(initial=0.0) for part in scaler) <= np.finfo(np.float32).max
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
@@ -158,8 +163,8 @@ def paper_scaling(name: str) -> tuple[str, str]:
 
 
 def _inverse(spread: np.ndarray) -> np.ndarray:
-    """1 / spread; 0 where the column is constant or the inverse is no finite float32."""
-    usable = spread > 1.0 / float(np.finfo(np.float32).max)
+    """1 / spread; 0 where the column is constant or the inverse is not finite."""
+    usable = spread > 1.0 / float(np.finfo(np.float64).max)
     return np.where(usable, 1.0 / np.where(usable, spread, 1.0), 0.0)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax import export as jax_export
 
 from fsjax.atomic import atomic_open
+from fsjax.data.scaling import is_single
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError
 from fsjax.jax_settings import own_settings
@@ -49,6 +50,11 @@ def export(
     if seed is not None and seed not in result.seeds:
         raise ConfigError(f"seed={seed} is not one of the seeds {result.seeds}")
     row = 0 if seed is None else result.seeds.index(seed)
+    if not is_single(result.scalers[row]):
+        raise ConfigError(
+            "the scaling of columns with values below 1e-38 does not fit into float32, in which "
+            "the program takes its rows; multiply these columns before fit"
+        )
     columns = result.states.spec.num_columns
     state = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[row]), result.states)
     shift, scale = (jnp.asarray(part, jnp.float32) for part in result.scalers[row])

@@ -27,7 +27,14 @@ from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
 from fsjax.engine.result import FitResult
-from fsjax.errors import ConfigError, DataError, check_choice, check_flag, check_whole
+from fsjax.errors import (
+    ConfigError,
+    DataError,
+    check_choice,
+    check_flag,
+    check_whole,
+    suggests_names,
+)
 from fsjax.groups import check_groups
 from fsjax.jax_settings import check_process
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
@@ -42,6 +49,7 @@ MOST = 2**31 - 1
 Data = Dataset | tuple[np.ndarray, np.ndarray | None]
 
 
+@suggests_names
 def plan(
     method: Method,
     data: Data,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from fsjax.arguments import NonNegative, check
-from fsjax.data.checks import check_features, check_task, constant_columns, name_some
+from fsjax.data.checks import check_features, check_task, limits, name_some, one_value
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, apply_sparse, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
@@ -35,6 +35,9 @@ _UNIT = 8
 
 #: Largest scaled value: losses and metrics square it, in float32.
 _LARGEST = np.float32(1e18)
+
+#: Smallest scaled value: the device takes what is closer to 0 for 0.
+_SMALLEST = np.finfo(np.float32).tiny
 
 
 class Prepared(NamedTuple):
@@ -302,7 +305,8 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
     rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
     x_train = dataset.X[split.train]
     scaler = fit_scaler(kind, x_train if rows is split.train else dataset.X[rows])
-    feature_mask = ~constant_columns(x_train)
+    extremes = limits(x_train)
+    feature_mask = ~one_value(*extremes, x_train.dtype)
     y, weight = _labels(dataset, task), options.sample_weight
     train, valid, test = (
         Rows(
@@ -316,6 +320,7 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
     )
     for name, rows in (("training", train), ("validation", valid), ("test", test)):
         _check_range(rows, name, dataset, kind)
+    _check_nonzero(scaler, extremes, feature_mask, dataset, kind)
     if lacks := TABLE[task].trainable(train.y):
         raise DataError(
             f"the training rows of {dataset.name} hold {lacks}, so there is nothing to learn; use "
@@ -348,25 +353,70 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
 
 def _check_range(rows: Rows, part: str, dataset: Dataset, kind: str) -> None:
     """Raises DataError for scaled values whose squares float32 does not hold."""
-    x = rows.x
+    beyond = columns_beyond(rows.x)
+    if beyond.size:
+        raise DataError(
+            f"{dataset.name}: {_named(beyond, dataset.feature_names)} has {BEYOND} in the {part} "
+            f"rows after the scaling {kind!r}; choose the scaling 'standard', divide such columns, "
+            "or leave out the rows at fault"
+        )
+
+
+#: What is said of the columns of :func:`columns_beyond`.
+BEYOND = f"values beyond {_LARGEST:g}"
+
+
+def columns_beyond(x: np.ndarray | SparseRows | StoredRows) -> np.ndarray:
+    """The columns of scaled rows ``(N, D)`` with NaN, or values whose squares exceed float32."""
     if not len(x):
-        return
+        return np.zeros(0, int)
     if isinstance(x, StoredRows):
-        bad = np.flatnonzero(~_fits(*x.limits()))
-    elif isinstance(x, SparseRows):
+        return np.flatnonzero(~_fits(*x.limits()))
+    if isinstance(x, SparseRows):
         stored, base = _fits(x.values, x.values), _fits(x.base, x.base)
-        bad = np.unique([*x.columns[~stored], *np.flatnonzero(~base)]).astype(int)
-    else:
-        bad = np.flatnonzero(~_fits(x.min(axis=0), x.max(axis=0)))
-    if not bad.size:
+        return np.unique([*x.columns[~stored], *np.flatnonzero(~base)]).astype(int)
+    return np.flatnonzero(~_fits(x.min(axis=0), x.max(axis=0)))
+
+
+def check_rows(x: np.ndarray, names: Sequence[str] | None, where: str) -> None:
+    """Raises DataError for scaled rows ``(N, D)`` that ``fit`` would not take; ``names`` are D."""
+    beyond = columns_beyond(x)
+    if beyond.size:
+        raise DataError(
+            f"{where}: {_named(beyond, names)} has {BEYOND} after the scaling that fit learnt; "
+            "correct or leave out the rows at fault"
+        )
+
+
+def _check_nonzero(
+    scaler: Scaler,
+    extremes: tuple[np.ndarray, np.ndarray],
+    varies: np.ndarray,
+    dataset: Dataset,
+    kind: str,
+) -> None:
+    """Raises DataError for columns that vary, but are 0 in float32 once they are scaled.
+
+    Args:
+      extremes: smallest and largest training value of each column, ``(D,)`` both.
+      varies: ``(D,)`` bool.
+    """
+    scaled = apply_scaler(scaler, np.stack(extremes))
+    lost = np.flatnonzero(varies & (np.abs(scaled).max(axis=0) < _SMALLEST))
+    if not lost.size:
         return
-    names = dataset.feature_names
-    labels = [f"column {index}" if names is None else names[index] for index in bad]
+    lowest, highest = (values[lost[0]] for values in extremes)
+    advice = "multiply or divide such columns by a constant"
+    if kind != "standard":
+        advice = f"choose the scaling 'standard', or {advice}"
     raise DataError(
-        f"{dataset.name}: {name_some(labels)} has values beyond {_LARGEST:g} in the {part} rows "
-        f"after the scaling {kind!r}; choose the scaling 'standard', divide such columns, or leave "
-        "out the rows at fault"
+        f"{dataset.name}: {_named(lost, dataset.feature_names)} has values from {lowest:g} to "
+        f"{highest:g}, all of which are 0 in float32 after the scaling {kind!r}; {advice}"
     )
+
+
+def _named(columns: np.ndarray, names: Sequence[str] | None) -> str:
+    return name_some([f"column {index}" if names is None else names[index] for index in columns])
 
 
 def _fits(lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:

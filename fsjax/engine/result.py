@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+import pandas as pd
+from scipy.sparse import csr_array, issparse
 
-from fsjax.data.checks import check_num_features
+from fsjax.data.checks import check_features, check_num_features
 from fsjax.data.scaling import Scaler
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split
+from fsjax.engine.prepare import check_rows
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
 from fsjax.errors import ConfigError, DataError
+from fsjax.given import as_array
 from fsjax.method import Method, TrainState
+from fsjax.metrics.stability import consensus
+from fsjax.nullable import frame_values, plain_columns
 from fsjax.registry import structure_of
 from fsjax.sparse_rows import ENTRIES_AT_ONCE
 
@@ -120,6 +126,29 @@ class FitResult:
         counts = np.bincount(self.selected.ravel(), minlength=self.scores.shape[1])
         return counts / len(self.seeds)
 
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each of the D columns, or groups, the most important first.
+
+        Returns:
+          By number of the column: ``column`` (or ``group``), its name, ``x0``, ``x1``, ... where
+          there are none; ``rank``, from 1, by how many seeds selected it and then by the mean rank
+          of its scores; ``selection_frequency``, the share of the seeds, in [0, 1], that selected
+          it; ``score``, the mean over the seeds; ``gate``, the same, in [0, 1], of methods that
+          have gates.
+        """
+        units = self.scores.shape[1]
+        names = self.unit_names or [f"x{number}" for number in range(units)]
+        order = consensus(self.selected, self.scores, units)
+        values = {
+            self.unit: np.array(names, object),
+            "rank": np.argsort(order) + 1,
+            "selection_frequency": self.selection_frequency,
+            "score": self.scores.mean(axis=0),
+        }
+        if self.gates is not None:
+            values["gate"] = self.gates.mean(axis=0)
+        return pd.DataFrame(values).iloc[order]
+
     @property
     def unit(self) -> str:
         """What is chosen: ``'column'`` or ``'group'``."""
@@ -136,21 +165,34 @@ class FitResult:
           ``(S, N, C)``: class logits, reconstructions (scaled) or predictions.
 
         Raises:
-          DataError: if the number of columns differs.
+          DataError: if the number of columns differs, and for values that ``fit`` does not take:
+            missing or infinite ones, or beyond 1e18 once they are scaled.
           ConfigError: for methods that predict nothing.
         """
         if self.method.predict is None:
             raise ConfigError(f"{self.method.name} selects columns and predicts nothing")
-        x = as_csr(x) if issparse(x) or has_sparse_columns(x) else np.asarray(x)
+        x = _table(x)
         columns = self.states.spec.num_columns
         if x.ndim != 2 or x.shape[1] != columns:
             raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
-        if issparse(x):
-            size = max(ENTRIES_AT_ONCE // columns, SMALLEST_BLOCK)
-            parts = (x[at : at + size].toarray() for at in range(0, max(x.shape[0], 1), size))
-            return np.concatenate([self.predict(part) for part in parts], axis=1)
+        if x.shape[0]:
+            check_features(x, self._column_names, "X", "fill them as in the rows of fit")
+        if not issparse(x):
+            return self._predict_dense(x)
+        size = max(ENTRIES_AT_ONCE // columns, SMALLEST_BLOCK)
+        parts = (x[at : at + size].toarray() for at in range(0, max(x.shape[0], 1), size))
+        return np.concatenate([self._predict_dense(part) for part in parts], axis=1)
+
+    def _predict_dense(self, x: np.ndarray) -> np.ndarray:
         scaled = [apply_scaler(scaler, x) for scaler in self.scalers]
+        for rows in scaled:
+            check_rows(rows, self._column_names, "X")
         return np.stack([self._predict_rows(seed, rows) for seed, rows in enumerate(scaled)])
+
+    @property
+    def _column_names(self) -> tuple[str, ...] | None:
+        """The names of the columns, where there are names and they are not those of groups."""
+        return self.unit_names if self.states.spec.groups is None else None
 
     def _predict_rows(self, seed: int, x: np.ndarray) -> np.ndarray:
         """Outputs ``(N, C)`` of seed number ``seed`` for scaled rows.
@@ -181,8 +223,7 @@ class FitResult:
           groups.
         """
         row = 0 if seed is None else self.seeds.index(seed)
-        x = as_csr(x) if issparse(x) or has_sparse_columns(x) else np.asarray(x)
-        return x[:, self.columns_of(self.selected[row])]
+        return _table(x)[:, self.columns_of(self.selected[row])]
 
     def columns_of(self, chosen: np.ndarray) -> np.ndarray:
         """The columns of some groups, group by group; without groups, the columns themselves."""
@@ -191,3 +232,11 @@ class FitResult:
             return np.asarray(chosen)
         found = [np.flatnonzero(np.asarray(groups) == group) for group in chosen]
         return np.concatenate([np.zeros(0, int), *found])
+
+
+def _table(x: Any) -> np.ndarray | csr_array:
+    """Rows as users have them as an array, or sparse."""
+    x = plain_columns(x)
+    if issparse(x) or has_sparse_columns(x):
+        return as_csr(x)
+    return frame_values(x) if isinstance(x, pd.DataFrame) else as_array(x, "X")

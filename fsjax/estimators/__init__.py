@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 from fsjax.collector import paused
+from fsjax.errors import unknown_attribute as _unknown_attribute
 
 with paused(for_good=True):
     from fsjax.estimators.base import Selector
@@ -33,7 +34,8 @@ def __getattr__(name: str) -> Any:
     for one in ESTIMATORS.values():
         if one.__name__ == name:
             return one
-    raise AttributeError(f"module 'fsjax.estimators' has no attribute {name!r}")
+    names = [one.__name__ for one in ESTIMATORS.values()]
+    raise _unknown_attribute(__name__, name, ["AutoSelector", "Selector", "load", *names])
 
 
 __all__ = ["ESTIMATORS", "AutoSelector", "Selector", "load", *_CLASSES]  # noqa: PLE0604

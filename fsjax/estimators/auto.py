@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.auto import Selection, select
 from fsjax.errors import DataError
+from fsjax.estimators.base import importances
 
 
 class AutoSelector(SelectorMixin, BaseEstimator):
@@ -45,6 +46,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
       ranking_: ``(D,)`` from 1, the most important.
       scores_: ``(D,)`` importance by the chosen method, NaN where it gave none or the column is
         constant.
+      feature_importances_: ``(D,)`` the same as shares: at least 0, with a sum of 1; NaN as 0.
       selection_: the :class:`fsjax.auto.Selection`.
       n_features_in_, feature_names_in_: the columns of ``fit``.
     """
@@ -105,6 +107,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         order = np.array([_number(name) for name in table["column"]], int)
         self.scores_ = np.full(X.shape[1], np.nan)
         self.scores_[order] = table["score"]
+        self.feature_importances_ = importances(self.scores_)
         rest = np.setdiff1d(np.arange(X.shape[1]), order)
         self.ranking_ = np.empty(X.shape[1], int)
         self.ranking_[np.concatenate([order, rest])] = np.arange(1, X.shape[1] + 1)

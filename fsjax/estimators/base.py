@@ -21,6 +21,7 @@ from fsjax.engine.planned import MAJORITY
 from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, nearest
 from fsjax.estimators import inputs
 from fsjax.estimators.packing import pack
+from fsjax.estimators.parameters import check_parameters
 from fsjax.estimators.reading import Reader
 from fsjax.method import Method
 from fsjax.metrics.stability import consensus, selection_mask
@@ -46,12 +47,25 @@ def _has_probabilities(estimator: Selector) -> bool:
     return _has_head(estimator) and estimator._entry.probabilities is not None
 
 
+def importances(scores: np.ndarray) -> np.ndarray:
+    """Scores ``(D,)`` as shares: at least 0, with a sum of 1.
+
+    NaN and negative infinity count as 0, infinity as the largest finite score.
+    """
+    scores = scores.astype(np.float64)
+    known = np.isfinite(scores)
+    lowest, highest = (of(scores, where=known, initial=0.0) for of in (np.min, np.max))
+    above = np.where(known, scores, np.where(scores == np.inf, highest, lowest)) - lowest
+    total = above.sum()
+    return above / total if total > 0 else above
+
+
 class Selector(SelectorMixin, Reader):
     """Base of the estimators; :mod:`fsjax.estimators` makes a class of every method.
 
     Fitting is one call of :func:`fsjax.fit` on all rows, of which a share validates. X may be
     sparse where ``__sklearn_tags__().input_tags.sparse`` says so, in ``fit``, ``transform``,
-    ``predict``, ``predict_proba`` and ``score``.
+    ``predict``, ``predict_proba``, ``predict_log_proba``, ``decision_function`` and ``score``.
 
     Attributes:
       support_: ``(D,)`` bool, the selected columns.
@@ -59,8 +73,12 @@ class Selector(SelectorMixin, Reader):
       selected_: for each seed its own columns, in order of importance.
       selection_frequency_: ``(D,)`` share of the seeds, in [0, 1], that selected each column.
       scores_: ``(D,)`` importance of every column, the mean over the seeds.
+      feature_importances_: ``(D,)`` the same as shares: at least 0, with a sum of 1. Where scores
+        are negative, the lowest stands for 0. All 0 where no column is better than another.
       ranking_: ``(D,)`` from 1, the most important; the selection comes first.
       history_: recorded values by name, ``(n_seeds, epochs)``.
+      n_iter_: epochs that were trained, of a search those of the training that was kept; 0 for
+        methods that train nothing.
       result_: the :class:`fsjax.FitResult`.
       classes_: the labels, for classification.
       n_features_in_, feature_names_in_: the columns of ``fit``.
@@ -117,7 +135,7 @@ class Selector(SelectorMixin, Reader):
             early_stopping=self.early_stopping,
             max_time=self.max_time,
             callback=self.callback,
-            keep_partial=True,
+            keep_partial=self.keep_partial,
             start=self.result_
             if check_flag("warm_start", self.warm_start) and hasattr(self, "result_")
             else None,
@@ -133,9 +151,11 @@ class Selector(SelectorMixin, Reader):
 
         Raises:
           NotFittedError: before ``fit``.
-          ConfigError: for parameters that JSON does not hold, such as a random generator.
+          ConfigError: for parameters that JSON does not hold, such as a random generator, and for
+            arguments of the method that are not those of ``fit``.
         """
         check_is_fitted(self, "support_")
+        check_parameters(self, self.result_)
         container.write(path, *pack(self))
 
     def plot(self, kind: str = "selection", **options: Any) -> Figure:
@@ -199,10 +219,12 @@ class Selector(SelectorMixin, Reader):
         self.selected_ = [result.columns_of(one) for one in own]
         self.own_number_ = wanted is None
         self.scores_ = np.mean(result.scores, axis=0)[groups]
+        self.feature_importances_ = importances(self.scores_)
         self.ranking_ = ranking[groups]
         self.selection_frequency_ = chosen.mean(axis=0)[groups]
         self.n_features_ = int(self.support_.sum())
         self.history_ = {name: np.asarray(values) for name, values in result.history.items()}
+        self.n_iter_ = max((one.shape[1] for one in self.history_.values()), default=0)
 
     def transform(self, X: ArrayLike) -> Any:
         """The selected columns of ``(N, D)`` rows, in the order of the table; sparse if X is."""
@@ -246,6 +268,22 @@ class Selector(SelectorMixin, Reader):
         ``(N, L)`` of the labels.
         """
         return self._entry.probabilities(self._outputs(X)).mean(axis=0)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
+        """Natural logarithms of :meth:`predict_proba`, of the same shape and always finite."""
+        return self._entry.log_probabilities(self._outputs(X))
+
+    @available_if(_has_probabilities)
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """How far rows are on the side of a class, by the mean probabilities over the seeds.
+
+        Returns:
+          ``(N,)`` log-odds of ``classes_[1]`` for two classes, above 0 where it is predicted;
+          ``(N, classes)`` logarithms of the probabilities for more, of which the largest is
+          predicted; for ``'multilabel'`` ``(N, L)`` log-odds of the labels.
+        """
+        return self._entry.decision(self._outputs(X))
 
     @available_if(_has_head)
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

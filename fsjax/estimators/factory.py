@@ -52,6 +52,7 @@ def _common(
     groups: ArrayLike | None = None,
     early_stopping: int | None = None,
     max_time: float | None = None,
+    keep_partial: bool = False,
     warm_start: bool = False,
     callback: Callable[[Progress], Any] | None = None,
     verbose: bool = False,
@@ -82,6 +83,8 @@ def _common(
       early_stopping: epochs without a better validation loss after which a seed ends; ``None``
         trains all epochs.
       max_time: seconds after which training ends with what was learnt by then.
+      keep_partial: whether the first Ctrl-C ends training with a warning and what was learnt by
+        then; otherwise it is a KeyboardInterrupt, which also ends a cross-validation around it.
       warm_start: ``fit`` starts from what the fit before has learnt, where there was one.
       callback: a function of :class:`fsjax.Progress`, called after each epoch; true ends training.
       verbose: show a progress bar.
@@ -143,9 +146,11 @@ def _signature(registration: Registration) -> inspect.Signature:
     about = about_of(registration)
     own = {
         name: registration.parameters[name].replace(
-            kind=inspect.Parameter.KEYWORD_ONLY, annotation=type_text(registration.kinds[name])
+            kind=inspect.Parameter.KEYWORD_ONLY,
+            default=registration.estimator_defaults.get(name, default),
+            annotation=type_text(registration.kinds[name]),
         )
-        for name in registration.defaults()
+        for name, default in registration.defaults().items()
     }
     common = dict(inspect.signature(_common).parameters)
     defaults = {

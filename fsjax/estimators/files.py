@@ -13,6 +13,7 @@ from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS
 from fsjax.estimators.inputs import group_numbers
 from fsjax.estimators.packing import ARRAYS, KIND, from_json
+from fsjax.estimators.parameters import check_parameters
 from fsjax.tasks import TABLE
 
 
@@ -53,8 +54,12 @@ def _unpacked(
 ) -> Selector:
     result = persist.unpack(header["result"], arrays)
     spec = result.states.spec
-    estimator = kind(**{name: from_json(value) for name, value in header["parameters"].items()})
-    _check_parameters(estimator, result)
+    # What earlier versions did not know is as the method has it, not as estimators do by default.
+    trained, own = dict(result.method.about.settings), kind.registration.defaults()
+    parameters = {name: trained[name] for name in own if name in trained}
+    parameters |= {name: from_json(value) for name, value in header["parameters"].items()}
+    estimator = kind(**parameters)
+    _check_kind(estimator, result)
     if header["n_features_in"] != spec.num_columns:
         raise DataError(
             f"the header's 'n_features_in' is {header['n_features_in']!r}, but the network has "
@@ -73,6 +78,7 @@ def _unpacked(
         raise DataError(f"the array 'classes_' does not belong to the task {spec.task}")
     if entry.classes:
         possible.check_classes(estimator.classes_, spec.num_outputs)
+    check_parameters(estimator, result)
     if (entry.scale is not None) != bool(header["target"]):
         raise DataError(f"the header's 'target' does not belong to the task {spec.task}")
     if header["target"]:
@@ -87,8 +93,11 @@ def _unpacked(
     return estimator
 
 
-def _check_parameters(estimator: Selector, result: FitResult) -> None:
+def _check_kind(estimator: Selector, result: FitResult) -> None:
     """DataError unless the result is of the method that the estimator stands for."""
+    for name in ("callback", "validation_data"):
+        if getattr(estimator, name) is not None:
+            raise DataError(f"the parameter {name!r} is in it, which files do not hold")
     name, task = estimator.registration.name, estimator.task
     if result.method.name != name or result.task != task:
         raise DataError(

@@ -9,9 +9,10 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_sample_weight
 
-from fsjax.data.checks import check_features, check_names, numeric_columns
+from fsjax.data.checks import check_features, check_names, check_text, numeric_columns
 from fsjax.data.scaling import KINDS
 from fsjax.errors import ConfigError, check_whole, is_number, nearest
+from fsjax.nullable import plain_columns
 
 #: Larger seeds do not fit into PRNG keys.
 SEED_LIMIT = 2**31
@@ -40,10 +41,12 @@ def number_to_select(given: float | None, num_columns: int, what: str = "columns
 
 
 def check_frame(X: Any) -> None:
-    """DataError, with names, for columns of a pandas frame that share one or hold no numbers."""
+    """DataError, with names, for columns that share one or hold no numbers."""
     check_names(X)
     if isinstance(X, pd.DataFrame):
-        numeric_columns(X, "X", _holds_numbers)
+        numeric_columns(plain_columns(X), "X", _holds_numbers)
+    elif isinstance(X, np.ndarray):
+        check_text(X)
 
 
 def _holds_numbers(column: pd.Series) -> bool:

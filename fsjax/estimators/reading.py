@@ -23,6 +23,7 @@ from fsjax.data.splits import Split, validation_split
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.estimators import inputs
 from fsjax.given import check_masked
+from fsjax.nullable import plain_columns
 from fsjax.registry import Registration, about_of
 from fsjax.targets import numbered, warn_of_numbers
 from fsjax.tasks import TABLE, Task, name_of
@@ -72,6 +73,7 @@ class Reader(BaseEstimator):
         """X and y as arrays; for classes, y as their numbers."""
         self._check_task()
         inputs.check_frame(X)
+        X, y = plain_columns(X), plain_columns(y)
         check_masked(X, "X")
         check_masked(y, "y")
         checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
@@ -112,6 +114,7 @@ class Reader(BaseEstimator):
 
     def _table(self, X: ArrayLike, reset: bool = True, **options: Any) -> Any:
         """``validate_data``; what is sparse stays so, as CSR, where the method takes it."""
+        X = plain_columns(X)
         sparse = issparse(X) or has_sparse_columns(X)
         if not sparse or not about_of(self.registration).sparse:
             return validate_data(self, X, reset=reset, **options)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from typing import NoReturn
 
+from fsjax.errors import unknown_attribute as _unknown_attribute
 from fsjax.registry import METHODS, get_method
 
 for _module in pkgutil.iter_modules(__path__):
@@ -19,5 +21,10 @@ for _module in pkgutil.iter_modules(__path__):
 
 # After their modules, of which some have the name of their function.
 globals().update({_name: _build for _name, _build in METHODS.items()})
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise _unknown_attribute(__name__, name, METHODS)
+
 
 __all__ = ["METHODS", "get_method", *METHODS]  # noqa: PLE0604

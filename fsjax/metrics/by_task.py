@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit, log_softmax, logsumexp
 from sklearn.metrics import accuracy_score, mean_poisson_deviance, r2_score, roc_auc_score
 
 from fsjax.errors import DataError
@@ -119,3 +119,28 @@ def survival_score(
 def probabilities(outputs: np.ndarray) -> np.ndarray:
     """Of each label, from logits."""
     return expit(outputs.astype(np.float64))
+
+
+def log_of_classes(outputs: np.ndarray) -> np.ndarray:
+    """Logarithms ``(N, C)`` of the mean probabilities of S seeds, from logits ``(S, N, C)``."""
+    return _log_of_mean(log_softmax(outputs.astype(np.float64), axis=-1))
+
+
+def log_of_labels(outputs: np.ndarray) -> np.ndarray:
+    """The same for labels, of which each has a logit of its own."""
+    return _log_of_mean(log_expit(outputs.astype(np.float64)))
+
+
+def decision_of_classes(outputs: np.ndarray) -> np.ndarray:
+    """``(N,)`` log-odds of the second of two classes, or ``(N, C)`` logarithms of more."""
+    logs = log_of_classes(outputs)
+    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+
+
+def decision_of_labels(outputs: np.ndarray) -> np.ndarray:
+    """Log-odds ``(N, L)`` of the labels."""
+    return log_of_labels(outputs) - log_of_labels(-outputs)
+
+
+def _log_of_mean(logs: np.ndarray) -> np.ndarray:
+    return logsumexp(logs, axis=0) - np.log(len(logs))

@@ -62,6 +62,9 @@ class Task:
       positive_only: whether y has to be above 0, or at least 0.
       one_output: whether predictions are ``(N,)`` however y looks.
       probabilities: ``(S, N, C)`` outputs -> probabilities, or ``None``.
+      log_probabilities: ``(S, N, C)`` outputs -> ``(N, C)`` logarithms of their mean over the
+        seeds, or ``None``.
+      decision: ``(S, N, C)`` outputs -> ``decision_function`` of the estimators, or ``None``.
       activation: what last neurons fire, in JAX, where neurons are compared.
       scale: ``y -> (mean, deviation)``, by which estimators standardise y, or ``None``.
       strata: ``y -> (N,)`` what splits keep in proportion, or ``None``.
@@ -101,6 +104,8 @@ class Task:
     positive_only: bool = False
     one_output: bool = False
     probabilities: Callable[[np.ndarray], np.ndarray] | None = None
+    log_probabilities: Callable[[np.ndarray], np.ndarray] | None = None
+    decision: Callable[[np.ndarray], np.ndarray] | None = None
     activation: Callable[[Array], Array] = lambda outputs: outputs
     scale: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
     test_of_rows: Callable[[Mapping[str, np.ndarray]], dict[str, float]] | None = None

@@ -31,6 +31,26 @@ def test_frames_keep_their_names_and_text_is_refused() -> None:
         as_dataset(pd.DataFrame([[1, "x"], [2, "y"]], columns=["a", "a"]))
 
 
+@pytest.mark.parametrize("kind", ["numpy_nullable", "pyarrow"])
+def test_nullable_and_arrow_columns(kind: str) -> None:
+    plain = pd.DataFrame({"a": [0.5, 1.5], "b": [1, 2], "c": [True, False]})
+    frame = plain.convert_dtypes(dtype_backend=kind)
+    dataset = as_dataset(frame, frame["b"])
+    np.testing.assert_array_equal(dataset.X, [[0.5, 1, 1], [1.5, 2, 0]])
+    assert dataset.X.dtype == np.float64 and dataset.y.tolist() == [0, 1]
+    frame.loc[0, :] = pd.NA
+    np.testing.assert_array_equal(as_dataset(frame).X, [[np.nan] * 3, [1.5, 2, 0]])
+    for task in ("classification", "regression"):
+        with pytest.raises(DataError, match="y has 1 missing values"):
+            as_dataset(plain, frame["b"], task=task)
+
+
+def test_text_in_arrays() -> None:
+    for x in (np.array([["x", 1.0], [2.0, 3.0]], object), np.array([["x", "1"], ["2", "3"]])):
+        with pytest.raises(DataError, match="1 of 2 columns .*: column 0 .such as 'x'.*select"):
+            as_dataset(x, [0, 1])
+
+
 def test_shapes() -> None:
     with pytest.raises(ConfigError, match="rows, columns"):
         as_dataset(np.zeros(3))

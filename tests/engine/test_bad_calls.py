@@ -183,3 +183,9 @@ def test_a_mark_of_a_split_does_not_wrap_around(mark: float, tmp_path: Any) -> N
     np.savez(path, X=X, y=Y, split=np.where(np.arange(60) < 30, 0, mark))
     with pytest.raises(DataError, match="its array 'split' holds .*; give 0 for training and 1"):
         fsjax.data.load(str(path))
+
+
+@pytest.mark.parametrize("function", [fsjax.plan, fsjax.fit, fsjax.fit_subsamples])
+def test_misspelt_arguments(function: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="'num_epoch': did you mean 'num_epochs'?"):
+        function(STG, (X, Y), num_epoch=1)

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import fsjax
 from fsjax.data import Split, constant_columns, fit_scaler
@@ -25,6 +26,38 @@ def test_values_that_cannot_be_squared_are_told_before_training(row: int, part: 
     x[row, 2] = 1e25
     with pytest.raises(DataError, match=f"'column 2' has values beyond 1e\\+18 in the {part} rows"):
         fsjax.plan(NETWORK, (x, y), split=split, scaling="none")
+
+
+def test_rows_that_fit_would_refuse_are_not_predicted() -> None:
+    x, y, split = table()
+    result = fsjax.fit(NETWORK, (x, y), split=split, num_features=2, num_epochs=1)
+    for value, message in ((1e20, r"'column 2' has values beyond 1e\+18"), (np.nan, "NaN")):
+        bad = x[:3].astype(np.float64)
+        bad[1, 2] = value
+        for rows in (bad, csr_array(bad)):
+            with pytest.raises(DataError, match=f"X.*{message}"):
+                result.predict(rows)
+    assert result.predict(x[:0]).shape == (1, 0, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_below_those_of_float32_are_scaled_or_refused(dtype: type) -> None:
+    x, y, split = table()
+    tiny = x.astype(dtype)
+    tiny[:, 2] *= dtype(1e-40)
+    prepared = [
+        fsjax.plan(NETWORK, (values, y), split=split, scaling="standard", num_features=2).prepared
+        for values in (x, tiny, csr_array(tiny))
+    ]
+    for one in prepared[1:2]:
+        np.testing.assert_allclose(
+            one.arrays.train.x, prepared[0].arrays.train.x, rtol=1e-4, atol=1e-4
+        )
+    stored = prepared[2].arrays.train.x
+    assert np.abs(stored.values[stored.columns == 2]).max() > 1
+    for rows in (tiny, csr_array(tiny)):
+        with pytest.raises(DataError, match="'column 2' has values from -.*e-40 .* all .* are 0"):
+            fsjax.plan(NETWORK, (rows, y), split=split, scaling="none", num_features=2)
 
 
 def test_a_validation_loss_that_is_never_finite_is_told() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import pickle
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,9 @@ from fsjax import estimators, stubs
 from fsjax.data import Dataset
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector
+from fsjax.estimators.base import importances
 from fsjax.method import Method
+from fsjax.tasks import TABLE
 
 #: Fewest epochs and smallest networks of every class, for tests of what surrounds the training.
 TINY: dict[str, dict[str, Any]] = {
@@ -213,6 +216,94 @@ def test_kinds_of_numbers(dtype: type) -> None:
     estimator = quick().fit(x, y)
     assert estimator.transform(x).dtype == dtype
     assert estimator.get_support()[2]
+
+
+def test_attributes_and_outputs_that_scikit_learn_names(fitted: FisherScore) -> None:
+    x, y = table()
+    assert fitted.n_iter_ == 3
+    assert fitted.feature_importances_.shape == (COLUMNS,)
+    np.testing.assert_allclose(fitted.feature_importances_.sum(), 1.0)
+    assert fitted.feature_importances_.min() >= 0 and fitted.feature_importances_.argmax() == 2
+    np.testing.assert_allclose(fitted.predict_log_proba(x), np.log(fitted.predict_proba(x)))
+    odds = fitted.decision_function(x)
+    assert odds.shape == (ROWS,)
+    np.testing.assert_array_equal(fitted.classes_[(odds > 0).astype(int)], fitted.predict(x))
+    third = np.where(x[:, 3] > 0.5, "other", y)
+    several = quick().fit(x, third)
+    logs = several.decision_function(x)
+    assert logs.shape == (ROWS, 3)
+    np.testing.assert_array_equal(several.classes_[logs.argmax(axis=1)], several.predict(x))
+    assert not hasattr(IPCAE(task="regression"), "decision_function")
+    assert not hasattr(IPCAE(task="regression"), "predict_log_proba")
+
+
+@pytest.mark.parametrize(
+    ("scores", "shares"),
+    [
+        ([1.0, 3.0], [0.25, 0.75]),
+        ([-1.0, 0.0, 1.0], [0, 1 / 3, 2 / 3]),
+        ([0.0, 0.0], [0, 0]),
+        ([np.nan, 2.0, -np.inf], [0, 1, 0]),
+        ([np.inf, 1.0, 2.0], [0.4, 0.2, 0.4]),
+    ],
+)
+def test_importances_are_shares(scores: list[float], shares: list[float]) -> None:
+    np.testing.assert_allclose(importances(np.array(scores)), shares)
+
+
+def test_labels_have_a_decision_each() -> None:
+    outputs = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
+    entry = TABLE["multilabel"]
+    mean = entry.probabilities(outputs).mean(axis=0)
+    np.testing.assert_allclose(entry.log_probabilities(outputs), np.log(mean))
+    np.testing.assert_allclose(entry.decision(outputs), np.log(mean / (1 - mean)))
+
+
+def test_a_result_as_a_frame(fitted: FisherScore) -> None:
+    frame = fitted.result_.to_frame()
+    assert list(frame.columns) == ["column", "rank", "selection_frequency", "score"]
+    assert frame.index[0] == 2 and frame["column"].iloc[0] == "x2"
+    np.testing.assert_array_equal(frame["rank"], np.arange(1, COLUMNS + 1))
+    by_number = frame.sort_index()
+    np.testing.assert_array_equal(by_number["rank"], fitted.ranking_)
+    np.testing.assert_array_equal(by_number["score"], fitted.scores_)
+    np.testing.assert_array_equal(by_number["selection_frequency"], fitted.selection_frequency_)
+    x, y = table()
+    named = pd.DataFrame(x, columns=list("abcdef"))
+    with_gates = STG(2, hidden=(4,), num_epochs=1, search=False).fit(named, y).result_.to_frame()
+    assert set(with_gates["column"]) == set("abcdef")
+    assert with_gates["gate"].between(0, 1).all()
+
+
+def test_ctrl_c_also_ends_a_cross_validation() -> None:
+    def interrupt(progress: fsjax.Progress) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    # Shells let programs in the background ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cross_val_score(quick(callback=interrupt), *table(), cv=2)
+        with pytest.warns(UserWarning, match="training was interrupted"):
+            kept = quick(callback=interrupt, keep_partial=True).fit(*table())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert kept.n_iter_ == 1
+
+
+def test_nullable_and_arrow_columns_of_pandas() -> None:
+    x, y = table()
+    plain = pd.DataFrame(np.round(4 * x), columns=list("abcdef")).assign(b=x[:, 1] > 0)
+    expected = quick().fit(plain, y)
+    for kind in ("numpy_nullable", "pyarrow"):
+        frame = plain.convert_dtypes(dtype_backend=kind)
+        estimator = quick().fit(frame, pd.Series(y).convert_dtypes(dtype_backend=kind))
+        np.testing.assert_array_equal(estimator.scores_, expected.scores_)
+        np.testing.assert_array_equal(estimator.predict(frame), expected.predict(plain))
+        assert list(estimator.feature_names_in_) == list("abcdef")
+        frame.loc[3, "c"] = pd.NA
+        with pytest.raises(DataError, match=r"1 missing values \(NaN\) in 1 .*'c'; put an imputer"):
+            quick().fit(frame, y)
 
 
 @pytest.mark.parametrize("kind", ["numbers", "several"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from fsjax import container, estimators
-from fsjax.errors import DataError
+from fsjax.errors import ConfigError, DataError
 from fsjax.estimators.packing import pack
 
 
@@ -36,6 +37,10 @@ def written(estimator: Any, change: Callable[[dict, dict], Any], path: Path) -> 
 
 def relabel(*labels: object) -> Callable[[dict, dict], None]:
     return lambda h, a: a.update({"estimator/classes_": np.array(labels)})
+
+
+def parameters(**changes: object) -> Callable[[dict, dict], None]:
+    return lambda h, a: h["parameters"].update(changes)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +71,16 @@ def relabel(*labels: object) -> Callable[[dict, dict], None]:
         ),
         ("classes", lambda h, a: h.update({"class": ["STG"]}), "estimator \\['STG'\\]"),
         ("classes", lambda h, a: h["parameters"].update(task="regression"), "for 'regression'"),
+        ("classes", parameters(learning_rate="os:system"), "learning_rate='os:system'; choose"),
+        ("classes", parameters(hidden=[7]), r"hidden=\(7,\), but .* trained with \(3,\)"),
+        ("classes", parameters(num_epochs=[1]), r"num_epochs=\(1,\); choose a whole number"),
+        ("classes", parameters(max_time=-1), "max_time=-1; choose a value above 0"),
+        ("classes", parameters(random_state="x"), "random_state='x'; choose a seed"),
+        ("classes", parameters(standardize="x"), "standardize='x'; choose True"),
+        ("classes", parameters(class_weight={"pairs": [["none", 1]]}), "class 'none'; y has"),
+        ("numbers", parameters(class_weight="balanced"), "class_weight='balanced' needs classes"),
+        ("classes", parameters(n_features_to_select=9), "n_features_to_select=9 but"),
+        ("classes", parameters(callback="os:system"), "'callback' is in it, which files do not"),
         ("classes", lambda h, a: h["parameters"].update(groups=[0, 0, 1, 1, 2]), "'groups' is not"),
         (
             "classes",
@@ -100,3 +115,10 @@ def test_other_arrays_are_not_unfolded(fitted: dict, tmp_path: Path) -> None:
     estimators.load(path, max_bytes=10**6)
     with pytest.raises(DataError, match="would take .*max_bytes, are allowed"):
         estimators.load(path, max_bytes=50_000)
+
+
+def test_a_network_of_other_arguments_is_not_saved(fitted: dict, tmp_path: Path) -> None:
+    other = copy(fitted["classes"]).set_params(hidden=(9,), verbose=True)
+    with pytest.raises(ConfigError, match=r"hidden=\(9,\), but the network .* \(3,\); fit again"):
+        other.save(tmp_path / "a.npz")
+    other.set_params(hidden=(3,)).save(tmp_path / "a.npz")

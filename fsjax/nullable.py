@@ -1,0 +1,48 @@
+"""Nullable and Arrow-backed columns of pandas as those of NumPy, which all else here works on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+
+
+def plain_columns(values: Any) -> Any:
+    """A pandas frame, series or array with its nullable and Arrow-backed numbers as NumPy's.
+
+    Missing values become NaN. Other columns, and all other values, stay as they are.
+    """
+    if isinstance(values, ExtensionArray):
+        values = pd.Series(values)
+    if isinstance(values, pd.Series):
+        return values.astype(_numpy_type(values)) if _is_nullable(values.dtype) else values
+    # Columns that share a name are told elsewhere.
+    if not isinstance(values, pd.DataFrame) or not values.columns.is_unique:
+        return values
+    names = [name for name, dtype in values.dtypes.items() if _is_nullable(dtype)]
+    return values.astype({name: _numpy_type(values[name]) for name in names}) if names else values
+
+
+def frame_values(frame: pd.DataFrame) -> np.ndarray:
+    """The numbers ``(N, D)`` of a frame, also where truth values stand beside other numbers."""
+    values = frame.to_numpy()
+    return values if values.dtype != object else frame.to_numpy(np.float64)
+
+
+def _is_nullable(dtype: Any) -> bool:
+    """Whether this is a type of nullable or Arrow-backed numbers."""
+    as_numpy = getattr(dtype, "numpy_dtype", None)
+    return as_numpy is not None and (as_numpy.kind in "biuf" or _is_decimal(dtype))
+
+
+def _is_decimal(dtype: Any) -> bool:
+    return str(dtype).startswith("decimal")
+
+
+def _numpy_type(column: pd.Series) -> np.dtype:
+    """What the numbers of a nullable column become."""
+    if _is_decimal(column.dtype) or column.isna().any():
+        return np.dtype(np.float64)
+    return column.dtype.numpy_dtype
