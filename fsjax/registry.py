@@ -33,8 +33,8 @@ METHODS: dict[str, Callable[..., Method]] = {}
 RESERVED = frozenset(
     """
     fit fit_transform transform inverse_transform predict predict_proba predict_log_proba
-    decision_function score save plot get_feature_names_out get_metadata_routing get_params get_support set_fit_request set_output
-    set_params set_score_request
+    decision_function score save plot get_feature_names_out get_metadata_routing get_params
+    get_support set_fit_request set_output set_params set_score_request
     n_features_to_select task image_shape num_epochs batch_size n_seeds random_state
     validation_fraction validation_data standardize class_weight groups early_stopping max_time
     warm_start callback keep_partial verbose
