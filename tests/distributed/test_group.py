@@ -167,6 +167,7 @@ def test_processes_meet_while_strangers_knock() -> None:
         lead = pool.submit(joined, places(port, (0, 3)), 10.0)
         strangers: list[socket.socket] = []
         while len(strangers) < len(STRANGE):
+            assert not lead.done(), lead.result()
             with contextlib.suppress(ConnectionRefusedError):
                 stranger = socket.create_connection(("127.0.0.1", port))
                 strangers.append(stack.enter_context(stranger))
