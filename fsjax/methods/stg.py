@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from jax.scipy.stats import norm
 from fsjax.arguments import Count, Positive
 from fsjax.groups import expand
 from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
+from fsjax.methods.shared import rising
 from fsjax.methods.shared.gates import open_share
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats
 from fsjax.registry import register
@@ -27,6 +29,7 @@ from fsjax.tasks import SUPERVISED
     batch_size=128,
     training={"min_steps_per_epoch": 10},
     small={"hidden": (6,)},
+    estimator_defaults={"path": True},
     options=replace(PLAIN, hidden=(400, 200), learning_rate=1e-2, weight_decay=1e-3),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
@@ -35,6 +38,7 @@ def stg(
     *,
     strength: Positive = 0.1,
     search: bool = True,
+    path: bool = False,
     sigma: Positive = 0.5,
     penalty: Literal["mean", "sum"] = "mean",
     **options: Any,
@@ -50,6 +54,9 @@ def stg(
       strength: lambda, above 0; the first one to be tried in a search.
       search: whether to look for the strength that keeps exactly K gates open, as BinMask's
         section 4.1 does for STG; otherwise one training, and the K largest mu.
+      path: whether the search is a single training, if ``num_features`` is K: lambda rises from
+        ``strength`` by the same factor in every epoch, until at most K gates are open. Then the
+        other gates stay closed and lambda is 0 for a tenth of the epochs.
       sigma: of the noise, above 0.
       penalty: ``mean`` over the columns, as the authors' code has it, or their ``sum``, as in the
         paper.
@@ -58,31 +65,40 @@ def stg(
         1e-5 by default, with which no gate moves; its examples have 0.1.
 
     Returns:
-      The method; its score of a column is mu.
+      The method; its score of a column is mu, along a path that of the epoch that closes gates.
     """
     body = NetworkOptions(**options)
+    rises = search and path and num_features is not None
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         key_network, key_gates = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         mu = 0.01 * jax.random.normal(key_gates, (spec.num_units,))
         extra = {"stats": stats, "threshold": jnp.asarray(-1.0)}
+        if rises:
+            extra |= rising.start(strength, mu)
         return create_state(spec, {"weights": weights, "mu": mu}, extra=extra)
 
     def loss(params: dict, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         key_noise, key_network = jax.random.split(key)
         mu = params["mu"]
         noise = sigma * jax.random.normal(key_noise, mu.shape)
-        share = expand(open_share(mu + noise), state.spec.groups)
+        share = expand(left_open(open_share(mu + noise), state), state.spec.groups)
         weights, x = body.gate(params["weights"], batch.x, share)
         value, aux = body.train(weights, state, batch._replace(x=x), key_network)
         probability = norm.cdf((mu + 0.5) / sigma)
         total = jnp.mean(probability) if penalty == "mean" else jnp.sum(probability)
-        return value + strength * total, aux
+        return value + (state.extra["strength"] if rises else strength) * total, aux
+
+    def left_open(share: Array, state: TrainState) -> Array:
+        return jnp.where(state.extra["kept"], share, 0.0) if rises else share
 
     def gates(state: TrainState) -> Array:
-        share = open_share(state.params["mu"])
+        share = left_open(open_share(state.params["mu"]), state)
         return jnp.where(share >= state.extra["threshold"], share, 0.0)
+
+    def scores(state: TrainState) -> Array:
+        return state.extra["score"] if rises else state.params["mu"]
 
     def predict(state: TrainState, x: Array) -> Array:
         share = expand(gates(state), state.spec.groups)
@@ -92,6 +108,13 @@ def stg(
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"num_selected": jnp.sum((gates(state) >= 0.5).astype(jnp.float32))}
 
+    if rises:
+        steps = {
+            "after_epoch": functools.partial(rising.after_epoch, num_features),
+            "finish": functools.partial(rising.finish, num_features),
+        }
+    else:
+        steps = {"search": Search("strength", close) if search else None}
     return Method(
         About(
             tasks=SUPERVISED,
@@ -99,14 +122,16 @@ def stg(
             takes_groups=True,
             gates=True,
             sparse=True,
+            # Measured with the default network; a search is compiled for many trainings.
+            speed=5.0 if rises else 1.0,
         ),
         init=init,
         loss=loss,
         optimizer=body.tx,
         predict=predict,
-        select=lambda state: Selection(state.params["mu"], gates=gates(state)),
+        select=lambda state: Selection(scores(state), gates=gates(state)),
         after_step=keep_stats,
         keep="last",
         monitor=monitor,
-        search=Search("strength", close) if search else None,
+        **steps,
     )
