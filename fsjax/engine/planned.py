@@ -28,7 +28,7 @@ from fsjax.engine.result import FitResult
 from fsjax.engine.search import Found, gate_metrics, search_strengths
 from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, take_rows
 from fsjax.engine.streamed import predict_streamed
-from fsjax.engine.train import Trained, first_states, train
+from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
@@ -134,23 +134,26 @@ class Plan:
           trained: with a row for each seed.
           threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
         """
-        prepared, x_test = self.prepared, None
-        stored = isinstance(prepared.arrays.train.x, StoredRows)
-        if self.method.predict is not None and len(prepared.x_test[0]):
-            if stored:
-                x_test = None
-            elif has_own_rows(prepared.arrays):
-                x_test = stack_rows([filled_rows(x) for x in prepared.x_test])
-            else:
-                x_test = filled_rows(prepared.x_test[0])
         if threshold is not None:
             threshold = np.asarray(threshold, np.float32)
-        chosen = self._finished(trained, prepared.arrays, x_test, threshold)
-        if stored and self.method.predict is not None and len(prepared.x_test[0]):
-            x = filled_rows(prepared.x_test[0])
+        arrays = self.prepared.arrays
+        chosen = self._finished(trained, arrays, self._test_rows(), threshold)
+        stored = isinstance(arrays.train.x, StoredRows)
+        if stored and self.method.predict is not None and len(self.prepared.x_test[0]):
+            x = filled_rows(self.prepared.x_test[0])
             outputs = predict_streamed(self.structure, chosen.states, x)
             return chosen._replace(outputs=outputs)
         return chosen
+
+    def _test_rows(self) -> Any:
+        """The scaled test rows on the device, if there are any and they are in memory."""
+        prepared, x_test = self.prepared, self.prepared.x_test
+        stored = isinstance(prepared.arrays.train.x, StoredRows)
+        if self.method.predict is None or not len(x_test[0]) or stored:
+            return None
+        if has_own_rows(prepared.arrays):
+            return stack_rows([filled_rows(x) for x in x_test])
+        return filled_rows(x_test[0])
 
     def gates(self, trained: Trained, rows: np.ndarray) -> np.ndarray:
         """The gates ``(R, D)`` of trained rows, those of unusable columns as 0.
@@ -199,7 +202,6 @@ class Plan:
             return self._fit()
 
     def _fit(self) -> list[FitResult]:
-        self.check_first_scores()
         if self.sizes and self.method.search is not None:
             found = self._searched(self.method.search.parameter)
             return [
@@ -209,17 +211,23 @@ class Plan:
         trained = self.train()
         return self.select(trained, self.choose(trained))
 
-    def check_first_scores(self) -> None:
+    def check_first_scores(self, states: TrainState, rows: np.ndarray) -> None:
         """ConfigError if a method from outside the library has scores that are not finite.
 
         A callback or the time may end a training early, so that scores have to be numbers from the
-        start; the tests of the library's methods see to that.
+        start; the tests of the library's methods see to that. A search, which trains seeds more
+        than once, is checked at its end alone.
+
+        Args:
+          states: before the first step.
+          rows: the place of the seed of each state.
         """
-        if self.method.loss is None or self.structure.in_library:
+        once = np.array_equal(rows, np.arange(len(self.seeds)))
+        if self.method.loss is None or self.structure.in_library or not once:
             return
-        rows = np.arange(len(self.seeds))
-        hyper = {name: np.full(len(rows), value, np.float32) for name, value in self.hyper.items()}
-        chosen = self.choose(Trained(first_states(self, rows, hyper), {}, {}))
+        # The program that selects after training, too.
+        trained = Trained(states, {}, {})
+        chosen = self._finished(trained, self.prepared.arrays, self._test_rows(), None)
         self._check_scores(np.asarray(chosen.scores), "before the first step")
 
     def _check_scores(self, scores: np.ndarray, when: str) -> None:

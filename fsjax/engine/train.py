@@ -70,10 +70,11 @@ def train(
 
     Raises:
       NonFiniteLossError: if the training loss leaves the finite numbers.
-      ConfigError: if the checkpoints are those of another run.
+      ConfigError: if the checkpoints are those of another run, or the first scores are not finite.
     """
     started = time.perf_counter()
-    states = first_states(plan, rows, hyper)
+    states = _first_states(plan, rows, hyper)
+    plan.check_first_scores(states, rows)
     if plan.method.loss is None:
         cost = _cost(plan, states, 0) | {"compile_seconds": time.perf_counter() - started}
         return Trained(states, {}, cost | {"train_seconds": 0.0, "trained_epochs": 0})
@@ -110,7 +111,7 @@ def train(
     return Trained(states, training.history, cost)
 
 
-def first_states(plan: Plan, rows: np.ndarray, hyper: Mapping[str, np.ndarray]) -> TrainState:
+def _first_states(plan: Plan, rows: np.ndarray, hyper: Mapping[str, np.ndarray]) -> TrainState:
     """Stacked states ``(R, ...)`` before the first step; arguments as for :func:`train`."""
     numbers = np.asarray(plan.seeds, np.uint32)[rows]
     args = (numbers, hyper, plan.usable[rows], plan.arrays_of(rows))

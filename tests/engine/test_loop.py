@@ -216,5 +216,7 @@ def test_the_loss_is_traced_once_for_a_program(data) -> None:
         traced.append(args)
         return method.loss(*args)
 
-    fsjax.fit(method._replace(loss=loss), data, num_epochs=2, batch_size=16)
+    planned = fsjax.plan(method._replace(loss=loss), data, num_epochs=2, batch_size=16)
+    traced.clear()  # It was checked by then.
+    planned.fit()
     assert len(traced) == 1
