@@ -12,6 +12,7 @@ from launcher import launch_here
 from quick_configs import quick
 from synthetic_result import make_result
 
+from experiments import launch as launch_module
 from experiments import sweep_cells
 from fsjax import Sweep
 from fsjax.data import load
@@ -56,7 +57,7 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
 def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(
-        sweep_cells, "evaluate", lambda *args, **options: calls.append(options) or {}
+        launch_module, "evaluate", lambda *args, **options: calls.append(options) or {}
     )
     config = quick()
     config.data.noise_std = 0.5
