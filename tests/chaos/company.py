@@ -31,7 +31,7 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
         int(one): Process(
             given[one],
             folder / f"log{one}",
-            functools.partial(setattr, tempfile, "tempdir", str(folder / f"temporary{one}")),
+            functools.partial(_use_for_temporary_files, str(folder / f"temporary{one}")),
         )
         for one in order
     }
@@ -53,3 +53,7 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
     if worked[0] == 1 and others:
         return (EQUAL, "") if found and found["result"]["seeds"] == [7, 8] else (WRONG, told)
     return (EQUAL, "") if found == reference.expected[name] else (WRONG, told)
+
+
+def _use_for_temporary_files(folder: str) -> None:
+    tempfile.tempdir = folder
