@@ -136,7 +136,6 @@ OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
         [
             "--names=sonar",
             "--tables={tmp}",
-            "--steps=select,judge,write",
             "--budgets=5",
             "--workdir={tmp}",
             "--jobs=1",
