@@ -142,13 +142,17 @@ def _check_traced(
         _check_trains_loss(method, state, _batch(spec, data))
     if method.loss is None:
         return
+    _check_scores_in_time(method, state, data)
+    # Tracing a step takes a tenth of a first fit; the library's own methods are known to be right,
+    # except where they look at all rows of a table on disk.
+    if structure.in_library and not isinstance(data.x, StoredRows):
+        return
     after = trace(lambda method, s, b, k: train_step(method, s, b, k)[0], _batch(spec, data), key)
     _check_same_types(method.name, "a step", state, after)
     names = ("train/loss", *(f"valid/{name}" for name in ("loss", "accuracy", "auc") if validated))
     metrics = dict.fromkeys(names, scalar)
     trace(lambda method, s: end_steps(method, s, {"loss": jnp.zeros(1)}))
     trace(lambda method, s, d, m, k: end_epoch(method, s, d, m, s.masks, k), data, metrics, key)
-    _check_scores_in_time(method, state, data)
 
 
 def _batch(spec: Spec, data: Batch) -> Batch:
