@@ -56,7 +56,8 @@ def stg(
         section 4.1 does for STG; otherwise one training, and the K largest mu.
       path: whether the search is a single training, if ``num_features`` is K: lambda rises from
         ``strength`` by the same factor in every epoch, until at most K gates are open. Then the
-        other gates stay closed and lambda is 0 for a tenth of the epochs.
+        other gates stay closed and lambda is 0 for a fifth of the epochs. Mu is at most 0.5,
+        so that every gate can be closed.
       sigma: of the noise, above 0.
       penalty: ``mean`` over the columns, as the authors' code has it, or their ``sum``, as in the
         paper.
@@ -89,6 +90,10 @@ def stg(
         probability = norm.cdf((mu + 0.5) / sigma)
         total = jnp.mean(probability) if penalty == "mean" else jnp.sum(probability)
         return value + (state.extra["strength"] if rises else strength) * total, aux
+
+    def after_step(state: TrainState, *args: Any) -> TrainState:
+        state = keep_stats(state, *args)
+        return rising.after_step(state) if rises else state
 
     def left_open(share: Array, state: TrainState) -> Array:
         return jnp.where(state.extra["kept"], share, 0.0) if rises else share
@@ -130,7 +135,7 @@ def stg(
         optimizer=body.tx,
         predict=predict,
         select=lambda state: Selection(scores(state), gates=gates(state)),
-        after_step=keep_stats,
+        after_step=after_step,
         keep="last",
         monitor=monitor,
         **steps,

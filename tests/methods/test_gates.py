@@ -174,6 +174,7 @@ def test_a_path_keeps_k_columns_in_one_training() -> None:
     result = fsjax.fit(method, (x, y), **OPTIONS)
     assert [sorted(row) for row in result.selected.tolist()] == [[0, 1, 2, 3]] * 3
     assert result.cost["trained_epochs"] <= 40
+    assert result.states.params["mu"].max() <= 0.5
     others = x.copy()
     others[:, 4:] = 9.0
     np.testing.assert_array_equal(result.predict(x), result.predict(others))

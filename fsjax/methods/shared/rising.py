@@ -19,8 +19,11 @@ SPAN = 1e3
 #: The ``mu`` below which a gate is closed, as :mod:`fsjax.engine.strengths` has it: a share of 0.2.
 CLOSED = -0.3
 
+#: The ``mu`` at which a gate is open: beyond it the penalty would have no slope that closes it.
+OPEN = 0.5
+
 #: Shares of the epochs: before the strength rises, until it ends, and after the others are closed.
-BEFORE, UNTIL, AFTER = 0.05, 0.8, 0.1
+BEFORE, UNTIL, AFTER = 0.05, 0.8, 0.2
 
 
 def start(strength: Array | float, mu: Array) -> dict[str, Array]:
@@ -31,6 +34,12 @@ def start(strength: Array | float, mu: Array) -> dict[str, Array]:
         "score": mu,
         "closed_at": jnp.zeros((), jnp.int32),
     }
+
+
+def after_step(state: TrainState) -> TrainState:
+    """Keeps gates that are open where the penalty still has a slope."""
+    params = {**state.params, "mu": jnp.minimum(state.params["mu"], OPEN)}
+    return state.replace(params=params)
 
 
 def after_epoch(num_features: int, state: TrainState, data: Batch, key: Array) -> TrainState:
