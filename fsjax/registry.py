@@ -127,7 +127,7 @@ class Registration:
       name: of the builder.
       build: the builder as it was written.
       estimator, paper, optimises, num_epochs, batch_size, scaling, training, small,
-        estimator_defaults, options: as they were given to :func:`register`.
+        options: as they were given to :func:`register`.
       parameters: all arguments by name, those of ``options`` among them.
       kinds: what their annotations say.
     """
@@ -142,7 +142,6 @@ class Registration:
     scaling: str
     training: Mapping[str, Any]
     small: Mapping[str, Any]
-    estimator_defaults: Mapping[str, Any]
     options: Any
     parameters: Mapping[str, inspect.Parameter]
     kinds: Mapping[str, Kind]
@@ -200,7 +199,6 @@ def register(
     scaling: str = "standard",
     training: Mapping[str, Any] = {},
     small: Mapping[str, Any] = {},
-    estimator_defaults: Mapping[str, Any] = {},
     options: Any = None,
     without: Sequence[str] = (),
 ) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
@@ -221,8 +219,6 @@ def register(
       scaling: likewise, a kind of :func:`fsjax.data.fit_scaler`.
       training: fixed arguments of :func:`fsjax.fit` beside them.
       small: arguments for tables of a dozen columns, with which the method is tested.
-      estimator_defaults: defaults of the estimator that differ from those of the builder, which
-        keeps to its paper.
       options: where the builder's ``**options`` come from: an instance of a dataclass, whose
         values are the defaults, or another registered builder.
       without: options that the method does not have.
@@ -248,7 +244,6 @@ def register(
             scaling=scaling,
             training=training,
             small=small,
-            estimator_defaults=estimator_defaults,
             options=options,
             parameters=parameters,
             kinds=kinds,

@@ -147,10 +147,9 @@ def _signature(registration: Registration) -> inspect.Signature:
     own = {
         name: registration.parameters[name].replace(
             kind=inspect.Parameter.KEYWORD_ONLY,
-            default=registration.estimator_defaults.get(name, default),
             annotation=type_text(registration.kinds[name]),
         )
-        for name, default in registration.defaults().items()
+        for name in registration.defaults()
     }
     common = dict(inspect.signature(_common).parameters)
     defaults = {

@@ -29,7 +29,6 @@ from fsjax.tasks import SUPERVISED
     batch_size=128,
     training={"min_steps_per_epoch": 10},
     small={"hidden": (6,)},
-    estimator_defaults={"path": True},
     options=replace(PLAIN, hidden=(400, 200), learning_rate=1e-2, weight_decay=1e-3),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
