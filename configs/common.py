@@ -105,12 +105,12 @@ def parse_variant(
     Raises:
       ConfigError: for a word that is none of these, and for arguments that a task does not take.
     """
-    own = [word for word in words_of(variant) if names_own_task(word)]
-    for word in own:
+    own_tasks = [word for word in words_of(variant) if names_own_task(word)]
+    for word in own_tasks:
         get_task(word)
-    rest = ",".join(word for word in words_of(variant) if word not in own)
+    rest = ",".join(word for word in words_of(variant) if word not in own_tasks)
     names, tasks, quick = sort_words(rest, available(), TASKS, ("quick",))
-    return Variant([name, *names][-1], [task, *tasks, *own][-1], bool(quick))
+    return Variant([name, *names][-1], [task, *tasks, *own_tasks][-1], bool(quick))
 
 
 def method_fields(name: str, **changes: Any) -> dict[str, Any]:

@@ -100,13 +100,13 @@ def epoch_ms(method: str, size: Mapping[str, int]) -> float:
     arrays = jax.device_put(planned.prepared.arrays)
     given = (np.arange(size["seeds"], dtype=np.uint32), hyper, planned.usable, arrays)
     states = run(seeds.init_seeds, (planned.structure, planned.spec), given, work=0.0)
-    states, one = mesh.place_runs("map", states), np.ones(size["seeds"], np.int32)
-    static, args = (planned.structure, "map", 1), (states, arrays, one)
+    states, epoch = mesh.place_runs("map", states), np.ones(size["seeds"], np.int32)
+    static, args = (planned.structure, "map", 1), (states, arrays, epoch)
     epochs = program(seeds.train_seeds, static, args, donate=(0,), work=WORK)
 
     def seconds(states: Any, count: int) -> tuple[float, Any]:
         started = time.process_time()
-        states, *_ = jax.block_until_ready(epochs(states, arrays, count * one))
+        states, *_ = jax.block_until_ready(epochs(states, arrays, count * epoch))
         return time.process_time() - started, states
 
     _, states = seconds(states, 1)

@@ -92,7 +92,7 @@ def _check_listed(data: bytes, entries: Sequence[zipfile.ZipInfo], contents: int
     Each entry begins with its name: between two that are listed there may be no other.
     """
     end = 0
-    for entry in sorted(entries, key=lambda one: one.header_offset):
+    for entry in sorted(entries, key=lambda entry: entry.header_offset):
         _check_none_between(data, end, entry.header_offset)
         name, end = _name_at(data, entry.header_offset, entry.flag_bits)
         if name != entry.orig_filename:

@@ -110,12 +110,12 @@ def kind_of(annotation: Any) -> Kind:
     """What an annotation says, as a type."""
     if get_origin(annotation) in (Union, types.UnionType):
         members = get_args(annotation)
-        values = [one for one in members if one not in _FUNCTIONS]
+        values = [member for member in members if member not in _FUNCTIONS]
         function = ""
         if len(values) < len(members):
             function = "schedule" if Schedule in members else "optimizer"
         optional = type(None) in values
-        values = [one for one in values if one is not type(None)]
+        values = [value for value in values if value is not type(None)]
         if len(values) != 1:
             return Kind(None)
         return dataclasses.replace(kind_of(values[0]), optional=optional, function=function)

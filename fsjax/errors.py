@@ -71,7 +71,8 @@ def check_names(told: str, names: Iterable[str], allowed: Collection[str]) -> No
 def suggests_names(function: Callable[P, R]) -> Callable[P, R]:
     """Makes a function answer an unknown keyword with a TypeError that has the nearest name."""
     parameters = inspect.signature(function).parameters
-    names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]
+    further = inspect.Parameter.VAR_KEYWORD
+    names = [name for name, parameter in parameters.items() if parameter.kind is not further]
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -272,8 +272,6 @@ class About(NamedTuple):
       flops: floating-point operations of training for each connection and row: 2 forward and 4
         backward as a rule.
       weights: from the parameters to those that are connections of the network; all by default.
-      speed: how many times as fast as usual weights are visited, by which the engine tells how hard
-        to compile: above 1 for wide dense networks that train by large batches.
       settings: the arguments by name, hashable.
       source: how it was built, where a registered builder did so.
     """
@@ -287,7 +285,6 @@ class About(NamedTuple):
     sparse: bool = False
     flops: float = 6.0
     weights: Callable[[PyTree], PyTree] | None = None
-    speed: float = 1.0
     settings: tuple[tuple[str, Any], ...] = ()
     source: Any = None
 

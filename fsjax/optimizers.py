@@ -24,13 +24,13 @@ def for_run(optimizer: Any, spec: Any) -> optax.GradientTransformation:
     """
     if isinstance(optimizer, optax.GradientTransformation):
         return optimizer
-    made = optimizer(spec)
-    if not isinstance(made, optax.GradientTransformation):
+    transformation = optimizer(spec)
+    if not isinstance(transformation, optax.GradientTransformation):
         raise ConfigError(
-            f"the optimizer {text_of(optimizer)} gives a {type(made).__name__}; a function of the "
-            "Spec gives an Optax transformation, such as optax.adam(1e-3)"
+            f"the optimizer {text_of(optimizer)} gives a {type(transformation).__name__}; a "
+            "function of the Spec gives an Optax transformation, such as optax.adam(1e-3)"
         )
-    return made
+    return transformation
 
 
 def check_optimizer(name: str, optimizer: Any) -> Any:
@@ -68,14 +68,14 @@ def check_schedule(name: str, schedule: Callable[[Array], Any]) -> Callable[[Arr
         "optax.cosine_decay_schedule(1e-2, 1000); one that depends on the length of the run goes "
         "into the argument optimizer, as a function of the Spec"
     )
-    told = f"{name} is the function {text_of(schedule)}, which"
+    subject = f"{name} is the function {text_of(schedule)}, which"
     try:
         rate = jax.eval_shape(schedule, jax.ShapeDtypeStruct((), jnp.int32))
     except Exception as error:
-        raise ConfigError(f"{told} fails for a step ({error}); {advice}") from error
+        raise ConfigError(f"{subject} fails for a step ({error}); {advice}") from error
     is_array = hasattr(rate, "shape") and hasattr(rate, "dtype")
     if not is_array or rate.shape != () or not np.isrealobj(np.zeros((), rate.dtype)):
-        raise ConfigError(f"{told} does not give a number for a step; {advice}")
+        raise ConfigError(f"{subject} does not give a number for a step; {advice}")
     return schedule
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
-from fsjax.engine.prepare import check_seeds, filled_length
+from fsjax.engine.filling import filled_length
+from fsjax.engine.prepare import check_seeds
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, nearest
 from fsjax.functions import Missing
 from fsjax.groups import check_groups

@@ -7,12 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.engine.loop import Rows, as_batch, init_state
 from fsjax.errors import ConfigError
 from fsjax.functions import check_hashable, text_of
-from fsjax.jax_settings import own_settings
-from fsjax.method import Loss, Method, Spec
+from fsjax.method import Batch, Loss, Method, TrainState
 from fsjax.tasks import TABLE
+from fsjax.tasks.registry import watched
 
 #: What the engine records of the training of every method, or of those with masks.
 RESERVED = ("loss", "sparsity", "topology_change")
@@ -31,42 +30,84 @@ def check_loss(loss: Loss | None) -> Loss | None:
     return loss
 
 
-def check_custom(method: Method, spec: Spec) -> None:
+def check_custom(method: Method, state: TrainState, batch: Batch) -> None:
     """Traces the loss of a method, where the run or the method has something of its own there.
 
+    Args:
+      method: whose functions check what they return.
+      state, batch: shapes of a state and of the rows of a step.
+
     Raises:
-      ConfigError: for a loss that gives no scalar or that the method never calls, and for names of
-        ``Method.record`` that ``aux`` does not have as scalars, or that are taken.
+      ConfigError: for a loss that gives no scalar or that the method never calls, for names of
+        ``Method.record`` that ``aux`` does not have as scalars, or that are taken, and for a
+        registered task whose loss the method never calls.
     """
-    if spec.loss is None and not method.record:
+    if TABLE[state.spec.task].like:
+        _check_trains_task(method, state, batch)
+    if state.spec.loss is None and not method.record:
         return
     if method.loss is None:
         raise ConfigError(f"{method.name} trains nothing; leave loss out")
     if not isinstance(method.record, tuple):
         raise ConfigError(f"record={method.record!r}; give a tuple of names, such as ('penalty',)")
-    calls = []
+    aux = _check_trains_loss(method, state, batch)
+    monitored = jax.eval_shape(method.monitor, state)
+    _check_record(method, aux, {*RESERVED, *monitored})
+
+
+def _check_trains_task(method: Method, state: TrainState, batch: Batch) -> None:
+    """ConfigError unless the loss of the method calls that of a registered task."""
+    spec, taken = state.spec, " or ".join(method.about.tasks)
+    if method.loss is None:
+        raise ConfigError(
+            f"{method.name} trains nothing, so that the loss of the task {spec.task} would play no "
+            f"part; choose a method that trains a network, or the task {taken}"
+        )
+    with watched(spec.task) as (name, calls):
+        _aux_of(method, state.replace(spec=spec._replace(task=name)), batch)
+    if not calls:
+        raise ConfigError(
+            f"{method.name} has a loss of its own, so that the loss of the task {spec.task} would "
+            f"play no part; choose another method, or the task {taken}"
+        )
+
+
+def _check_trains_loss(method: Method, state: TrainState, batch: Batch) -> dict[str, Any]:
+    """The ``aux`` of the method's loss; ConfigError unless that calls the loss of the run."""
+    spec = state.spec
+    if spec.loss is None:
+        return _aux_of(method, state, batch)
+    calls: list[tuple[int, ...]] = []
 
     def counted(outputs: Any, y: Any, weight: Any) -> Any:
         value = spec.loss(outputs, y, weight)
         calls.append(np.shape(value))
+        if calls[-1] != ():
+            raise ConfigError(
+                f"{label} gives an array of the shape {calls[-1]}; give the mean over the rows, as "
+                "by fsjax.tasks.weighted_mean(values, weight)"
+            )
         return value
 
-    traced = spec if spec.loss is None else spec._replace(loss=counted)
-    aux, monitored = _outcome(method, traced)
-    if spec.loss is not None:
-        told = f"loss={text_of(spec.loss)}"
-        if not calls:
-            raise ConfigError(
-                f"{told} would change nothing: {method.name} never calls state.spec.loss_of("
-                "outputs, y, weight), which is the loss of the run; leave loss out, or choose a "
-                "method that minimises the loss of the task"
-            )
-        if any(shape != () for shape in calls):
-            raise ConfigError(
-                f"{told} gives an array of the shape {next(filter(None, calls))}; give the mean "
-                "over the rows, as by fsjax.tasks.weighted_mean(values, weight)"
-            )
-    _check_record(method, aux, {*RESERVED, *monitored})
+    label = f"loss={text_of(spec.loss)}"
+    aux = _aux_of(method, state.replace(spec=spec._replace(loss=counted)), batch)
+    if not calls:
+        raise ConfigError(
+            f"{label} would change nothing: {method.name} never calls state.spec.loss_of("
+            "outputs, y, weight), which is the loss of the run; leave loss out, or choose a "
+            "method that minimises the loss of the task"
+        )
+    return aux
+
+
+def _aux_of(method: Method, state: TrainState, batch: Batch) -> dict[str, Any]:
+    """Shapes of the ``aux`` of a step; nothing is computed."""
+
+    def aux(state: TrainState, batch: Batch, key: jax.Array) -> dict[str, Any]:
+        return method.loss(state.params, state, batch, key)[1]
+
+    key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
+    return jax.eval_shape(aux, state, batch, key)
 
 
 def _check_record(method: Method, aux: Any, taken: set[str]) -> None:
@@ -84,27 +125,3 @@ def _check_record(method: Method, aux: Any, taken: set[str]) -> None:
                 f"record={method.record!r}, but {name!r} {what} in the aux of {method.name}'s "
                 f"loss, where there is {sorted(aux)}; record scalars"
             )
-
-
-@own_settings
-def _outcome(method: Method, spec: Spec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Shapes of the ``aux`` of a step, and of what is monitored; nothing is computed."""
-
-    def shape(*sizes: int, dtype: Any = np.float32) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(sizes, dtype)
-
-    entry = TABLE[spec.task]
-
-    def rows(number: int) -> Rows:
-        y = shape(number, *entry.row(spec.num_outputs), dtype=entry.dtype)
-        return Rows(shape(number, spec.num_columns), y, shape(number))
-
-    def outcome(everything: Rows, some: Rows, seed: Any) -> tuple[dict, dict]:
-        units = np.ones(spec.num_units, bool)
-        state = init_state(method, spec, seed, as_batch(spec.task, everything), units)
-        key = jax.random.key(0, impl="threefry2x32")
-        _, aux = method.loss(state.params, state, as_batch(spec.task, some), key)
-        return aux, method.monitor(state)
-
-    args = (rows(spec.num_rows), rows(spec.batch_size), shape(dtype=np.uint32))
-    return jax.eval_shape(outcome, *args)

@@ -47,7 +47,7 @@ _STEP = 1e5
 _CONNECTION = 8
 
 #: Trainings that a search for a strength is taken to need.
-_TRAININGS = 8
+_TRAININGS = 4
 
 
 def training_work(params: PyTree, masks: PyTree, spec: Spec, searches: bool) -> float:

@@ -144,8 +144,10 @@ def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
     """``tasks.row_metrics`` ``(B,)`` by name, with the loss of the run."""
     metrics = tasks.row_metrics(spec.task, outputs, y)
     if spec.loss is not None:
-        one = jnp.ones(1)
-        metrics["loss"] = jax.vmap(lambda row, of: spec.loss(row[None], of[None], one))(outputs, y)
+        weight = jnp.ones(1)
+        metrics["loss"] = jax.vmap(lambda row, of: spec.loss(row[None], of[None], weight))(
+            outputs, y
+        )
     return metrics
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from fsjax.engine.custom import check_custom
 from fsjax.engine.loop import (
     as_batch,
     end_epoch,
@@ -37,8 +38,6 @@ from fsjax.method import BEST_BY, Batch, Method, PyTree, Selection, Spec, TrainS
 from fsjax.registry import structure_of
 from fsjax.sparse_rows import SparseRows
 from fsjax.stored_rows import StoredRows
-from fsjax.tasks import TABLE
-from fsjax.tasks.registry import watched
 
 #: Where files lie that are not the author's.
 _LIBRARIES = tuple(str(Path(package.__file__).parent) for package in (jax, flax, optax)) + (
@@ -138,8 +137,8 @@ def _check_traced(
     if method.predict is not None:
         x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
         trace(lambda method, s, x: method.predict(s, x), x)
-    if TABLE[spec.task].like:
-        _check_trains_loss(method, state, _batch(spec, data))
+    batch = _batch(spec, data)
+    check_custom(_watched(method, spec), state, batch)
     if method.loss is None:
         return
     _check_scores_in_time(method, state, data)
@@ -147,7 +146,7 @@ def _check_traced(
     # except where they look at all rows of a table on disk.
     if structure.in_library and not isinstance(data.x, StoredRows):
         return
-    after = trace(lambda method, s, b, k: train_step(method, s, b, k)[0], _batch(spec, data), key)
+    after = trace(lambda method, s, b, k: train_step(method, s, b, k)[0], batch, key)
     _check_same_types(method.name, "a step", state, after)
     names = ("train/loss", *(f"valid/{name}" for name in ("loss", "accuracy", "auc") if validated))
     metrics = dict.fromkeys(names, scalar)
@@ -232,8 +231,8 @@ def _kind(value: Any) -> str:
 
 def _check_state(name: str, field: str, spec: Spec, args: tuple, state: Any) -> None:
     if not isinstance(state, TrainState):
-        made = "fsjax.create_state(spec, params)" if field == "init" else "state.replace(...)"
-        raise ConfigError(f"{name}: {field} returns {_kind(state)}; return a TrainState, by {made}")
+        call = "fsjax.create_state(spec, params)" if field == "init" else "state.replace(...)"
+        raise ConfigError(f"{name}: {field} returns {_kind(state)}; return a TrainState, by {call}")
 
 
 def _check_next_state(name: str, field: str, spec: Spec, args: tuple, state: Any) -> None:
@@ -287,8 +286,8 @@ def _check_selection(name: str, field: str, spec: Spec, args: tuple, selection: 
             f"{name}: select returns {_kind(selection)}; return fsjax.Selection(scores)"
         )
     units = spec.num_units
-    whats = ("scores", "gates") if selection.gates is not None else ("scores",)
-    for what in whats:
+    fields = ("scores",) if selection.gates is None else ("scores", "gates")
+    for what in fields:
         values = getattr(selection, what)
         if jnp.shape(values) != (units,) or not jnp.issubdtype(values.dtype, jnp.floating):
             raise ConfigError(
@@ -317,25 +316,6 @@ def _check_value(name: str, field: str, spec: Spec, args: tuple, value: Any) -> 
     if jnp.shape(value) != ():
         raise ConfigError(
             f"{name}: keep returns {_kind(value)}; return a scalar, of which the lowest is best"
-        )
-
-
-def _check_trains_loss(method: Method, state: TrainState, batch: Batch) -> None:
-    """ConfigError unless the loss of the method calls that of a registered task."""
-    spec, taken = state.spec, " or ".join(method.about.tasks)
-    if method.loss is None:
-        raise ConfigError(
-            f"{method.name} trains nothing, so that the loss of the task {spec.task} would play no "
-            f"part; choose a method that trains a network, or the task {taken}"
-        )
-    with watched(spec.task) as (name, calls):
-        probe = state.replace(spec=spec._replace(task=name))
-        key = jax.random.key(0, impl="threefry2x32")
-        jax.eval_shape(lambda s, b, k: method.loss(s.params, s, b, k)[0], probe, batch, key)
-    if not calls:
-        raise ConfigError(
-            f"{method.name} has a loss of its own, so that the loss of the task {spec.task} would "
-            f"play no part; choose another method, or the task {taken}"
         )
 
 

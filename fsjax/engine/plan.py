@@ -20,12 +20,13 @@ from fsjax.data.splits import Split
 from fsjax.data.stored import StoredTable
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Callback, Control
-from fsjax.engine.custom import check_custom, check_loss
+from fsjax.engine.custom import check_loss
+from fsjax.engine.filling import filled_length
 from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.planned import Plan
-from fsjax.engine.prepare import Options, check_seeds, filled_length, prepare
+from fsjax.engine.prepare import Options, check_seeds, prepare
 from fsjax.engine.result import FitResult
 from fsjax.errors import (
     ConfigError,
@@ -232,7 +233,6 @@ def plan(
             "of a registered builder; register the method with fsjax.register"
         )
     with paused():
-        check_custom(method, spec)
         check_functions(method, spec, prepared)
     return Plan(
         method=method,

@@ -20,9 +20,10 @@ from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.circumstances import circumstances
 from fsjax.engine.control import Control
 from fsjax.engine.effort import ONCE
+from fsjax.engine.filling import filled_rows, stack_rows
 from fsjax.engine.fingerprint import described, fingerprint, telling_settings
 from fsjax.engine.loop import CONNECTION_EPOCHS, Arrays, keeps_snapshot
-from fsjax.engine.prepare import Prepared, filled_rows, stack_rows
+from fsjax.engine.prepare import Prepared
 from fsjax.engine.programs import run
 from fsjax.engine.result import FitResult
 from fsjax.engine.search import Found, gate_metrics, search_strengths

@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from fsjax.arguments import NonNegative, check
-from fsjax.data.checks import check_features, check_task, limits, name_some, one_value
+from fsjax.data.checks import check_features, check_task, limits, one_value
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, apply_sparse, fit_scaler, paper_scaling
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import DEFAULT_SEED, Split, make_split
 from fsjax.data.stored import StoredTable
+from fsjax.engine.filling import filled_rows, stack_rows
 from fsjax.engine.loop import Arrays, Rows
+from fsjax.engine.value_ranges import check_nonzero, check_range
 from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.given import as_array
-from fsjax.sparse_rows import (
-    SparseRows,
-    filled_sparse,
-    is_sparse,
-    no_rows,
-    only_columns,
-    stacked,
-)
+from fsjax.sparse_rows import SparseRows, no_rows, only_columns
 from fsjax.stored_rows import StoredRows
 from fsjax.tasks import TABLE
-
-#: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
-_UNIT = 8
-
-#: Largest scaled value: losses and metrics square it, in float32.
-_LARGEST = np.float32(1e18)
-
-#: Smallest scaled value: the device takes what is closer to 0 for 0.
-_SMALLEST = np.finfo(np.float32).tiny
 
 
 class Prepared(NamedTuple):
@@ -107,15 +92,15 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     split_seeds = [int(s) for s in seeds] if options.split_per_seed else [None] * len(seeds)
     splits = _splits(dataset, task, options, split_seeds)
     parts = _parts(dataset, task, splits, split_seeds, options)
-    own = len({id(part.train.x) for part in parts}) > 1
-    if own and isinstance(dataset.X, StoredTable):
+    separate = len({id(part.train.x) for part in parts}) > 1
+    if separate and isinstance(dataset.X, StoredTable):
         raise ConfigError(
             f"{dataset.name} is read from disk, where all seeds share one split; leave "
             "split_per_seed and splits of each seed out, or read it with data.dense=true"
         )
-    arrays = [_filled(part, options.record_test) for part in (parts if own else parts[:1])]
+    arrays = [_filled(part, options.record_test) for part in (parts if separate else parts[:1])]
     return Prepared(
-        arrays=stack_rows(arrays) if own else arrays[0],
+        arrays=stack_rows(arrays) if separate else arrays[0],
         x_test=tuple(p.test.x for p in parts),
         y_test=tuple(p.test.y for p in parts),
         feature_mask=np.stack([p.feature_mask for p in parts]),
@@ -123,36 +108,6 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
         scalers=tuple(p.scaler for p in parts),
         num_rows=len(parts[0].train.x),
         num_outputs=TABLE[task].num_outputs(dataset.y, dataset.num_features),
-    )
-
-
-def filled_length(count: int) -> int:
-    """The number of rows with those that fill up: at most a sixteenth more, or 7.
-
-    Tables of nearly the same length, such as the folds of a cross-validation, then have the same.
-    """
-    unit = max(_UNIT, 1 << max(count.bit_length() - 5, 0))
-    return -(-count // unit) * unit
-
-
-def filled_rows(
-    x: np.ndarray | SparseRows | StoredRows,
-) -> np.ndarray | SparseRows | StoredRows:
-    """``(N, ...)`` with zeros, or empty sparse rows, up to :func:`filled_length`."""
-    if isinstance(x, StoredRows):
-        return x.filled(filled_length(len(x)))
-    if isinstance(x, SparseRows):
-        return filled_sparse(x, filled_length(len(x)), filled_length(max(x.values.size, 1)))
-    missing = filled_length(len(x)) - len(x)
-    return np.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1)))
-
-
-def stack_rows(trees: Sequence[Any]) -> Any:
-    """Trees of rows with a leading seed axis."""
-    return jax.tree.map(
-        lambda *rows: stacked(rows) if isinstance(rows[0], SparseRows) else np.stack(rows),
-        *trees,
-        is_leaf=is_sparse,
     )
 
 
@@ -319,8 +274,8 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
         )
     )
     for name, rows in (("training", train), ("validation", valid), ("test", test)):
-        _check_range(rows, name, dataset, kind)
-    _check_nonzero(scaler, extremes, feature_mask, dataset, kind)
+        check_range(rows.x, name, dataset, kind)
+    check_nonzero(scaler, extremes, feature_mask, dataset, kind)
     if lacks := TABLE[task].trainable(train.y):
         raise DataError(
             f"the training rows of {dataset.name} hold {lacks}, so there is nothing to learn; use "
@@ -349,79 +304,6 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
     # Test metrics weigh all rows alike.
     test = test._replace(weight=np.ones_like(test.weight))
     return _Part(train, valid, test, feature_mask, split, scaler)
-
-
-def _check_range(rows: Rows, part: str, dataset: Dataset, kind: str) -> None:
-    """Raises DataError for scaled values whose squares float32 does not hold."""
-    beyond = columns_beyond(rows.x)
-    if beyond.size:
-        raise DataError(
-            f"{dataset.name}: {_named(beyond, dataset.feature_names)} has {BEYOND} in the {part} "
-            f"rows after the scaling {kind!r}; choose the scaling 'standard', divide such columns, "
-            "or leave out the rows at fault"
-        )
-
-
-#: What is said of the columns of :func:`columns_beyond`.
-BEYOND = f"values beyond {_LARGEST:g}"
-
-
-def columns_beyond(x: np.ndarray | SparseRows | StoredRows) -> np.ndarray:
-    """The columns of scaled rows ``(N, D)`` with NaN, or values whose squares exceed float32."""
-    if not len(x):
-        return np.zeros(0, int)
-    if isinstance(x, StoredRows):
-        return np.flatnonzero(~_fits(*x.limits()))
-    if isinstance(x, SparseRows):
-        stored, base = _fits(x.values, x.values), _fits(x.base, x.base)
-        return np.unique([*x.columns[~stored], *np.flatnonzero(~base)]).astype(int)
-    return np.flatnonzero(~_fits(x.min(axis=0), x.max(axis=0)))
-
-
-def check_rows(x: np.ndarray, names: Sequence[str] | None, where: str) -> None:
-    """Raises DataError for scaled rows ``(N, D)`` that ``fit`` would not take; ``names`` are D."""
-    beyond = columns_beyond(x)
-    if beyond.size:
-        raise DataError(
-            f"{where}: {_named(beyond, names)} has {BEYOND} after the scaling that fit learnt; "
-            "correct or leave out the rows at fault"
-        )
-
-
-def _check_nonzero(
-    scaler: Scaler,
-    extremes: tuple[np.ndarray, np.ndarray],
-    varies: np.ndarray,
-    dataset: Dataset,
-    kind: str,
-) -> None:
-    """Raises DataError for columns that vary, but are 0 in float32 once they are scaled.
-
-    Args:
-      extremes: smallest and largest training value of each column, ``(D,)`` both.
-      varies: ``(D,)`` bool.
-    """
-    scaled = apply_scaler(scaler, np.stack(extremes))
-    lost = np.flatnonzero(varies & (np.abs(scaled).max(axis=0) < _SMALLEST))
-    if not lost.size:
-        return
-    lowest, highest = (values[lost[0]] for values in extremes)
-    advice = "multiply or divide such columns by a constant"
-    if kind != "standard":
-        advice = f"choose the scaling 'standard', or {advice}"
-    raise DataError(
-        f"{dataset.name}: {_named(lost, dataset.feature_names)} has values from {lowest:g} to "
-        f"{highest:g}, all of which are 0 in float32 after the scaling {kind!r}; {advice}"
-    )
-
-
-def _named(columns: np.ndarray, names: Sequence[str] | None) -> str:
-    return name_some([f"column {index}" if names is None else names[index] for index in columns])
-
-
-def _fits(lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:
-    # False for NaN.
-    return (lowest >= -_LARGEST) & (highest <= _LARGEST)
 
 
 def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray | None:

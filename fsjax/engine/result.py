@@ -15,9 +15,9 @@ from fsjax.data.scaling import Scaler
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split
-from fsjax.engine.prepare import check_rows
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
+from fsjax.engine.value_ranges import check_new_rows
 from fsjax.errors import ConfigError, DataError
 from fsjax.given import as_array
 from fsjax.method import Method, TrainState
@@ -186,7 +186,7 @@ class FitResult:
     def _predict_dense(self, x: np.ndarray) -> np.ndarray:
         scaled = [apply_scaler(scaler, x) for scaler in self.scalers]
         for rows in scaled:
-            check_rows(rows, self._column_names, "X")
+            check_new_rows(rows, self._column_names, "X")
         return np.stack([self._predict_rows(seed, rows) for seed, rows in enumerate(scaled)])
 
     @property

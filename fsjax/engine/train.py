@@ -145,7 +145,6 @@ class _Training:
         args = (self.states, self.arrays, self._placed(self.works))
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, states.masks, plan.spec, searches)
-        work /= plan.method.about.speed
         static = (plan.structure, *self.layout)
         rows = plan.prepared.arrays.train.x
         self.streamed = None

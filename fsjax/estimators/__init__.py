@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
     for one in ESTIMATORS.values():
         if one.__name__ == name:
             return one
-    names = [one.__name__ for one in ESTIMATORS.values()]
+    names = [estimator.__name__ for estimator in ESTIMATORS.values()]
     raise _unknown_attribute(__name__, name, ["AutoSelector", "Selector", "load", *names])
 
 

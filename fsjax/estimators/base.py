@@ -224,7 +224,7 @@ class Selector(SelectorMixin, Reader):
         self.selection_frequency_ = chosen.mean(axis=0)[groups]
         self.n_features_ = int(self.support_.sum())
         self.history_ = {name: np.asarray(values) for name, values in result.history.items()}
-        self.n_iter_ = max((one.shape[1] for one in self.history_.values()), default=0)
+        self.n_iter_ = max((values.shape[1] for values in self.history_.values()), default=0)
 
     def transform(self, X: ArrayLike) -> Any:
         """The selected columns of ``(N, D)`` rows, in the order of the table; sparse if X is."""

@@ -55,8 +55,8 @@ def _unpacked(
     result = persist.unpack(header["result"], arrays)
     spec = result.states.spec
     # What earlier versions did not know is as the method has it, not as estimators do by default.
-    trained, own = dict(result.method.about.settings), kind.registration.defaults()
-    parameters = {name: trained[name] for name in own if name in trained}
+    trained, defaults = dict(result.method.about.settings), kind.registration.defaults()
+    parameters = {name: trained[name] for name in defaults if name in trained}
     parameters |= {name: from_json(value) for name, value in header["parameters"].items()}
     estimator = kind(**parameters)
     _check_kind(estimator, result)

@@ -414,7 +414,6 @@ def stg(
     *,
     strength: float = 0.1,
     search: bool = True,
-    path: bool = False,
     sigma: float = 0.5,
     penalty: Literal["mean", "sum"] = "mean",
     network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ from jax.scipy.stats import norm
 from fsjax.arguments import Count, Positive
 from fsjax.groups import expand
 from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
-from fsjax.methods.shared import rising
 from fsjax.methods.shared.gates import open_share
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats
 from fsjax.registry import register
@@ -37,7 +35,6 @@ def stg(
     *,
     strength: Positive = 0.1,
     search: bool = True,
-    path: bool = False,
     sigma: Positive = 0.5,
     penalty: Literal["mean", "sum"] = "mean",
     **options: Any,
@@ -53,10 +50,6 @@ def stg(
       strength: lambda, above 0; the first one to be tried in a search.
       search: whether to look for the strength that keeps exactly K gates open, as BinMask's
         section 4.1 does for STG; otherwise one training, and the K largest mu.
-      path: whether the search is a single training, if ``num_features`` is K: lambda rises from
-        ``strength`` by the same factor in every epoch, until at most K gates are open. Then the
-        other gates stay closed and lambda is 0 for a fifth of the epochs. Mu is at most 0.5,
-        so that every gate can be closed.
       sigma: of the noise, above 0.
       penalty: ``mean`` over the columns, as the authors' code has it, or their ``sum``, as in the
         paper.
@@ -65,44 +58,31 @@ def stg(
         1e-5 by default, with which no gate moves; its examples have 0.1.
 
     Returns:
-      The method; its score of a column is mu, along a path that of the epoch that closes gates.
+      The method; its score of a column is mu.
     """
     body = NetworkOptions(**options)
-    rises = search and path and num_features is not None
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         key_network, key_gates = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         mu = 0.01 * jax.random.normal(key_gates, (spec.num_units,))
         extra = {"stats": stats, "threshold": jnp.asarray(-1.0)}
-        if rises:
-            extra |= rising.start(strength, mu)
         return create_state(spec, {"weights": weights, "mu": mu}, extra=extra)
 
     def loss(params: dict, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
         key_noise, key_network = jax.random.split(key)
         mu = params["mu"]
         noise = sigma * jax.random.normal(key_noise, mu.shape)
-        share = expand(left_open(open_share(mu + noise), state), state.spec.groups)
+        share = expand(open_share(mu + noise), state.spec.groups)
         weights, x = body.gate(params["weights"], batch.x, share)
         value, aux = body.train(weights, state, batch._replace(x=x), key_network)
         probability = norm.cdf((mu + 0.5) / sigma)
         total = jnp.mean(probability) if penalty == "mean" else jnp.sum(probability)
-        return value + (state.extra["strength"] if rises else strength) * total, aux
-
-    def after_step(state: TrainState, *args: Any) -> TrainState:
-        state = keep_stats(state, *args)
-        return rising.after_step(state) if rises else state
-
-    def left_open(share: Array, state: TrainState) -> Array:
-        return jnp.where(state.extra["kept"], share, 0.0) if rises else share
+        return value + strength * total, aux
 
     def gates(state: TrainState) -> Array:
-        share = left_open(open_share(state.params["mu"]), state)
+        share = open_share(state.params["mu"])
         return jnp.where(share >= state.extra["threshold"], share, 0.0)
-
-    def scores(state: TrainState) -> Array:
-        return state.extra["score"] if rises else state.params["mu"]
 
     def predict(state: TrainState, x: Array) -> Array:
         share = expand(gates(state), state.spec.groups)
@@ -112,13 +92,6 @@ def stg(
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"num_selected": jnp.sum((gates(state) >= 0.5).astype(jnp.float32))}
 
-    if rises:
-        steps = {
-            "after_epoch": functools.partial(rising.after_epoch, num_features),
-            "finish": functools.partial(rising.finish, num_features),
-        }
-    else:
-        steps = {"search": Search("strength", close) if search else None}
     return Method(
         About(
             tasks=SUPERVISED,
@@ -126,16 +99,14 @@ def stg(
             takes_groups=True,
             gates=True,
             sparse=True,
-            # Measured with the default network; a search is compiled for many trainings.
-            speed=5.0 if rises else 1.0,
         ),
         init=init,
         loss=loss,
         optimizer=body.tx,
         predict=predict,
-        select=lambda state: Selection(scores(state), gates=gates(state)),
-        after_step=after_step,
+        select=lambda state: Selection(state.params["mu"], gates=gates(state)),
+        after_step=keep_stats,
         keep="last",
         monitor=monitor,
-        **steps,
+        search=Search("strength", close) if search else None,
     )

@@ -217,14 +217,14 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     for rule in (recipe.drop, recipe.grow):
         for what in needs_of(rule):
             if getattr(layer, what) is None:
-                told = f"the rule {rule_name(rule)} needs {what} of {name}"
+                subject = f"the rule {rule_name(rule)} needs {what} of {name}"
                 if what == "state":
-                    raise ConfigError(f"{told}: only methods have a train state")
+                    raise ConfigError(f"{subject}: only methods have a train state")
                 if what == "search":
-                    raise ConfigError(f"{told}; pass tx.update(..., search=...), a scalar bool")
+                    raise ConfigError(f"{subject}; pass tx.update(..., search=...), a scalar bool")
                 raise ConfigError(
-                    f"{told}; pass tx.update(grads, opt_state, params, {what}=tree) with an array "
-                    "at its path, or leave this parameter out with the path filter `where`"
+                    f"{subject}; pass tx.update(grads, opt_state, params, {what}=tree) with an "
+                    "array at its path, or leave this parameter out with the path filter `where`"
                 )
         if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
             raise ConfigError(

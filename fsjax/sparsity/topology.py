@@ -183,13 +183,13 @@ def choose_grown(rule: GrowRule, layer: Layer, dropped: Array, key: Array) -> Ar
 def _checked(picks: Any, subject: str, layer: Layer) -> Array:
     """What a rule returned as an array, of a shape and type that a rule may return."""
     shape = layer.weight.shape
-    told = f"floating point (scores) or bool (a choice) in the shape {shape} of layer.weight"
+    allowed = f"floating point (scores) or bool (a choice) in the shape {shape} of layer.weight"
     if not isinstance(picks, jax.Array | np.ndarray):
-        raise ConfigError(f"{subject} returns {type(picks).__name__}; return an array, {told}")
+        raise ConfigError(f"{subject} returns {type(picks).__name__}; return an array, {allowed}")
     if not (picks.dtype == bool or jnp.issubdtype(picks.dtype, jnp.floating)):
-        raise ConfigError(f"{subject} returns {picks.dtype}; return {told}")
+        raise ConfigError(f"{subject} returns {picks.dtype}; return {allowed}")
     if picks.shape != shape:
-        raise ConfigError(f"{subject} returns the shape {picks.shape}; return {told}")
+        raise ConfigError(f"{subject} returns the shape {picks.shape}; return {allowed}")
     return jnp.asarray(picks)
 
 

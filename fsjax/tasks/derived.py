@@ -50,7 +50,7 @@ def like(
       ConfigError: for another name, a missing loss, or a field that tasks do not have.
     """
     check_choice("task", task, TASKS)
-    allowed = [one.name for one in dataclasses.fields(Task) if one.name not in _FILLED]
+    allowed = [field.name for field in dataclasses.fields(Task) if field.name not in _FILLED]
     check_names("fsjax.tasks.like has no argument", changes, allowed)
     if not callable(loss):
         raise ConfigError(

@@ -191,11 +191,16 @@ def _built(builder: Builder, settings: tuple[tuple[str, Any], ...]) -> Task:
 def _arguments(build: Builder) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
     """The parameters of a function and their kinds; ConfigError for one that cannot be named."""
     parameters, kinds = dict(inspect.signature(build).parameters), kinds_of(build)
-    for name, one in parameters.items():
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY):
+    unnamed = (
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+        inspect.Parameter.POSITIONAL_ONLY,
+    )
+    for name, parameter in parameters.items():
+        if parameter.kind in unnamed:
             raise ConfigError(
-                f"the task {build.__name__} has the argument {str(one)!r}; give each argument a "
-                "name and an annotation"
+                f"the task {build.__name__} has the argument {str(parameter)!r}; give each "
+                "argument a name and an annotation"
             )
         if name not in kinds or kinds[name].base is None:
             raise ConfigError(
@@ -243,7 +248,7 @@ def _parsed(text: str) -> tuple[str, list[Any], dict[str, Any]]:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ValueError("more than one pair of parentheses")
         args = [ast.literal_eval(value) for value in call.args]
-        kwargs = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+        kwargs = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
     except (SyntaxError, ValueError):
         raise ConfigError(
             f"task={text!r}: the arguments cannot be read; write numbers or text in quotes, as in "

@@ -23,7 +23,8 @@ from fsjax.data import Dataset, fit_scaler, load, make_split
 from fsjax.data.dense import check_size
 from fsjax.data.scaling import apply
 from fsjax.data.sparse import as_csr
-from fsjax.engine.prepare import _scaled, filled_rows, stack_rows
+from fsjax.engine.filling import filled_rows, stack_rows
+from fsjax.engine.prepare import _scaled
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
 from fsjax.methods import METHODS

@@ -65,15 +65,6 @@ def _planned(name: str, changes: list[str]) -> object:
         cli.override(config, change)
     launch.check_fields(config)
     method, dataset = launch.build_method(config), launch.load_data(config)
-    launch.check_protocols(
-        config.evaluation.protocols,
-        config.evaluation.num_features,
-        dataset.num_features,
-        num_classes=dataset.num_classes,
-        task=config.task,
-        predicts=method.predict is not None,
-        noise_std=config.data.noise_std,
-        retrain=config.evaluation.retrain,
-    )
+    launch.check_evaluation(config, method, dataset)
     about = {"task": config.task, "num_features": config.num_features}
     return launch.make_plan(config, method, dataset, **about)

@@ -168,25 +168,6 @@ def test_search_finds_the_columns_that_matter(name: str) -> None:
     assert np.isin(wrong.selected, np.arange(4)).mean() < 0.7
 
 
-def test_a_path_keeps_k_columns_in_one_training() -> None:
-    method = fsjax.methods.stg(4, hidden=(16,), strength=0.5, learning_rate=2e-2, path=True)
-    x, y = table()
-    result = fsjax.fit(method, (x, y), **OPTIONS)
-    assert [sorted(row) for row in result.selected.tolist()] == [[0, 1, 2, 3]] * 3
-    assert result.cost["trained_epochs"] <= 40
-    assert result.states.params["mu"].max() <= 0.5
-    others = x.copy()
-    others[:, 4:] = 9.0
-    np.testing.assert_array_equal(result.predict(x), result.predict(others))
-    # An end before the strength has risen closes the others as well.
-    early = fsjax.fit(method, (x, y), **{**OPTIONS, "num_epochs": 3})
-    gates = np.asarray(jax.vmap(method.select)(early.states).gates)
-    for chosen, row in zip(early.selected, gates, strict=True):
-        assert set(np.flatnonzero(row)) == set(chosen)
-    with_search = fsjax.methods.stg(hidden=(16,), path=True)
-    assert with_search.search is not None, "K is not known before the method is made"
-
-
 def test_a_search_is_the_same_alone_in_a_sweep_and_for_several_sizes() -> None:
     method = METHODS["binmask"]
     several = fsjax.fit_sizes(method, table(), (4, 8), **OPTIONS)[8]

@@ -311,8 +311,8 @@ def sparse_network(
             given["gradient"] = gradient_pairs(state, batch.x, activation, of_outputs)
         if search is not None:
             given["search"] = state.log["search"]
-        own = for_run(optimizer, state.spec)
-        return change_held(state, recipe, own, key_rules, grow_init, **given)
+        tx = for_run(optimizer, state.spec)
+        return change_held(state, recipe, tx, key_rules, grow_init, **given)
 
     def firing(state: TrainState, x: Array) -> list[Array]:
         """Activations with the probabilities of classes and labels as the last ones."""
@@ -356,8 +356,8 @@ def sparse_network(
         state = state.replace(params=jax.tree.map(change, state.params, whole, *trees))
         if state.opt_state == ():  # before the first step, and in what is kept
             return state
-        own = for_run(optimizer, state.spec)
-        moments = optax.tree.map_params(own, change, state.opt_state, whole, *trees)
+        tx = for_run(optimizer, state.spec)
+        moments = optax.tree.map_params(tx, change, state.opt_state, whole, *trees)
         return state.replace(opt_state=moments)
 
     def select(state: TrainState) -> Selection:
