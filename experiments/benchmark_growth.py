@@ -56,7 +56,7 @@ NAMES = {
 METHODS: dict[str, dict[str, Any]] = {
     "wast": {},
     "ip_cae": {},
-    "stg": {"search": False},
+    "stg": {"search": False, "hidden": (400, 200)},
     "set": {},
     "binmask": {"search": False},
 }

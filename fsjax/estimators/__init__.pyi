@@ -1038,7 +1038,7 @@ class STG(Selector):
         sigma: float = 0.5,
         penalty: Literal["mean", "sum"] = "mean",
         network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
-        hidden: Sequence[int] = (400, 200),
+        hidden: Sequence[int] = (64, 20),
         activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
         batch_norm: bool = False,
         layer_norm: bool = False,

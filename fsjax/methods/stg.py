@@ -27,7 +27,7 @@ from fsjax.tasks import SUPERVISED
     batch_size=128,
     training={"min_steps_per_epoch": 10},
     small={"hidden": (6,)},
-    options=replace(PLAIN, hidden=(400, 200), learning_rate=1e-2, weight_decay=1e-3),
+    options=replace(PLAIN, learning_rate=1e-2, weight_decay=1e-3),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
 def stg(
