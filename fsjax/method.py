@@ -30,12 +30,19 @@ import optax
 from flax import struct
 
 from fsjax import tasks
+from fsjax.errors import ConfigError
 from fsjax.functions import text_of
 from fsjax.sparse_rows import SparseRows
 from fsjax.tasks import TASKS
 
 Array = jax.Array
 PyTree = Any
+
+#: ``(params, state, batch, key) -> (scalar, aux)``.
+TrainingLoss = Callable[[Any, "TrainState", "Batch", Array], tuple[Array, dict[str, Any]]]
+
+#: ``(state, x[B, D]) -> outputs[B, C]``.
+Predict = Callable[["TrainState", Array], Array]
 
 #: ``(outputs (B, C), y, weight (B,)) -> scalar``, as :func:`fsjax.tasks.loss` without the task.
 Loss = Callable[[Array, Array, Array], Array]
@@ -144,8 +151,7 @@ class Snapshot(NamedTuple):
     epoch: Array
 
 
-@struct.dataclass
-class TrainState:
+class TrainState(struct.PyTreeNode):
     """All that changes during training, as one pytree; over seeds, leaves are ``(S, ...)``.
 
     Attributes:
@@ -327,11 +333,11 @@ class Method(NamedTuple):
     about: About
     init: Callable[[Array, Spec, Batch], TrainState]
     select: Callable[[TrainState], Selection]
-    loss: Callable[[PyTree, TrainState, Batch, Array], tuple[Array, dict[str, Any]]] | None = None
+    loss: TrainingLoss | None = None
     optimizer: (
         optax.GradientTransformation | Callable[[Spec], optax.GradientTransformation] | None
     ) = None
-    predict: Callable[[TrainState, Array], Array] | None = None
+    predict: Predict | None = None
     after_step: Callable[[TrainState, PyTree, dict, Batch, Array], TrainState] = _same_state
     after_epoch: Callable[[TrainState, Batch, Array], TrainState] = _same_state
     finish: Callable[[TrainState, Batch, Array], TrainState] = _same_state
@@ -344,6 +350,20 @@ class Method(NamedTuple):
     def name(self) -> str:
         """``about.name``."""
         return self.about.name
+
+    @property
+    def training_loss(self) -> TrainingLoss:
+        """``loss`` of a method that trains; ConfigError for a filter."""
+        if self.loss is None:
+            raise ConfigError(f"{self.name} is a filter: it has no loss to train by")
+        return self.loss
+
+    @property
+    def predictor(self) -> Predict:
+        """``predict`` of a method that predicts; ConfigError for one that only selects."""
+        if self.predict is None:
+            raise ConfigError(f"{self.name} selects columns and does not predict")
+        return self.predict
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={text_of(value)}" for name, value in self.about.settings)

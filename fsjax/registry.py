@@ -15,7 +15,7 @@ import functools
 import importlib.metadata
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 
@@ -25,8 +25,20 @@ from fsjax.errors import ConfigError, nearest
 from fsjax.functions import is_function
 from fsjax.method import About, Method
 
+
+class Builder(Protocol):
+    """A registered function that makes a method."""
+
+    __name__: str
+    __signature__: inspect.Signature
+    registration: Registration
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Method:
+        """The method with these arguments, checked."""
+
+
 #: Every method by name; packages add theirs by the entry point group of :data:`GROUP`.
-METHODS: dict[str, Callable[..., Method]] = {}
+METHODS: dict[str, Builder] = {}
 
 #: What an argument of a method cannot be called: the methods of its estimator, and the arguments
 #: that all estimators have.
@@ -201,7 +213,7 @@ def register(
     small: Mapping[str, Any] = {},
     options: Any = None,
     without: Sequence[str] = (),
-) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+) -> Callable[[Callable[..., Method]], Builder]:
     """Registers the builder of a method: ours, or one in a file of your own.
 
     The builder is a function of keyword arguments whose annotations say type and range
@@ -231,7 +243,7 @@ def register(
         an argument without annotation, or with a name that estimators have for themselves.
     """
 
-    def decorate(build: Callable[..., Method]) -> Callable[..., Method]:
+    def decorate(build: Callable[..., Method]) -> Builder:
         parameters, kinds = _parameters(build, options, without)
         one = Registration(
             name=build.__name__,
@@ -257,10 +269,11 @@ def register(
                 return build(**values)  # as a part of another method, in compiled code
             return _built(build, one.name, tuple(sorted(values.items())))
 
-        builder.registration = one
-        builder.__signature__ = inspect.Signature(list(parameters.values()))
-        METHODS[one.name] = builder
-        return builder
+        registered = cast(Builder, builder)
+        registered.registration = one
+        registered.__signature__ = inspect.Signature(list(parameters.values()))
+        METHODS[one.name] = registered
+        return registered
 
     return decorate
 
@@ -340,7 +353,7 @@ def _built(
     return method._replace(about=method.about._replace(source=source))
 
 
-def get_method(name: str) -> Callable[..., Method]:
+def get_method(name: str) -> Builder:
     """The builder of this name.
 
     Args:
@@ -362,11 +375,11 @@ def get_method(name: str) -> Callable[..., Method]:
     return METHODS[name]
 
 
-def _imported(name: str) -> Callable[..., Method]:
+def _imported(name: str) -> Builder:
     builder = imported("method", name)
     if not isinstance(getattr(builder, "registration", None), Registration):
         raise ConfigError(f"method {name!r} is not registered; put @fsjax.register(...) on it")
-    return builder
+    return cast(Builder, builder)
 
 
 @functools.cache

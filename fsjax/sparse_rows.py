@@ -24,8 +24,7 @@ ENTRIES_AT_ONCE = 2**22
 PASS = 1.25
 
 
-@struct.dataclass
-class SparseRows:
+class SparseRows(struct.PyTreeNode):
     """Scaled rows ``(N, D)`` as their non-zeros; with a leading seed axis where seeds differ.
 
     Scaling gives every column another value in place of 0, so that values are set and not added.

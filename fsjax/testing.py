@@ -184,7 +184,7 @@ def check_padding(planned: Plan, result: FitResult) -> None:
     few = data._replace(weight=(jnp.arange(rows) < rows // 2).astype(jnp.float32))
     other = few._replace(x=few.x.at[rows // 2 :].set(50.0), y=few.y.at[rows // 2 :].set(0))
     loss = jax.jit(
-        lambda batch: planned.method.loss(state.params, state, batch, jax.random.key(2))[0]
+        lambda batch: planned.method.training_loss(state.params, state, batch, jax.random.key(2))[0]
     )
     half, changed, whole = map(float, (loss(few), loss(other), loss(data)))
     same = np.isclose(half, changed, rtol=1e-4)
@@ -212,7 +212,7 @@ def check_permutation(planned: Plan) -> None:
         same = np.array_equal(order[np.asarray(two.picks)], np.asarray(one.picks))
         _require(same, "permuted columns change the picks")
     if method.predict is not None:
-        before, after = method.predict(state, data.x), method.predict(shuffled, permute(data.x))
+        before, after = method.predictor(state, data.x), method.predict(shuffled, permute(data.x))
         _close(after, permute(before), "permuted columns change the outputs")
 
 
@@ -238,7 +238,7 @@ def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[0], first)
     task = planned.spec.task
     rows = as_batch(task, planned.prepared.arrays.valid)
-    outputs = planned.method.predict(state, rows.x)
+    outputs = planned.method.predictor(state, rows.x)
     before = float(task_loss(task, outputs, rows.y, rows.weight))
     lowest = float(np.nanmin(result.history["valid/loss"][0]))
     told = f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best"
@@ -289,7 +289,7 @@ def _check_felt(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
     # All at once: a unit of a ReLU network may be silent, so no single column has to count.
     x, units = planned.prepared.arrays.valid.x, planned.spec.groups or range(NUM_COLUMNS)
     moved = x + np.isin(units, chosen) * np.linspace(1.0, 3.0, len(units))
-    one, two = (planned.method.predict(state, rows) for rows in (x, moved.astype(x.dtype)))
+    one, two = (planned.method.predictor(state, rows) for rows in (x, moved.astype(x.dtype)))
     felt = not np.allclose(two, one, rtol=1e-5)
     _require(felt or not len(chosen), "the network does not see the columns that are selected")
 
@@ -297,12 +297,12 @@ def _check_felt(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
 def _felt(planned: Plan, state: TrainState) -> set[int]:
     """The columns, or the groups with a column, that the network sees."""
     x, units = planned.prepared.arrays.valid.x, planned.spec.groups or range(NUM_COLUMNS)
-    before = np.asarray(planned.method.predict(state, x))
+    before = np.asarray(planned.method.predictor(state, x))
     moved = (x + step for step in 3.0 * np.eye(NUM_COLUMNS, dtype=x.dtype))
     return {
         unit
         for unit, rows in zip(units, moved, strict=True)
-        if not np.allclose(planned.method.predict(state, rows), before, rtol=1e-5, atol=1e-6)
+        if not np.allclose(planned.method.predictor(state, rows), before, rtol=1e-5, atol=1e-6)
     }
 
 

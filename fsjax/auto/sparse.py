@@ -6,7 +6,7 @@ counted from that of zero.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 from fsjax.data.sparse import as_csr, column_limits, column_moments
 
 #: Columns ``(N, D)``.
-Columns = np.ndarray | sp.csr_array
+Columns: TypeAlias = np.ndarray | sp.csr_array
 
 #: So many columns of a sparse table may be made dense.
 FEW = 500

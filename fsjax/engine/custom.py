@@ -104,7 +104,7 @@ def _aux_of(method: Method, state: TrainState, batch: Batch) -> dict[str, Any]:
     """Shapes of the ``aux`` of a step; nothing is computed."""
 
     def aux(state: TrainState, batch: Batch, key: jax.Array) -> dict[str, Any]:
-        return method.loss(state.params, state, batch, key)[1]
+        return method.training_loss(state.params, state, batch, key)[1]
 
     key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
     return jax.eval_shape(aux, state, batch, key)

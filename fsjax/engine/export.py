@@ -60,7 +60,7 @@ def export(
     shift, scale = (jnp.asarray(part, jnp.float32) for part in result.scalers[row])
 
     def predict(x: jax.Array) -> jax.Array:
-        return result.method.predict(state, (x - shift) * scale)
+        return result.method.predictor(state, (x - shift) * scale)
 
     (rows,) = jax_export.symbolic_shape("rows")
     shape = jax.ShapeDtypeStruct((rows, columns), jnp.float32)

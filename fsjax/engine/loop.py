@@ -128,15 +128,15 @@ def train_step(
 def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Array:
     """Outputs ``(N, C)`` for any number of rows, a part of them at a time."""
     if isinstance(x, SparseRows):
-        return map_rows(lambda part: method.predict(state, part), x, EVALUATION_ROWS)
+        return map_rows(lambda part: method.predictor(state, part), x, EVALUATION_ROWS)
     chunks, rest = divmod(x.shape[0], EVALUATION_ROWS)
     found = []
     if chunks:
         parts = x[: chunks * EVALUATION_ROWS].reshape(chunks, EVALUATION_ROWS, *x.shape[1:])
-        outputs = jax.lax.map(lambda part: method.predict(state, part), parts)
+        outputs = jax.lax.map(lambda part: method.predictor(state, part), parts)
         found.append(outputs.reshape(-1, *outputs.shape[2:]))
     if rest or not chunks:
-        found.append(method.predict(state, x[chunks * EVALUATION_ROWS :]))
+        found.append(method.predictor(state, x[chunks * EVALUATION_ROWS :]))
     return jnp.concatenate(found) if len(found) > 1 else found[0]
 
 
@@ -144,10 +144,9 @@ def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
     """``tasks.row_metrics`` ``(B,)`` by name, with the loss of the run."""
     metrics = tasks.row_metrics(spec.task, outputs, y)
     if spec.loss is not None:
-        weight = jnp.ones(1)
-        metrics["loss"] = jax.vmap(lambda row, of: spec.loss(row[None], of[None], weight))(
-            outputs, y
-        )
+        loss, weight = spec.loss, jnp.ones(1)
+        by_row = jax.vmap(lambda output, target: loss(output[None], target[None], weight))
+        metrics["loss"] = by_row(outputs, y)
     return metrics
 
 
@@ -155,7 +154,7 @@ def metrics_by_row(method: Method, state: TrainState, x: SparseRows) -> dict[str
     """:func:`row_metrics` ``(N,)`` of sparse rows as their own target, never held together."""
 
     def of_part(part: Array) -> dict[str, Array]:
-        return row_metrics(state.spec, method.predict(state, part), part)
+        return row_metrics(state.spec, method.predictor(state, part), part)
 
     return map_rows(of_part, x, EVALUATION_ROWS)
 

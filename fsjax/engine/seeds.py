@@ -183,4 +183,4 @@ def finish_seeds(
 def predict_seed(structure: Structure | Fixed, states: TrainState, row: Array, x: Array) -> Array:
     """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
     state = jax.tree.map(lambda leaf: leaf[row], states)
-    return structure.bind(state.hyper).predict(state, x)
+    return structure.bind(state.hyper).predictor(state, x)

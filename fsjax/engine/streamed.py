@@ -347,7 +347,7 @@ def _outputs(
 ) -> Array | dict[str, Array]:
     """``(1, B, C)``, or metrics ``(1, B)`` by name where rows are their own target."""
     state = _one(states)
-    outputs = structure.bind(state.hyper).predict(state, rows.x)
+    outputs = structure.bind(state.hyper).predictor(state, rows.x)
     if TABLE[state.spec.task].supervised:
         return _stacked(outputs)
     return _stacked(loop.row_metrics(state.spec, outputs, rows.x))

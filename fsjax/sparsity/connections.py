@@ -41,8 +41,7 @@ class Index(NamedTuple):
     to_outputs: Array
 
 
-@struct.dataclass
-class Connections:
+class Connections(struct.PyTreeNode):
     """The connections of a layer ``(I, O)``: where there are weights, which are ``(n,)``.
 
     Attributes:

@@ -18,7 +18,7 @@ import importlib.metadata
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol, cast
 
 from fsjax.arguments import Kind, kinds_of
 from fsjax.builders import checked_arguments, imported
@@ -27,7 +27,16 @@ from fsjax.tasks.checks import check_made
 from fsjax.tasks.table import TABLE, TASKS
 from fsjax.tasks.task import Source, Task
 
-Builder = Callable[..., Task]
+
+class Builder(Protocol):
+    """A registered function that makes a task."""
+
+    __name__: str
+    registration: TaskRegistration
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Task:
+        """The task with these arguments, checked."""
+
 
 #: The functions that make tasks, by name; packages add theirs by the entry points of :data:`GROUP`.
 BUILDERS: dict[str, Builder] = {}
@@ -51,7 +60,7 @@ class TaskRegistration:
     """
 
     name: str
-    build: Builder
+    build: Callable[..., Task]
     parameters: Mapping[str, inspect.Parameter]
     kinds: Mapping[str, Kind]
 
@@ -61,7 +70,7 @@ class TaskRegistration:
         return f"{self.build.__module__}:{self.build.__qualname__}"
 
 
-def register(build: Builder) -> Builder:
+def register(build: Callable[..., Task]) -> Builder:
     """Registers a function that makes a task; a decorator.
 
     The annotations of its arguments say type and range (:mod:`fsjax.arguments`): numbers, text,
@@ -86,13 +95,14 @@ def register(build: Builder) -> Builder:
     def builder(*args: Any, **kwargs: Any) -> Task:
         name, parameters, kinds = registration.name, registration.parameters, registration.kinds
         values = checked_arguments(name, parameters, kinds, args, kwargs)
-        task = _built(builder, tuple(values.items()))
+        task = _built(registered, tuple(values.items()))
         TABLE[task.name] = task
         return task
 
-    builder.registration = registration
-    BUILDERS[registration.name] = builder
-    return builder
+    registered = cast(Builder, builder)
+    registered.registration = registration
+    BUILDERS[registration.name] = registered
+    return registered
 
 
 def get_task(name: str) -> Task:
@@ -188,7 +198,7 @@ def _built(builder: Builder, settings: tuple[tuple[str, Any], ...]) -> Task:
     return dataclasses.replace(task, name=name, source=source)
 
 
-def _arguments(build: Builder) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
+def _arguments(build: Callable[..., Task]) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
     """The parameters of a function and their kinds; ConfigError for one that cannot be named."""
     parameters, kinds = dict(inspect.signature(build).parameters), kinds_of(build)
     unnamed = (

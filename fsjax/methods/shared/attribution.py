@@ -39,7 +39,7 @@ def scored_by(score: str, method: Method) -> Method:
     def finish(state: TrainState, data: Batch, key: Array) -> TrainState:
         state = method.finish(state, data, key)
         found = attribution(
-            lambda x: method.predict(state, x), state.spec.task, data, score != "attribution"
+            lambda x: method.predictor(state, x), state.spec.task, data, score != "attribution"
         )
         return state.replace(extra={**state.extra, "attribution": found})
 
