@@ -60,7 +60,7 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
         "entryprune": Cost(2.5, 0.6, 1.4e-4, 8e-9),
         "lassonet": Cost(2.5, 0.6, 3e-5, 3e-9, steps=1000),
         "deep_lasso": Cost(1.8, 0.6, 3.4e-4, 2e-8),
-        "stg": Cost(3.4, 0.8, 9.5e-4, 2.6e-8),
+        "stg": Cost(1.3, 0.5, 1.6e-4, 4e-9),
     }
 )
 

@@ -81,6 +81,15 @@ def run(
     return program(function, static, args, **options)(*args)
 
 
+def output_structure(compiled: jax.stages.Compiled) -> Any:
+    """The tree that a program returns, with a number in place of each array.
+
+    ``Compiled.out_info`` would ask for the layouts as well, which JAX does not have where Ctrl-C
+    came while it compiled: it swallows whatever is raised as it reads them.
+    """
+    return jax.tree.unflatten(compiled.out_tree, range(compiled.out_tree.num_leaves))
+
+
 def num_programs() -> int:
     """How many programs are kept."""
     return len(_kept)
