@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fsjax.auto.library import fits_task
 from fsjax.auto.network_training import BATCH_ROWS, MOST_ROWS, training_of
 from fsjax.auto.screening import MOST_COLUMNS
-from fsjax.registry import METHODS
+from fsjax.methods import METHODS
 
 #: Most promising first. The figures behind the orders are in docs/selecting.md.
 _WIDE = ("binmask", "ip_cae", "entryprune", "lassonet", "icap", "l1_l21", "stg", "deep_lasso")

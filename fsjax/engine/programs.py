@@ -16,8 +16,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.collector import paused
 from fsjax.engine.effort import ANY, options_for
+from fsjax.garbage_collection import paused
 from fsjax.jax_settings import own_settings
 
 #: Programs that are kept, of some 350 mappings each.
