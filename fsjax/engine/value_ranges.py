@@ -44,7 +44,8 @@ def _columns_beyond(x: ScaledRows) -> np.ndarray:
     if isinstance(x, StoredRows):
         return np.flatnonzero(~_fits(*x.limits()))
     if isinstance(x, SparseRows):
-        stored, base = _fits(x.values, x.values), _fits(x.base, x.base)
+        values, of_zero = np.asarray(x.values), np.asarray(x.base)
+        stored, base = _fits(values, values), _fits(of_zero, of_zero)
         return np.unique([*x.columns[~stored], *np.flatnonzero(~base)]).astype(int)
     return np.flatnonzero(~_fits(x.min(axis=0), x.max(axis=0)))
 

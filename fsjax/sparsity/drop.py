@@ -25,7 +25,7 @@ def magnitude_times_importance(layer: Layer, fraction: Array, key: Array) -> Arr
 
 
 @active_only
-def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
+def per_sign(layer: Layer, fraction: Array | float, key: Array) -> Array:
     """A fraction of the positive and one of the negative weights, nearest 0 (SET).
 
     Active weights of exactly 0 go too. With ``importance`` in the layer, weights count times

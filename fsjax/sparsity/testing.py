@@ -398,7 +398,7 @@ def _check_counts(subject: _Subject, cases: _Cases) -> None:
         def change(carry: tuple[Array, Array], i: Array) -> tuple[tuple[Array, Array], Array]:
             weight, mask = carry
             layer = Layer(**{**fields, "weight": weight, "mask": mask}, state=subject.state)
-            rules = (drop_rules.magnitude, subject.rule)
+            rules: tuple[DropRule, GrowRule] = (drop_rules.magnitude, subject.rule)
             if subject.kind == "drop":
                 rules = (subject.rule, grow_rules.random)
             done = rewire(layer, *rules, fraction, jax.random.fold_in(key, i))

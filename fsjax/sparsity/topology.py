@@ -27,7 +27,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -73,6 +73,9 @@ DropRule = Callable[[Layer, Array, Array], Array]
 #: choice of as many as were dropped. ``dropped`` is bool; these connections may come back at once.
 GrowRule = Callable[[Layer, Array, Array], Array]
 
+#: A rule, for decorators that give back what they take.
+Rule = TypeVar("Rule", bound=Callable[..., Array])
+
 #: What :func:`needs` may name.
 OPTIONAL = ("gradient", "similarity", "importance", "search", "state")
 
@@ -113,7 +116,7 @@ def shrinks(rule: GrowRule | None) -> bool:
     return rule is None or _mark_of(rule, "may_shrink", False)
 
 
-def active_only(rule: DropRule) -> DropRule:
+def active_only(rule: Rule) -> Rule:
     """Decorates a drop rule that looks at active connections alone, whatever their arrangement.
 
     It works on the values of all connections as a vector, too, so that layers without any matrix
@@ -314,7 +317,7 @@ def cond_with_key(
     return jax.lax.cond(condition, branch(then), branch(otherwise))
 
 
-def number_to_drop(mask: Array, fraction: Array) -> Array:
+def number_to_drop(mask: Array, fraction: Array | float) -> Array:
     """The whole part of ``fraction`` of the active connections, int32."""
     active = count_true(mask)
     # A small lift, as 0.3 x 10 is a little below 3 in float32.

@@ -23,7 +23,7 @@ class PhaseState(NamedTuple):
     """
 
     adaptive: Array
-    count: Array
+    count: Array  # type: ignore[assignment]  # as Optax's states; nobody looks for tuple.count
     moment: PyTree
     square: PyTree
 
