@@ -37,11 +37,12 @@ class SparseRows(struct.PyTreeNode):
       base: ``(D,)`` float32, what 0 becomes by the scaling.
     """
 
-    values: Array
-    columns: Array
-    starts: Array
-    counts: Array
-    base: Array
+    # On the host they are NumPy's.
+    values: Array | np.ndarray
+    columns: Array | np.ndarray
+    starts: Array | np.ndarray
+    counts: Array | np.ndarray
+    base: Array | np.ndarray
 
     @property
     def shape(self) -> tuple[int, ...]:
