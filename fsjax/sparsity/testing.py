@@ -92,10 +92,10 @@ class _Subject:
 
         returned.__name__ = rule_name(self.rule)
         if self.kind == "drop":
-            return picks, choose_dropped(returned, layer, second, None)
+            return picks, choose_dropped(returned, layer, second, key)
         if shrinks(self.rule):
             returned = may_shrink(returned)
-        return picks, choose_grown(returned, layer, second, None)
+        return picks, choose_grown(returned, layer, second, key)
 
 
 @dataclass(frozen=True)
