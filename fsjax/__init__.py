@@ -1,7 +1,7 @@
 """fsjax: neural feature selection and sparse training in JAX."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsjax.collector import paused
 
@@ -43,18 +43,31 @@ with paused(for_good=True):
 
 check_backend()
 
+if TYPE_CHECKING:
+    from fsjax import auto as auto
+    from fsjax import estimators as estimators
+    from fsjax import evaluation as evaluation
+    from fsjax import nets as nets
+    from fsjax import report as report
+    from fsjax import sparsity as sparsity
+    from fsjax import testing as testing
+    from fsjax.auto import select
+    from fsjax.knockoffs import false_discoveries
+
 #: Imported where they are first used: they bring in scikit-learn's and Matplotlib's modules.
 _LATER = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "testing")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return importlib.import_module(f"fsjax.{name}")
-    if name == "select":
-        return importlib.import_module("fsjax.auto").select
-    if name == "false_discoveries":
-        return importlib.import_module("fsjax.knockoffs").false_discoveries
-    raise _unknown_attribute(__name__, name, (*__all__, *_LATER))
+if not TYPE_CHECKING:  # with it a misspelt name would be no error to a type checker
+
+    def __getattr__(name: str) -> Any:
+        if name in _LATER:
+            return importlib.import_module(f"fsjax.{name}")
+        if name == "select":
+            return importlib.import_module("fsjax.auto").select
+        if name == "false_discoveries":
+            return importlib.import_module("fsjax.knockoffs").false_discoveries
+        raise _unknown_attribute(__name__, name, (*__all__, *_LATER))
 
 
 __all__ = [
