@@ -34,9 +34,9 @@ from fsjax.errors import ConfigError
 from fsjax.functions import text_of
 from fsjax.sparse_rows import SparseRows
 from fsjax.tasks import TASKS
+from fsjax.typing import PyTree
 
 Array = jax.Array
-PyTree = Any
 
 #: ``(params, state, batch, key) -> (scalar, aux)``.
 TrainingLoss = Callable[[Any, "TrainState", "Batch", Array], tuple[Array, dict[str, Any]]]

@@ -366,6 +366,8 @@ def get_method(name: str) -> Builder:
     if ":" in name:
         return _imported(name)
     if name not in METHODS:
+        importlib.import_module("fsjax.methods")  # which registers the library's own
+    if name not in METHODS:
         _load_entry_points()
     if name not in METHODS:
         raise ConfigError(

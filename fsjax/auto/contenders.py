@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fsjax.auto.library import fits_task
 from fsjax.auto.network_training import BATCH_ROWS, MOST_ROWS, training_of
 from fsjax.auto.screening import MOST_COLUMNS
-from fsjax.registry import METHODS
+from fsjax.methods import METHODS
 
 #: Most promising first. The figures behind the orders are in docs/selecting.md.
 _WIDE = ("binmask", "ip_cae", "entryprune", "lassonet", "icap", "l1_l21", "stg", "deep_lasso")
@@ -60,7 +60,7 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
         "entryprune": Cost(2.5, 0.6, 1.4e-4, 8e-9),
         "lassonet": Cost(2.5, 0.6, 3e-5, 3e-9, steps=1000),
         "deep_lasso": Cost(1.8, 0.6, 3.4e-4, 2e-8),
-        "stg": Cost(3.4, 0.8, 9.5e-4, 2.6e-8),
+        "stg": Cost(1.3, 0.5, 1.6e-4, 4e-9),
     }
 )
 

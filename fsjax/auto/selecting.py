@@ -42,7 +42,7 @@ from fsjax.data.checks import name_some
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.given import as_array
 from fsjax.lock import exclusive
-from fsjax.registry import METHODS
+from fsjax.methods import METHODS
 from fsjax.version import __version__
 
 #: Shares of the budget that may be spent when the permutations, the simple methods, the networks

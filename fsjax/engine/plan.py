@@ -11,7 +11,6 @@ import jax
 import numpy as np
 from scipy.sparse import issparse
 
-from fsjax.collector import paused
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
@@ -36,6 +35,7 @@ from fsjax.errors import (
     check_whole,
     suggests_names,
 )
+from fsjax.garbage_collection import paused
 from fsjax.groups import check_groups
 from fsjax.jax_settings import check_process
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState

@@ -16,8 +16,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.collector import paused
 from fsjax.engine.effort import ANY, options_for
+from fsjax.garbage_collection import paused
 from fsjax.jax_settings import own_settings
 
 #: Programs that are kept, of some 350 mappings each.
@@ -79,6 +79,15 @@ def run(
 ) -> Any:
     """Calls a :func:`program` at once."""
     return program(function, static, args, **options)(*args)
+
+
+def output_structure(compiled: jax.stages.Compiled) -> Any:
+    """The tree that a program returns, with a number in place of each array.
+
+    ``Compiled.out_info`` would ask for the layouts as well, which JAX does not have where Ctrl-C
+    came while it compiled: it swallows whatever is raised as it reads them.
+    """
+    return jax.tree.unflatten(compiled.out_tree, range(compiled.out_tree.num_leaves))
 
 
 def num_programs() -> int:

@@ -19,7 +19,7 @@ from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.control import Progress
 from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
-from fsjax.engine.programs import program, run
+from fsjax.engine.programs import output_structure, program, run
 from fsjax.engine.streamed import StreamedEpochs
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.jax_settings import own_settings
@@ -154,7 +154,7 @@ class _Training:
             names = self.streamed.names
         else:
             self.program = program(seeds.train_seeds, static, args, donate=(0,), work=work)
-            names = sorted(self.program.out_info[1])
+            names = sorted(output_structure(self.program)[1])
         self.done, self.history = 0, {name: np.zeros((self.real, 0), np.float32) for name in names}
         if checkpoints is not None:
             restored = together.restore(checkpoints, states, names)

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree
 from fsjax.sparsity.connections import is_connections
+from fsjax.typing import PyTree
 
 
 def count_connections(params: PyTree, masks: PyTree = ()) -> int:

@@ -24,10 +24,10 @@ import optax
 from jax import Array
 
 from fsjax.arguments import NonNegative, Positive, Rate, check
-from fsjax.method import PyTree
 from fsjax.optimizers import active_between, clip_params, cosine_by_epoch
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
 from fsjax.sparsity.probmask import times_masks
+from fsjax.typing import PyTree
 
 
 @jax.custom_vjp

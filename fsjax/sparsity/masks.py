@@ -14,8 +14,8 @@ from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree
 from fsjax.sparsity.kth import largest, random_subset
+from fsjax.typing import PyTree
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``.
 Where = Callable[[tuple[str, ...], Array], bool]

@@ -19,7 +19,6 @@ import optax
 from jax import Array
 
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree
 from fsjax.sparsity import grow
 from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, name_of
 from fsjax.sparsity.recipes import Recipe
@@ -31,6 +30,7 @@ from fsjax.sparsity.topology import (
     needs_of,
     rule_name,
 )
+from fsjax.typing import PyTree
 
 
 class SparseState(NamedTuple):

@@ -30,10 +30,10 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fsjax.arguments import Fraction, Positive, check
-from fsjax.method import PyTree
 from fsjax.optimizers import active_between, cosine_by_epoch
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel, name_of
+from fsjax.typing import PyTree
 
 #: Values by the path of the parameter that they belong to, such as ``Dense_0/kernel``, in its
 #: shape.

@@ -14,7 +14,6 @@ from jax import Array
 
 from fsjax.arguments import Count, Share, check
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity.masks import (
@@ -24,6 +23,7 @@ from fsjax.sparsity.masks import (
     uniform_counts,
 )
 from fsjax.sparsity.topology import Changed, DropRule, GrowRule, Layer, rewire
+from fsjax.typing import PyTree
 
 #: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``.
 Initializer = Callable[..., Array]

@@ -36,9 +36,9 @@ import optax
 from jax import Array
 
 from fsjax.errors import ConfigError, check_choice
-from fsjax.method import PyTree
 from fsjax.sparsity.kth import count_true, largest, preferred, smallest
 from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
+from fsjax.typing import PyTree
 
 
 class Layer(NamedTuple):

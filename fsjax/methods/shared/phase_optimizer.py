@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from fsjax.method import PyTree
+from fsjax.typing import PyTree
 
 
 class PhaseState(NamedTuple):
