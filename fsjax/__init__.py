@@ -27,21 +27,15 @@ if TYPE_CHECKING:
     from fsjax import testing as testing
     from fsjax.auto import select
     from fsjax.distributed import initialize_distributed
-    from fsjax.engine import (
-        FitResult,
-        Plan,
-        Progress,
-        Sweep,
-        export,
-        fit,
-        fit_sizes,
-        fit_subsamples,
-        log_to,
-        plan,
-        sweep,
-        use_compilation_cache,
-        use_cpu_devices,
-    )
+    from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
+    from fsjax.engine.control import Progress, log_to
+    from fsjax.engine.export import export
+    from fsjax.engine.fit import fit, fit_sizes
+    from fsjax.engine.plan import plan
+    from fsjax.engine.planned import Plan
+    from fsjax.engine.result import FitResult
+    from fsjax.engine.subsamples import fit_subsamples
+    from fsjax.engine.sweep import Sweep, sweep
     from fsjax.knockoffs import false_discoveries
     from fsjax.method import (
         About,
