@@ -27,21 +27,15 @@ if TYPE_CHECKING:
     from fsjax import testing as testing
     from fsjax.auto import select
     from fsjax.distributed import initialize_distributed
-    from fsjax.engine import (
-        FitResult,
-        Plan,
-        Progress,
-        Sweep,
-        export,
-        fit,
-        fit_sizes,
-        fit_subsamples,
-        log_to,
-        plan,
-        sweep,
-        use_compilation_cache,
-        use_cpu_devices,
-    )
+    from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
+    from fsjax.engine.control import Progress, log_to
+    from fsjax.engine.export import export
+    from fsjax.engine.fit import fit, fit_sizes
+    from fsjax.engine.plan import plan
+    from fsjax.engine.planned import Plan
+    from fsjax.engine.result import FitResult
+    from fsjax.engine.subsamples import fit_subsamples
+    from fsjax.engine.sweep import Sweep, sweep
     from fsjax.knockoffs import false_discoveries
     from fsjax.method import (
         About,
@@ -99,16 +93,18 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        with _paused():
-            value = getattr(importlib.import_module(f"fsjax.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    if not name.startswith("_") and importlib.util.find_spec(f"fsjax.{name}") is not None:
-        with _paused():
-            return importlib.import_module(f"fsjax.{name}")
-    raise _unknown_attribute(__name__, name, (*__all__, *_PACKAGES))
+if not TYPE_CHECKING:  # else no misspelt name would be a type error
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULE_OF:
+            with _paused():
+                value = getattr(importlib.import_module(f"fsjax.{_MODULE_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        if not name.startswith("_") and importlib.util.find_spec(f"fsjax.{name}") is not None:
+            with _paused():
+                return importlib.import_module(f"fsjax.{name}")
+        raise _unknown_attribute(__name__, name, (*__all__, *_PACKAGES))
 
 
 def __dir__() -> list[str]:

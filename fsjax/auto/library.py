@@ -119,8 +119,8 @@ def rank_folds(
         split=splits,
         task=trained_task,
         scaling="standard" if facts.scaling in _BY_COLUMN else "none",
-        **_number(facts, about),
-        **({"groups": groups} if grouped and about.takes_groups and not screened else {}),
+        num_features=_number(facts, about),
+        groups=groups if grouped and about.takes_groups and not screened else None,
         **fit_options(facts, training, length, trained_task, effort),
     )
     if training is not None and training.importance is not None:
@@ -193,9 +193,9 @@ def _method(
     return get_method(facts.name)(**settings)
 
 
-def _number(facts: Registration, about: About) -> dict[str, int]:
+def _number(facts: Registration, about: About) -> int | None:
     """Methods that select any number are asked for one; the ranking has all columns anyway."""
-    return {} if "num_features" in facts.parameters else {"num_features": 1}
+    return None if "num_features" in facts.parameters else 1
 
 
 def _ranking(

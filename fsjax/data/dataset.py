@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -45,7 +46,7 @@ class Dataset:
     class_names: tuple[str, ...] | None = None
     official_split: np.ndarray | None = None
     image_shape: tuple[int, ...] | None = None
-    image_order: str = "C"
+    image_order: Literal["C", "F"] = "C"
     informative: tuple[int, ...] | None = None
     source: str = ""
 

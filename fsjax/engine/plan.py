@@ -71,7 +71,7 @@ def plan(
     valid_fraction: float | None = None,
     noise_std: float = 0.0,
     sample_weight: np.ndarray | None = None,
-    groups: Sequence[int] | None = None,
+    groups: Sequence[int] | np.ndarray | None = None,
     columns: np.ndarray | None = None,
     zero_others: bool = False,
     best_by: str | None = None,
