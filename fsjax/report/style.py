@@ -147,7 +147,7 @@ def colorbar(figure: FigureBase, shown: Any, axes: Any, label: str, **options: A
     return bar
 
 
-def plain_number(value: float, _: int | None = None) -> str:
+def plain_number(value: float, _: float | None = None) -> str:
     """A tick of an axis without an exponent of its own."""
     return f"{value:g}"
 
