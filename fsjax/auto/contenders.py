@@ -65,7 +65,8 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
 )
 
 #: Of methods that were not measured: the dearest of those that were, for as many steps as any has.
-_UNKNOWN = Cost(4.0, 1.5, 1e-3, 2.1e-8, steps=3000)
+_MANY_STEPS = 3000
+_UNKNOWN = Cost(4.0, 1.5, 1e-3, 2.1e-8, steps=_MANY_STEPS)
 
 
 def expected_seconds(
@@ -93,12 +94,11 @@ def expected_seconds(
     facts = METHODS[name].registration if name in METHODS else None
     training = None if facts is None else training_of(facts, rows, columns)
     seen_columns, seen_rows = min(columns, MOST_COLUMNS), min(rows, MOST_ROWS)
-    steps = cost.steps
+    steps = cost.steps or (_MANY_STEPS if training is None else training.steps)
     if training is not None:
         seen_rows = min(rows, training.most_rows)
         if not training.whole and seen_rows > BATCH_ROWS:
             seen_rows = BATCH_ROWS
-        steps = steps or training.steps
     steps = 1 if steps == 1 else math.ceil(steps * effort)
     step = cost.step + cost.cell * seen_rows * seen_columns + cost.column * seen_columns
     return (cost.kept_program if kept else cost.program) + folds * steps * step

@@ -21,10 +21,11 @@ from fsjax.auto.screening import dense_columns, drawn_rows, screened_columns
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, apply, fit_scaler
 from fsjax.data.splits import Split, validation_split
-from fsjax.engine import fit
+from fsjax.engine.fit import fit
 from fsjax.method import About, Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tasks import TABLE
+from fsjax.tasks.table import mean_and_deviation
 
 #: Registered scalings that give the same numbers from standardised columns as from raw ones.
 _BY_COLUMN = ("paper", "standard")
@@ -168,7 +169,7 @@ def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
     numbers = np.sqrt(y) if task == "counts" else y
     if trained_task != "regression":
         return numbers
-    mean, deviation = TABLE["regression"].scale(numbers)
+    mean, deviation = mean_and_deviation(numbers)
     return (numbers - mean) / deviation
 
 
