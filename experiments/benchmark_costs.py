@@ -40,7 +40,7 @@ def step(name: str) -> dict[str, Any]:
     batch = jax.eval_shape(lambda rows: rows.take(np.arange(BATCH)), rows)
     key = jax.eval_shape(lambda: jax.random.key(0))
     compiled = jax.jit(functools.partial(train_step, method)).lower(state, batch, key).compile()
-    cost = compiled.cost_analysis()
+    cost = compiled.cost_analysis() or {}
     weights = count_connections(state.params)
     found = {"weights": weights, "mflop": cost["flops"] / 1e6}
     if weights:
