@@ -11,12 +11,12 @@ import numpy as np
 
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
-from fsjax.engine.filling import filled_length
 from fsjax.engine.prepare import check_seeds
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, nearest
 from fsjax.functions import Missing
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, About, Spec
+from fsjax.tables.scaled import filled_length
 from fsjax.tasks import BUILDERS, TABLE, TASKS, get_task
 from fsjax.tasks.registry import resembled
 

@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from fsjax.data.aligned import aligned
-from fsjax.data.checks import limits
 from fsjax.data.scaling import Scaler, apply
 from fsjax.data.stored import StoredTable, row_blocks
 from fsjax.errors import ConfigError
+from fsjax.tables.base import as_table
 
 #: What a method is told that looks at the training rows as a whole.
 NOT_HELD = (
@@ -100,7 +100,9 @@ class StoredRows:
 
     def limits(self) -> np.ndarray:
         """``(2, D)``: the smallest and the largest value of every column."""
-        return np.concatenate([apply(self.scaler, one[None]) for one in limits(self.table)])
+        return np.concatenate(
+            [apply(self.scaler, values[None]) for values in as_table(self.table).limits()]
+        )
 
     def content(self) -> list[np.ndarray]:
         """What tells these rows from others: their numbers, scaling, limits and sums."""

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fsjax.auto.columns import Design
-from fsjax.auto.sparse import Columns, limits, moments, scaled
+from fsjax.auto.sparse import Columns, moments, scaled
 from fsjax.data.checks import one_value
+from fsjax.tables.base import as_table
 
 
 class Fold(NamedTuple):
@@ -51,7 +52,7 @@ def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     Sparse ones are divided by their deviation only, and so stay sparse. Constant is what
     :func:`fsjax.data.constant_columns` calls so.
     """
-    lowest, highest = limits(rows)
+    lowest, highest = as_table(rows).limits()
     constant = one_value(lowest, highest, np.dtype(np.float64))
     # Moments are taken in [-1, 1]: squares of 1e-200 vanish, and the mean of 1e13 + v hides v.
     shift = np.zeros_like(lowest) if issparse(rows) else lowest / 2 + highest / 2

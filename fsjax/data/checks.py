@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
-from scipy.sparse import csr_array, issparse
 
 from fsjax.data.dataset import CheckedDataset, Dataset
-from fsjax.data.sparse import column_limits, count_by_column
-from fsjax.data.stored import StoredTable, row_blocks
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.base import RawTable, as_table
 from fsjax.tasks import TABLE, Task, name_of
 
 _NAMED = 5
@@ -30,7 +28,7 @@ _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 def check_features(
-    X: np.ndarray | csr_array | StoredTable,
+    X: RawTable,
     feature_names: Sequence[str] | None,
     where: str,
     fill: str = "fill them (data.impute=mean of a config, or scikit-learn's SimpleImputer)",
@@ -50,7 +48,7 @@ def check_features(
         raise DataError(f"{where}: X has type {X.dtype}; give real numbers")
     if X.dtype.kind != "f":
         return
-    missing, infinite = _not_finite(X)
+    missing, infinite = as_table(X).not_finite()
     if not (missing.any() or infinite.any()):
         return
     bad = np.flatnonzero(missing + infinite).tolist()
@@ -66,27 +64,6 @@ def check_features(
         f"{where} has {' and '.join(found)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
-
-
-def _not_finite(X: np.ndarray | csr_array | StoredTable) -> tuple[np.ndarray, np.ndarray]:
-    """``(D,)`` each: how many missing and infinite values every column has."""
-    none = np.zeros(X.shape[1], int)
-    if isinstance(X, StoredTable):
-        if X.finite:
-            return none, none
-        missing, infinite = none, none
-        for block in row_blocks(X):
-            if not np.isfinite(block).all():
-                missing = missing + np.isnan(block).sum(axis=0)
-                infinite = infinite + np.isinf(block).sum(axis=0)
-        return missing, infinite
-    values = X.data if issparse(X) else X
-    if np.isfinite(values).all():
-        return none, none
-    missing, infinite = np.isnan(values), np.isinf(values)
-    if issparse(X):
-        return count_by_column(X, missing), count_by_column(X, infinite)
-    return missing.sum(axis=0), infinite.sum(axis=0)
 
 
 def check_task(dataset: Dataset, task: str | Task) -> Dataset:
@@ -180,21 +157,12 @@ def check_names(X: Any) -> None:
         raise DataError(f"X has several columns called {name_some(twice)}; rename them")
 
 
-def limits(X: np.ndarray | csr_array | StoredTable) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest value ``(D,)`` of every column, wherever the rows lie."""
-    if issparse(X):
-        return column_limits(X)
-    if isinstance(X, StoredTable):
-        return X.summary.lowest, X.summary.highest
-    return X.min(axis=0), X.max(axis=0)
-
-
-def constant_columns(X_train: np.ndarray | csr_array | StoredTable) -> np.ndarray:
+def constant_columns(X_train: RawTable) -> np.ndarray:
     """Which columns of (N, D) rows hold one value only; returns (D,) bool.
 
     In float64, values that differ by rounding alone count as one.
     """
-    return one_value(*limits(X_train), X_train.dtype)
+    return one_value(*as_table(X_train).limits(), X_train.dtype)
 
 
 def one_value(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.ndarray:

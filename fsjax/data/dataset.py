@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from fsjax.data.sparse import as_csr
 from fsjax.data.stored import StoredTable
 from fsjax.errors import DataError
 from fsjax.given import check_masked
+from fsjax.tables.base import RawTable, Table, as_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Dataset:
     """
 
     name: str
-    X: np.ndarray | csr_array | StoredTable
+    X: RawTable
     y: np.ndarray | None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
@@ -107,6 +108,11 @@ class Dataset:
             f"Dataset({self.name!r}, {self.num_samples} rows, {self.num_features} columns, "
             f"{target}, source={self.source!r})"
         )
+
+    @property
+    def table(self) -> Table:
+        """X by the one interface of all forms."""
+        return as_table(self.X)
 
     @property
     def num_samples(self) -> int:

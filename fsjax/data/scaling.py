@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from fsjax.data.catalog import ENTRIES
-from fsjax.data.checks import constant_columns, limits, one_value
-from fsjax.data.sparse import column_moments, table_moments
-from fsjax.data.stored import StoredTable, added, row_blocks
+from fsjax.data.checks import constant_columns, one_value
 from fsjax.errors import DataError, check_choice
+from fsjax.tables.base import RawTable, as_table
 
 _ROWS_AT_A_TIME = 4096
 
@@ -98,7 +97,7 @@ def apply_sparse(scaler: Scaler, X: csr_array) -> tuple[np.ndarray, np.ndarray]:
     return values, apply(scaler, np.zeros((1, X.shape[1]), X.dtype))[0]
 
 
-def fit_scaler(kind: str, X: np.ndarray | csr_array | StoredTable) -> Scaler:
+def fit_scaler(kind: str, X: RawTable) -> Scaler:
     """Learn a scaling from the rows of ``X``, dense, sparse or on disk, of shape (N, D).
 
     Args:
@@ -122,28 +121,29 @@ def fit_scaler(kind: str, X: np.ndarray | csr_array | StoredTable) -> Scaler:
     check_choice("scaling", kind, KINDS)
     if X.shape[0] == 0:
         raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
+    table = as_table(X)
     shift: np.ndarray | float = 0.0
     scale: np.ndarray | float = 1.0
     if kind == "minmax":
-        lowest, highest = limits(X)
+        lowest, highest = table.limits()
         shift = lowest.astype(np.float64)
         spread = highest.astype(np.float64) - shift
         scale = np.where(one_value(lowest, highest, X.dtype), 0.0, _inverse(spread))
     elif kind == "maxabs":
-        lowest, highest = limits(X)
+        lowest, highest = table.limits()
         largest = np.maximum(-lowest.astype(np.float64), highest.astype(np.float64))
         scale = _inverse(np.where(one_value(lowest, highest, X.dtype), 0.0, largest))
     elif kind == "standard":
-        shift, deviations = column_moments(X) if issparse(X) else _moments(X)
+        shift, deviations = table.moments()
         scale = np.where(constant_columns(X), 0.0, _inverse(deviations))
     elif kind in ("scalar", "scalar255"):
-        shift, std = table_moments(X) if issparse(X) else _whole_moments(X)
-        lowest, highest = limits(X)
+        shift, std = table.whole_moments()
+        lowest, highest = table.limits()
         scale = 0.0 if one_value(lowest.min(), highest.max(), X.dtype) else _inverse(std)
         if kind == "scalar255":
             shift, scale = 255.0 * shift, scale / 255.0
     elif kind in _FIXED:
-        if 0 < (largest := limits(X)[1].max()) <= 1:
+        if 0 < (largest := table.limits()[1].max()) <= 1:
             raise DataError(
                 f"scaling {kind!r} wants pixels from 0 to 255, but the largest value is {largest}; "
                 "choose scaling 'none' or 'standard' for values already in [0, 1]"
@@ -167,32 +167,3 @@ def _inverse(spread: np.ndarray | float) -> np.ndarray:
     """1 / spread; 0 where the column is constant or the inverse is not finite."""
     usable = spread > 1.0 / float(np.finfo(np.float64).max)
     return np.where(usable, 1.0 / np.where(usable, spread, 1.0), 0.0)
-
-
-def _moments(X: np.ndarray | StoredTable) -> tuple[np.ndarray, np.ndarray]:
-    """Column means and population standard deviations, float64, without a float64 copy of X.
-
-    The numbers are the same wherever the rows lie.
-    """
-    total = X.summary.total if isinstance(X, StoredTable) else np.zeros(X.shape[1])
-    if not isinstance(X, StoredTable):
-        for block in row_blocks(X):
-            total = added(total, block.astype(np.float64))
-    mean, squares = total / X.shape[0], np.zeros(X.shape[1])
-    for block in row_blocks(X):
-        squares = added(squares, np.square(block - mean))
-    return mean, np.sqrt(squares / X.shape[0])
-
-
-def _whole_moments(X: np.ndarray | StoredTable) -> tuple[float, float]:
-    """Mean and population standard deviation of all entries, float64, from sums of rows."""
-    size = X.shape[0] * X.shape[1]
-    if isinstance(X, StoredTable):
-        # A number of NumPy's, with which differences of float32 rows are float64.
-        whole = np.float64(X.summary.whole)
-    else:
-        sums = [block.astype(np.float64).sum(axis=1) for block in row_blocks(X)]
-        whole = np.concatenate(sums).sum()
-    mean = whole / size
-    squares = [np.square(block - mean).sum(axis=1) for block in row_blocks(X)]
-    return mean, np.sqrt(np.concatenate(squares).sum() / size)

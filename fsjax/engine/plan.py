@@ -10,18 +10,15 @@ from typing import Any, Literal, cast
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
 from fsjax.data.dense import check_size
 from fsjax.data.splits import Split
-from fsjax.data.stored import StoredTable
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Callback, Control
 from fsjax.engine.custom import check_loss
-from fsjax.engine.filling import filled_length
 from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
@@ -41,6 +38,7 @@ from fsjax.groups import check_groups
 from fsjax.jax_settings import check_process
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
+from fsjax.tables.scaled import filled_length
 from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
 from fsjax.tasks.registry import resembled
 
@@ -226,7 +224,7 @@ def plan(
         **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
     )
     batch_devices = check_batch_devices(batch_devices, spec.batch_size)
-    if not isinstance(dataset.X, np.ndarray):
+    if dataset.table.batches_only:
         _check_rows(spec.batch_size, spec.num_columns, f"batch_size={batch_size}: ")
     if method.search is not None and method.search.parameter not in hyper:
         raise ConfigError(
@@ -330,20 +328,13 @@ def _start(
 
 
 def _check_sparse(method: Method, dataset: Dataset) -> None:
-    """ConfigError for a sparse table and a method that needs a dense one."""
-    if issparse(dataset.X) and not method.about.sparse:
+    """ConfigError for a table without a whole dense form and a method that needs one."""
+    table = dataset.table
+    if table.batches_only and not method.about.sparse:
         raise ConfigError(
-            f"{method.name} looks at the whole table at once, so that it cannot be sparse; give "
-            "X.toarray() (data.dense=true in a config), or choose a method that trains by batches, "
-            "such as binmask, stg, wast or fisher_score"
+            f"{method.name} looks at the whole table at once, so that {table.batches_only}"
         )
-    if isinstance(dataset.X, StoredTable) and not method.about.sparse:
-        raise ConfigError(
-            f"{method.name} looks at the whole table at once, so that it cannot stay on disk; read "
-            "it with data.dense=true (fsjax.data.load(..., dense=True)), or choose a method that "
-            "trains by batches, such as binmask, stg or wast"
-        )
-    if issparse(dataset.X):
+    if table.sparse:
         # About what the statistics of the columns take.
         _check_rows(8, dataset.num_features, "")
 
@@ -360,7 +351,7 @@ def _check_rows(rows: int, columns: int, what: str) -> None:
 
 def _seed_axis(given: str, dataset: Dataset, num_seeds: int, batch_devices: int) -> str:
     """The axis of the seeds, which take turns where batches are read from disk."""
-    if not isinstance(dataset.X, StoredTable):
+    if not dataset.table.on_disk:
         return choose_seed_axis(given, num_seeds, batch_devices)
     if batch_devices > 1 or jax.process_count() > 1:
         raise ConfigError(

@@ -26,7 +26,7 @@ from fsjax.jax_settings import own_settings
 from fsjax.method import PyTree, TrainState
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.sparsity.connections import indexed_like, without_index
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.scaled import leaves_of
 from fsjax.tasks import TABLE
 
 if TYPE_CHECKING:
@@ -247,10 +247,9 @@ class _Training:
         epoch = int(np.argmax(bad.any(axis=0)))
         row = int(np.argmax(bad[:, epoch]))
         rows = self.plan.prepared.arrays.train.x
-        leaves = [rows.limits()] if isinstance(rows, StoredRows) else jax.tree.leaves(rows)
         largest = max(
             float(np.abs(leaf).max(initial=0.0))
-            for leaf in leaves
+            for leaf in leaves_of(rows)
             if np.issubdtype(leaf.dtype, np.floating)
         )
         hyper = mesh.gathered(self.states.hyper, self.plan.batch_devices)
