@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Final
@@ -49,8 +50,11 @@ def limit_of(max_bytes: int | None) -> int:
     return int(SHARE * free_memory()) if max_bytes is None else check_whole("max_bytes", max_bytes)
 
 
-def check_bytes(needed: int, max_bytes: int | None, what: str, advice: str) -> None:
-    """DataError, which begins with ``what``, for more bytes than :func:`limit_of` allows."""
+def check_bytes(needed: float, max_bytes: int | None, what: str, advice: str) -> None:
+    """DataError, which begins with ``what``, for more bytes than :func:`limit_of` allows.
+
+    Infinity stands for a number of bytes that is not known, but too large.
+    """
     limit = limit_of(max_bytes)
     if needed > limit:
         told = "max_bytes" if max_bytes is not None else "half of the free memory"
@@ -59,8 +63,10 @@ def check_bytes(needed: int, max_bytes: int | None, what: str, advice: str) -> N
         )
 
 
-def _size(count: int) -> str:
+def _size(count: float) -> str:
     """In the largest unit of which there is one."""
+    if count == math.inf:
+        return "more"
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count >= 2**power:
             return f"{count / 2**power:,.1f} {unit}"

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.io
 import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.archives import Arrays
 from fsjax.data.checks import one_value
 from fsjax.data.dense import dense
-from fsjax.data.matfile import check_mat
+from fsjax.data.matfile import read_arrays
 from fsjax.data.sparse import as_csr
 from fsjax.data.unlzw import unlzw
 from fsjax.errors import DataError
@@ -150,28 +149,14 @@ def read_mat(
     """
     rows, usual = ("X", "x", "fea"), ("Y", "y", "gnd")
     wanted = (*rows, *(usual if target in (None, "") else (str(target),)))
-    there = check_mat(files[0], wanted, max_bytes)
-    arrays = scipy.io.loadmat(io.BytesIO(files[0]), variable_names=wanted)
-    # Those that were not read, for messages.
-    arrays = dict.fromkeys(there) | {
-        key: value for key, value in arrays.items() if not key.startswith("__")
-    }
+    arrays = read_arrays(files[0], wanted, max_bytes)
     X = _pick(arrays, rows)
     y = _pick(arrays, usual, target, needed=False)
-    if not (scipy.sparse.issparse(X) or isinstance(X, np.ndarray)):
-        raise DataError("its X is no array of numbers")
     X = as_csr(X, "it", max_bytes) if scipy.sparse.issparse(X) else X
     y = dense(y, max_bytes) if scipy.sparse.issparse(y) else y
-    if y is not None and y.dtype == object:
-        y = np.array([_text_of(cell) for cell in y.ravel()])
-    return Table(X, None if y is None else several(y))
-
-
-def _text_of(cell: Any) -> str:
-    values = np.asarray(cell).ravel()
-    if not values.size:
+    if y is not None and y.dtype.kind == "U" and not y.all():
         raise DataError("its target has empty cells; leave these rows out")
-    return str(values[0])
+    return Table(X, None if y is None else several(y))
 
 
 def several(y: np.ndarray) -> np.ndarray:
@@ -252,7 +237,7 @@ def plain(data: bytes) -> bytes:
 
 
 def _pick(
-    arrays: Mapping[str, np.ndarray],
+    arrays: Mapping[str, Any],
     usual: Sequence[str],
     target: str | int | None = None,
     needed: bool = True,
