@@ -1,13 +1,13 @@
 """The shared body of the methods that train a sparse network and rewire it once an epoch.
 
-SET, RigL, CTRE, SNIP, QuickSelection and their controls differ in its arguments only. While the
-topology rests, layers with few connections are held by their coordinates, which is faster; the
-masks stay as they are, and the kept state is dense again.
+SET, RigL, CTRE, SNIP, QuickSelection and their controls differ in its arguments only. What form
+the layers have is the matter of :mod:`fsjax.sparsity.layers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -31,42 +31,32 @@ from fsjax.arguments import (
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
 from fsjax.methods.shared.attribution import Score, scored_by
-from fsjax.methods.shared.connected_network import (
-    change_held,
-    gradient_pairs,
-    held_by_connections,
-    init_held,
-    input_strength,
-    is_held,
-    layer_shapes,
-    only_active,
-    similar_pairs,
-)
-from fsjax.nets import Feedforward
-from fsjax.nets.connected import connected_activations
-from fsjax.nets.feedforward import sparse_activations
+from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.noise import normal
 from fsjax.optimizers import for_run
 from fsjax.sparse_rows import SparseRows, rows_at_once
-from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
-from fsjax.sparsity.connections import without_index
-from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
-from fsjax.sparsity.rewiring import drops_connections, grows_connections
-from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
-from fsjax.sparsity.topology import (
-    cond_with_key,
-    keep_moments,
-    layers_of,
-    needs_of,
-    rule_name,
-    shrinks,
+from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
+from fsjax.sparsity.layers import MatrixScores, PairScores, Scores, Seen, SparseLayer
+from fsjax.sparsity.layers.connections import GROW_INITS
+from fsjax.sparsity.layers.forms import check_form, choose_forms, largest_matrix
+from fsjax.sparsity.layers.network import (
+    activations,
+    active_layers,
+    at_rest,
+    draw_masks,
+    expand,
+    gradient_scores,
+    init_params,
+    layer_shapes,
+    layers_in,
+    params_of,
+    rewire_layers,
 )
+from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
+from fsjax.sparsity.topology import cond_with_key, needs_of
 
 #: Rows whose activations are held at once.
 ROWS_AT_ONCE = 4096
-
-#: Starting weights of new connections; ``uniform`` within sqrt(6 / n_in).
-GROW_INITS = {"zeros": jax.nn.initializers.zeros, "uniform": jax.nn.initializers.he_uniform()}
 
 GrowInit = Literal["uniform", "zeros"]
 
@@ -168,99 +158,49 @@ def sparse_network(
       only: the tasks that the method is for; the first is its default.
       **options: those of :class:`SparseOptions`.
     """
-    o, recipe = SparseOptions(**options), None
+    o = SparseOptions(**options)
+    recipe = None
     if sparse:
-        # 0 counts as not given, for command lines that cannot say None.
-        if not o.epsilon and not o.density:
-            raise ConfigError("the network is sparse; give epsilon or density")
-        if o.epsilon and o.density:
-            raise ConfigError(f"epsilon={o.epsilon} and density={o.density}; set one of them to 0")
-        recipe = Recipe(
-            epsilon=o.epsilon or None,
-            density=o.density or None,
-            distribution="uniform",
-            drop=drop,
-            grow=grow,
-            fraction=drop_fraction,
-            grow_init=GROW_INITS[grow_init],
-        )
-    exact = drop is None or not shrinks(grow)
-    if o.form == "topology":
-        _check_without_matrices(prune, drop, grow)
-    if o.form in ("coordinates", "topology") and not exact:
-        raise ConfigError(
-            f"form={o.form!r} is for layers that keep their number of connections, and by these "
-            "rules some may be lost; leave form out"
-        )
+        recipe = _recipe(o, drop=drop, grow=grow, fraction=drop_fraction, grow_init=grow_init)
+        check_form(o.form, recipe, prune)
+    needed = needs_of(drop, grow)
+    _check_needs(needed, {"similarity", "gradient", "state"} | ({"search"} if search else set()))
     optimizer = o.optimizer
     if optimizer == "sgd":
         optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
-    needed = needs_of(drop, grow)
-    available = {"similarity", "gradient", "state"} | ({"search"} if search else set())
-    for field in sorted(needed - available):
-        raise ConfigError(
-            f"a rule of this network needs {field}, which it does not have; it has "
-            f"{', '.join(sorted(available))}"
-        )
-
-    def network(spec: Spec) -> Feedforward:
-        return Feedforward(spec.num_outputs, o.hidden, activation, initialisation)
+    values_of = functools.partial(activations, activation=ACTIVATIONS[activation])
 
     def init(key: Array, spec: Spec, data: Batch) -> TrainState:
         key_network, key_masks = jax.random.split(key)
         log = () if search is None else {"search": jnp.zeros((), bool)}
-        if recipe is not None and not prune:
-            shapes = layer_shapes(spec, o.hidden)
-            counts = recipe.counts(shapes)
-            held = held_by_connections(o.form, shapes, counts, recipe)
-            if exact and any(held):
-                about = (spec, shapes, counts, held, initialisation)
-                params, masks = init_held(key_network, key_masks, *about)
-                return create_state(spec, params, masks=masks, extra={}, log=log)
-        params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
-        state = create_state(spec, params, extra={}, log=log)
-        if recipe is None:
-            return state
-        if prune:
+        shapes = layer_shapes(spec, o.hidden)
+        if recipe is None or prune:
+            params = init_params(key_network, shapes, (), initialisation)
+            state = create_state(spec, params, extra={}, log=log)
+            if recipe is None:
+                return state
             batch = random_batch(key_masks, data, spec.batch_size)
             masks = snip_masks(params, jax.grad(task_loss)(params, state, batch), recipe.counts)
-        else:
-            masks = init_masks(key_masks, params, recipe.counts)
-        return compress(state.replace(params=apply_masks(params, masks), masks=masks))
-
-    def activations(params: PyTree, state: TrainState, x: Array) -> list[Array]:
-        if is_held(state):
-            return connected_activations(params, state.masks, x, activation)
-        if "positions" in state.extra:
-            return sparse_activations(params, state.extra["positions"], x, activation)
-        return network(state.spec).apply({"params": params}, x, method="activations")
+        counts = recipe.counts(shapes)
+        forms = choose_forms(o.form, recipe, prune, shapes)
+        if not prune:
+            masks = draw_masks(key_masks, spec, shapes, counts, forms)
+            params = init_params(key_network, shapes, masks, initialisation)
+        state = create_state(spec, params, masks=masks, extra={}, log=log)
+        return at_rest(state, counts, forms)
 
     def task_loss(params: PyTree, state: TrainState, batch: Batch) -> Array:
-        outputs = activations(params, state, batch.x)[-1]
+        outputs = values_of(layers_in(state, params), batch.x)[-1]
         return state.spec.loss_of(outputs, batch.y, batch.weight)
 
-    def active(params: PyTree, state: TrainState) -> PyTree:
-        """The parameters with 0 for inactive weights."""
-        if is_held(state):
-            return jax.tree.map(only_active, params, state.masks)
-        if state.masks == ():
-            return params
-        # Layers in coordinates hold active weights only.
-        return jax.tree.map(
-            lambda leaf, mask: jnp.where(mask, leaf, 0) if leaf.shape == mask.shape else leaf,
-            params,
-            state.masks,
-        )
-
     def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
-        params = active(params, state)
         if takes_part(input_noise):
             noise = input_noise * normal(key, batch.x.shape)
             batch = batch._replace(x=batch.x + noise)
-        value = task_loss(params, state, batch)
+        layers = active_layers(state, params)
+        value = task_loss(params_of(layers), state, batch)
         if takes_part(o.l2):
-            squares = sum(jnp.sum(jnp.square(layer["kernel"])) for layer in params.values())
-            value = value + 0.5 * o.l2 * squares
+            value = value + 0.5 * o.l2 * sum(layer.l2() for layer in layers)
         return value, {}
 
     def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
@@ -269,141 +209,86 @@ def sparse_network(
         # A change after the last epoch would never be trained.
         return cond_with_key(
             state.epoch < state.spec.num_epochs,
-            lambda key: compress(rewired(state, data, key)),
+            lambda key: rewired(state, data, key),
             lambda _: state,
             key,
         )
 
     def rewired(state: TrainState, data: Batch, key: Array) -> TrainState:
         key_rules, key_rows = jax.random.split(key)
-        if is_held(state):
-            return rewired_connections(state, data, key_rules, key_rows)
-        given = {}
+        layers, scores = layers_in(state), {}
         if "similarity" in needed:
             x, real = some_rows(key_rows, data, similarity_fraction)
-            found = layer_similarities(lambda rows: firing(state, rows), x, real, similarity)
-            given["similarity"] = {
-                f"layer_{number}": {"kernel": values} for number, values in enumerate(found)
-            }
-        state = expand(state)
+            scores["similarity"] = similarity_scores(layers, firing(state), x, real, similarity)
         if "gradient" in needed:
             batch = random_batch(key_rows, data, state.spec.batch_size)
-            given["gradient"] = jax.grad(task_loss)(state.params, state, batch)
+            of = lambda outputs: state.spec.loss_of(outputs, batch.y, batch.weight)  # noqa: E731
+            scores["gradient"] = gradient_scores(layers, batch.x, ACTIVATIONS[activation], of)
         searches = None if search is None else state.log["search"]
-        layers = layers_of(state.params, state.masks, search=searches, state=state, **given)
-        changed = recipe.change(state.params, state.masks, layers, key_rules)
-        opt_state = keep_moments(for_run(optimizer, state.spec), state.opt_state, changed)
-        return state.replace(params=changed.params, masks=changed.masks, opt_state=opt_state)
+        seen = Seen(0, {}, searches, finish(state))
+        return rewire_layers(state, recipe, scores, seen, key_rules, for_run(optimizer, state.spec))
 
-    def rewired_connections(
-        state: TrainState, data: Batch, key_rules: Array, key_rows: Array
-    ) -> TrainState:
-        given = {}
-        if "similarity" in needed:
-            x, real = some_rows(key_rows, data, similarity_fraction)
-            given["similarity"] = similar_pairs(firing(state, x[:]), real, similarity)
-        if "gradient" in needed:
-            batch = random_batch(key_rows, data, state.spec.batch_size)
-
-            def of_outputs(outputs: Array) -> Array:
-                return state.spec.loss_of(outputs, batch.y, batch.weight)
-
-            given["gradient"] = gradient_pairs(state, batch.x, activation, of_outputs)
-        if search is not None:
-            given["search"] = state.log["search"]
-        tx = for_run(optimizer, state.spec)
-        return change_held(state, recipe, tx, key_rules, grow_init, **given)
-
-    def firing(state: TrainState, x: Array) -> list[Array]:
+    def firing(state: TrainState) -> Callable[[Array], list[Array]]:
         """Activations with the probabilities of classes and labels as the last ones."""
-        *values, last = activations(state.params, state, x)
-        return [*values, tasks.TABLE[state.spec.task].activation(last)]
 
-    def compress(state: TrainState) -> TrainState:
-        """Layers of few connections by their coordinates."""
-        if is_held(state) or not exact:
-            return state
-        masks = {layer: mask["kernel"] for layer, mask in state.masks.items()}
-        counts = recipe.counts([mask.shape for mask in masks.values()])
-        positions = {
-            layer: positions_of(mask, count)
-            for (layer, mask), count in zip(masks.items(), counts, strict=True)
-            if by_coordinates(o.form, count / mask.size)
-        }
-        if not positions:
-            return state
-        extra = {**state.extra, "positions": positions}
-        return everywhere(gather, state, positions).replace(extra=extra)
+        def of_rows(x: Array) -> list[Array]:
+            *values, last = values_of(layers_in(state), x)
+            return [*values, tasks.TABLE[state.spec.task].activation(last)]
 
-    def expand(state: TrainState) -> TrainState:
-        """The inverse of :func:`compress`."""
-        if is_held(state):
-            return state.replace(masks=without_index(state.masks))
-        if "positions" not in state.extra:
-            return state
-        # Methods that are made of this one have entries of their own there.
-        extra = dict(state.extra)
-        positions = extra.pop("positions")
-        return everywhere(scatter, state, positions, state.masks).replace(extra=extra)
+        return of_rows
 
-    def everywhere(
-        change: Callable[..., Array], state: TrainState, positions: dict[str, Array], *trees: PyTree
-    ) -> TrainState:
-        """Changes all arrays of the parameters alike, those in the optimiser's state too."""
-        # In the structure of the parameters, of length 0 where there are none.
-        whole = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), state.params)
-        whole |= {name: {**whole[name], "kernel": own} for name, own in positions.items()}
-        state = state.replace(params=jax.tree.map(change, state.params, whole, *trees))
-        if state.opt_state == ():  # before the first step, and in what is kept
-            return state
-        tx = for_run(optimizer, state.spec)
-        moments = optax.tree.map_params(tx, change, state.opt_state, whole, *trees)
-        return state.replace(opt_state=moments)
-
-    def select(state: TrainState) -> Selection:
-        state = expand(state)
-        return Selection(input_strength(state.params, state.masks))
+    def finish(state: TrainState) -> TrainState:
+        return expand(state, for_run(optimizer, state.spec), largest_matrix(o.form))
 
     method = Method(
         About(tasks=only, sparse=True),
         init=init,
         loss=loss,
         optimizer=optimizer,
-        predict=lambda state, x: activations(state.params, state, x)[-1],
-        select=select,
-        finish=lambda state, data, key: expand(state),
+        predict=lambda state, x: values_of(layers_in(state), x)[-1],
+        select=lambda state: Selection(layers_in(state)[0].input_strength()),
+        finish=lambda state, data, key: finish(state),
     )
     if drop is not None:
         method = method._replace(after_epoch=after_epoch)
     if o.optimizer != "sgd" and sparse:
         # Not every optimiser leaves a weight alone that has no gradient.
         method = method._replace(
-            after_step=lambda state, *_: state.replace(params=active(state.params, state))
+            after_step=lambda state, *_: state.replace(params=params_of(active_layers(state)))
         )
     return scored_by(o.rank_by, method)
 
 
-def _check_without_matrices(prune: bool, drop: DropRule | None, grow: GrowRule | None) -> None:
-    """ConfigError unless layers can be made and rewired without any matrix."""
-    if prune:
-        subject = "pruning before training"
-    elif not grows_connections(grow):
-        subject = f"the rule {rule_name(grow)}"
-    elif not drops_connections(drop):
-        subject = f"the rule {rule_name(drop)}"
-    else:
-        return
-    raise ConfigError(
-        f"form='topology' has no array of all pairs of neurons, and {subject} needs one; leave "
-        "form out"
+def _recipe(
+    o: SparseOptions,
+    *,
+    drop: DropRule | None,
+    grow: GrowRule | None,
+    fraction: float,
+    grow_init: str,
+) -> Recipe:
+    # 0 counts as not given, for command lines that cannot say None.
+    if not o.epsilon and not o.density:
+        raise ConfigError("the network is sparse; give epsilon or density")
+    if o.epsilon and o.density:
+        raise ConfigError(f"epsilon={o.epsilon} and density={o.density}; set one of them to 0")
+    return Recipe(
+        epsilon=o.epsilon or None,
+        density=o.density or None,
+        distribution="uniform",
+        drop=drop,
+        grow=grow,
+        fraction=fraction,
+        grow_init=GROW_INITS[grow_init],
     )
 
 
-def by_coordinates(form: str, density: float) -> bool:
-    """Whether a layer of this density is trained by its coordinates."""
-    if form == "auto":
-        return jax.default_backend() == "cpu" and density <= MAX_DENSITY
-    return form == "coordinates"
+def _check_needs(needed: set[str], available: set[str]) -> None:
+    for field in sorted(needed - available):
+        raise ConfigError(
+            f"a rule of this network needs {field}, which it does not have; it has "
+            f"{', '.join(sorted(available))}"
+        )
 
 
 def random_batch(key: Array, data: Batch, size: int) -> Batch:
@@ -424,6 +309,25 @@ def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array | SparseR
     chosen = order[:size]
     x = data.x.only(chosen) if isinstance(data.x, SparseRows) else data.x[chosen]
     return x, jnp.arange(size) < wanted
+
+
+def similarity_scores(
+    layers: Sequence[SparseLayer],
+    activations: Callable[[Array], list[Array]],
+    x: Array | SparseRows,
+    real: Array,
+    name: str,
+) -> list[Scores]:
+    """Similarities of the neurons of every layer, over the rows ``x`` (N, D) that count.
+
+    ``activations`` are those of every layer of neurons, ``(B, D) -> [(B, I), ...]``. They are held
+    for all rows at once if a layer is too large for a matrix of its scores.
+    """
+    if all(layer.scored_as_matrix for layer in layers):
+        return [MatrixScores(of) for of in layer_similarities(activations, x, real, name)]
+    values = [value * real.astype(value.dtype)[:, None] for value in activations(x[:])]
+    pairs = zip(values[:-1], values[1:], strict=True)
+    return [PairScores(*pair, SIMILARITIES[name]) for pair in pairs]
 
 
 def layer_similarities(

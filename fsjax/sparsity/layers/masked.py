@@ -1,0 +1,45 @@
+"""A layer as a matrix under a mask: the form of every density and of every rule."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jax import Array
+
+from fsjax.products import product
+from fsjax.sparsity.layers.base import Replaced, Seen, SparseLayer
+from fsjax.sparsity.recipes import Recipe
+from fsjax.sparsity.topology import Layer
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedLayer(SparseLayer):
+    """Weights ``(I, O)`` and their mask; without a mask, ``None``, all are active."""
+
+    where: Array | None
+    is_matrix: ClassVar[bool] = True
+
+    def apply(self, x: Array) -> Array:
+        return product(self.kernel.T, x)
+
+    def active(self) -> MaskedLayer:
+        if self.where is None:
+            return self
+        return dataclasses.replace(self, kernel=jnp.where(self.where, self.kernel, 0))
+
+    def input_strength(self) -> Array:
+        return jnp.sum(jnp.abs(self.kernel), axis=1)
+
+    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced:
+        fields = {field: scores.matrix() for field, scores in seen.scores.items()}
+        mask = jnp.ones(self.shape, bool) if self.where is None else self.where
+        layer = Layer(
+            self.kernel, mask, seen.number, search=seen.search, state=seen.state, **fields
+        )
+        weight, mask, kept = recipe.change_layer(layer, key)
+        return Replaced(MaskedLayer(weight, self.bias, mask), kept=kept)
+
+    def expand(self, most: int | None = None) -> Replaced:
+        return Replaced(self)
