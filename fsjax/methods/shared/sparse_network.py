@@ -7,7 +7,7 @@ the layers have is the matter of :mod:`fsjax.sparsity.layers`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -36,10 +36,11 @@ from fsjax.noise import normal
 from fsjax.optimizers import for_run
 from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
-from fsjax.sparsity.layers import MatrixScores, PairScores, Scores, Seen, SparseLayer
+from fsjax.sparsity.layers import MatrixScores, PairScores, Scores, Seen
 from fsjax.sparsity.layers.connections import GROW_INITS
-from fsjax.sparsity.layers.forms import check_form, choose_forms, largest_matrix
+from fsjax.sparsity.layers.forms import check_form, largest_matrix, plan_layers
 from fsjax.sparsity.layers.network import (
+    NamedLayers,
     activations,
     active_layers,
     at_rest,
@@ -47,10 +48,9 @@ from fsjax.sparsity.layers.network import (
     expand,
     gradient_scores,
     init_params,
-    layer_shapes,
     layers_in,
     params_of,
-    rewire_layers,
+    rewire,
 )
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.sparsity.topology import cond_with_key, needs_of
@@ -163,100 +163,135 @@ def sparse_network(
     if sparse:
         recipe = _recipe(o, drop=drop, grow=grow, fraction=drop_fraction, grow_init=grow_init)
         check_form(o.form, recipe, prune)
-    needed = needs_of(drop, grow)
-    _check_needs(needed, {"similarity", "gradient", "state"} | ({"search"} if search else set()))
+    _check_needs(drop, grow, {"search"} if search else set())
     optimizer = o.optimizer
     if optimizer == "sgd":
         optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
-    values_of = functools.partial(activations, activation=ACTIVATIONS[activation])
-
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        key_network, key_masks = jax.random.split(key)
-        log = () if search is None else {"search": jnp.zeros((), bool)}
-        shapes = layer_shapes(spec, o.hidden)
-        if recipe is None or prune:
-            params = init_params(key_network, shapes, (), initialisation)
-            state = create_state(spec, params, extra={}, log=log)
-            if recipe is None:
-                return state
-            batch = random_batch(key_masks, data, spec.batch_size)
-            masks = snip_masks(params, jax.grad(task_loss)(params, state, batch), recipe.counts)
-        counts = recipe.counts(shapes)
-        forms = choose_forms(o.form, recipe, prune, shapes)
-        if not prune:
-            masks = draw_masks(key_masks, spec, shapes, counts, forms)
-            params = init_params(key_network, shapes, masks, initialisation)
-        state = create_state(spec, params, masks=masks, extra={}, log=log)
-        return at_rest(state, counts, forms)
-
-    def task_loss(params: PyTree, state: TrainState, batch: Batch) -> Array:
-        outputs = values_of(layers_in(state, params), batch.x)[-1]
-        return state.spec.loss_of(outputs, batch.y, batch.weight)
-
-    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
-        if takes_part(input_noise):
-            noise = input_noise * normal(key, batch.x.shape)
-            batch = batch._replace(x=batch.x + noise)
-        layers = active_layers(state, params)
-        value = task_loss(params_of(layers), state, batch)
-        if takes_part(o.l2):
-            value = value + 0.5 * o.l2 * sum(layer.l2() for layer in layers)
-        return value, {}
-
-    def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
-        if search is not None:
-            state = state.replace(log={"search": state.log["search"] | search(state)})
-        # A change after the last epoch would never be trained.
-        return cond_with_key(
-            state.epoch < state.spec.num_epochs,
-            lambda key: rewired(state, data, key),
-            lambda _: state,
-            key,
-        )
-
-    def rewired(state: TrainState, data: Batch, key: Array) -> TrainState:
-        key_rules, key_rows = jax.random.split(key)
-        layers, scores = layers_in(state), {}
-        if "similarity" in needed:
-            x, real = some_rows(key_rows, data, similarity_fraction)
-            scores["similarity"] = similarity_scores(layers, firing(state), x, real, similarity)
-        if "gradient" in needed:
-            batch = random_batch(key_rows, data, state.spec.batch_size)
-            of = lambda outputs: state.spec.loss_of(outputs, batch.y, batch.weight)  # noqa: E731
-            scores["gradient"] = gradient_scores(layers, batch.x, ACTIVATIONS[activation], of)
-        searches = None if search is None else state.log["search"]
-        seen = Seen(0, {}, searches, finish(state))
-        return rewire_layers(state, recipe, scores, seen, key_rules, for_run(optimizer, state.spec))
-
-    def firing(state: TrainState) -> Callable[[Array], list[Array]]:
-        """Activations with the probabilities of classes and labels as the last ones."""
-
-        def of_rows(x: Array) -> list[Array]:
-            *values, last = values_of(layers_in(state), x)
-            return [*values, tasks.TABLE[state.spec.task].activation(last)]
-
-        return of_rows
-
-    def finish(state: TrainState) -> TrainState:
-        return expand(state, for_run(optimizer, state.spec), largest_matrix(o.form))
-
+    network = _Network(
+        o,
+        recipe,
+        optimizer,
+        ACTIVATIONS[activation],
+        initialisation,
+        input_noise,
+        prune,
+        similarity,
+        similarity_fraction,
+        search,
+    )
     method = Method(
         About(tasks=only, sparse=True),
-        init=init,
-        loss=loss,
+        init=network.init,
+        loss=network.loss,
         optimizer=optimizer,
-        predict=lambda state, x: values_of(layers_in(state), x)[-1],
-        select=lambda state: Selection(layers_in(state)[0].input_strength()),
-        finish=lambda state, data, key: finish(state),
+        predict=network.predict,
+        select=lambda state: Selection(layers_in(state)["layer_0"].input_strength()),
+        finish=lambda state, data, key: network.kept(state),
     )
     if drop is not None:
-        method = method._replace(after_epoch=after_epoch)
+        method = method._replace(after_epoch=network.after_epoch)
     if o.optimizer != "sgd" and sparse:
         # Not every optimiser leaves a weight alone that has no gradient.
         method = method._replace(
             after_step=lambda state, *_: state.replace(params=params_of(active_layers(state)))
         )
     return scored_by(o.rank_by, method)
+
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    """The functions of a sparse network; attributes are the arguments of :func:`sparse_network`."""
+
+    options: SparseOptions
+    recipe: Recipe | None
+    optimizer: Optimizer
+    activation: Callable[[Array], Array]
+    initialisation: str
+    input_noise: float
+    prune: bool
+    similarity: str
+    similarity_fraction: float
+    search: Callable[[TrainState], Array] | None
+
+    def init(self, key: Array, spec: Spec, data: Batch) -> TrainState:
+        key_network, key_masks = jax.random.split(key)
+        widths = (spec.num_columns, *self.options.hidden, spec.num_outputs)
+        plan = plan_layers(self.options.form, self.recipe, self.prune, widths)
+        masks: PyTree = ()
+        if self.recipe is not None and not self.prune:
+            masks = draw_masks(key_masks, spec, plan)
+        params = init_params(key_network, plan, masks, self.initialisation)
+        log = () if self.search is None else {"search": jnp.zeros((), bool)}
+        state = create_state(spec, params, masks=masks, extra={}, log=log)
+        if self.recipe is None:
+            return state
+        if self.prune:
+            batch = random_batch(key_masks, data, spec.batch_size)
+            slopes = jax.grad(lambda params: self.task_loss(layers_in(state, params), state, batch))
+            state = state.replace(masks=snip_masks(params, slopes(params), self.recipe.counts))
+        return at_rest(state, plan)
+
+    def predict(self, state: TrainState, x: Array) -> Array:
+        return activations(layers_in(state), x, self.activation)[-1]
+
+    def task_loss(self, layers: NamedLayers, state: TrainState, batch: Batch) -> Array:
+        outputs = activations(layers, batch.x, self.activation)[-1]
+        return state.spec.loss_of(outputs, batch.y, batch.weight)
+
+    def loss(
+        self, params: PyTree, state: TrainState, batch: Batch, key: Array
+    ) -> tuple[Array, dict]:
+        layers = active_layers(state, params)
+        if takes_part(self.input_noise):
+            noise = self.input_noise * normal(key, batch.x.shape)
+            batch = batch._replace(x=batch.x + noise)
+        value = self.task_loss(layers, state, batch)
+        if takes_part(self.options.l2):
+            squares = sum(layer.l2() for layer in layers.values())
+            value = value + 0.5 * self.options.l2 * squares
+        return value, {}
+
+    def after_epoch(self, state: TrainState, data: Batch, key: Array) -> TrainState:
+        if self.search is not None:
+            state = state.replace(log={"search": state.log["search"] | self.search(state)})
+        # A change after the last epoch would never be trained.
+        return cond_with_key(
+            state.epoch < state.spec.num_epochs,
+            lambda key: self.rewired(state, data, key),
+            lambda _: state,
+            key,
+        )
+
+    def rewired(self, state: TrainState, data: Batch, key: Array) -> TrainState:
+        key_rules, key_rows = jax.random.split(key)
+        layers, scores = layers_in(state), {}
+        needed = needs_of(self.recipe.drop, self.recipe.grow)
+        if "similarity" in needed:
+            x, real = some_rows(key_rows, data, self.similarity_fraction)
+            firing = functools.partial(self.firing, state)
+            scores["similarity"] = similarity_scores(layers, firing, x, real, self.similarity)
+        if "gradient" in needed:
+            batch = random_batch(key_rows, data, state.spec.batch_size)
+            scores["gradient"] = gradient_scores(
+                layers,
+                batch.x,
+                self.activation,
+                lambda outputs: state.spec.loss_of(outputs, batch.y, batch.weight),
+            )
+        search = None if self.search is None else state.log["search"]
+        seen = Seen(0, {}, search, self.kept(state))
+        optimizer = for_run(self.optimizer, state.spec)
+        return rewire(state, self.recipe, scores, seen, key_rules, optimizer)
+
+    def firing(self, state: TrainState, x: Array) -> list[Array]:
+        """Activations with the probabilities of classes and labels as the last ones."""
+        *values, last = activations(layers_in(state), x, self.activation)
+        return [*values, tasks.TABLE[state.spec.task].activation(last)]
+
+    def kept(self, state: TrainState) -> TrainState:
+        """The state with layers in the form in which results have them."""
+        most = largest_matrix(self.options.form)
+        return expand(state, for_run(self.optimizer, state.spec), most)
 
 
 def _recipe(
@@ -283,8 +318,9 @@ def _recipe(
     )
 
 
-def _check_needs(needed: set[str], available: set[str]) -> None:
-    for field in sorted(needed - available):
+def _check_needs(drop: DropRule | None, grow: GrowRule | None, further: set[str]) -> None:
+    available = {"similarity", "gradient", "state"} | further
+    for field in sorted(needs_of(drop, grow) - available):
         raise ConfigError(
             f"a rule of this network needs {field}, which it does not have; it has "
             f"{', '.join(sorted(available))}"
@@ -312,7 +348,7 @@ def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array | SparseR
 
 
 def similarity_scores(
-    layers: Sequence[SparseLayer],
+    layers: NamedLayers,
     activations: Callable[[Array], list[Array]],
     x: Array | SparseRows,
     real: Array,
@@ -323,7 +359,7 @@ def similarity_scores(
     ``activations`` are those of every layer of neurons, ``(B, D) -> [(B, I), ...]``. They are held
     for all rows at once if a layer is too large for a matrix of its scores.
     """
-    if all(layer.scored_as_matrix for layer in layers):
+    if all(layer.scored_as_matrix for layer in layers.values()):
         return [MatrixScores(of) for of in layer_similarities(activations, x, real, name)]
     values = [value * real.astype(value.dtype)[:, None] for value in activations(x[:])]
     pairs = zip(values[:-1], values[1:], strict=True)

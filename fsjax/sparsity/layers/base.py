@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,19 +14,6 @@ from jax import Array
 from fsjax.sparsity.connections import Connections, products
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.similarity import Moments, moments
-
-
-class Scores(Protocol):
-    """Scores of the pairs of neurons of a layer ``(I, O)``, made where they are looked at."""
-
-    def matrix(self) -> Array:
-        """``(I, O)`` scores of all pairs."""
-
-    def rows(self, numbers: Array) -> Array:
-        """``(b, O)`` scores of the input neurons ``(b,)``."""
-
-    def at(self, connections: Connections) -> Array:
-        """``(n,)`` scores of connections."""
 
 
 class MatrixScores(NamedTuple):
@@ -74,6 +61,11 @@ class PairScores(NamedTuple):
         return jax.vmap(of_pair)(sums, before[rows], after[columns])
 
 
+#: Scores of the pairs of neurons of a layer ``(I, O)``: of all in a ``matrix``, of the ``rows`` of
+#: the input neurons ``(b,)``, or ``at`` connections ``(n,)``.
+Scores = MatrixScores | PairScores
+
+
 class Seen(NamedTuple):
     """What the rules see of a layer beside its weights, as in :class:`fsjax.sparsity.Layer`.
 
@@ -89,19 +81,28 @@ class Seen(NamedTuple):
     state: Any = None
 
 
-class Replaced(NamedTuple):
+def unmoved(leaf: Array) -> Array:
+    """The array as it is."""
+    return leaf
+
+
+L_co = TypeVar("L_co", bound="SparseLayer", covariant=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Replaced(Generic[L_co]):
     """A layer in place of another one, and what becomes of the optimiser's arrays.
 
     Attributes:
       layer: the new layer.
       move: from an array in the shape of the old kernel to one in that of the new kernel.
-      kept: bool in the shape of the new kernel, where moments stay; elsewhere they begin anew.
-        ``None`` where all stay.
+      kept: bool in the shape of the new kernel, where moments stay; elsewhere they begin anew. A
+        scalar where all stay.
     """
 
-    layer: SparseLayer
-    move: Callable[[Array], Array] = lambda leaf: leaf
-    kept: Array | None = None
+    layer: L_co
+    move: Callable[[Array], Array] = unmoved
+    kept: Array | bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,15 +142,15 @@ class SparseLayer(abc.ABC):
         return self
 
     def l2(self) -> Array:
-        """The sum of squares of the active weights, a scalar."""
-        return jnp.sum(jnp.square(self.active().kernel))
+        """The sum of squares of the weights, a scalar."""
+        return jnp.sum(jnp.square(self.kernel))
 
     @abc.abstractmethod
     def input_strength(self) -> Array:
         """``(I,)`` sums of the absolute weights of every input neuron."""
 
     @abc.abstractmethod
-    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced:
+    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[SparseLayer]:
         """The layer after one change of its connections, in the same form.
 
         Args:
@@ -159,7 +160,7 @@ class SparseLayer(abc.ABC):
         """
 
     @abc.abstractmethod
-    def expand(self, most: int | None = None) -> Replaced:
+    def expand(self, most: int | None = None) -> Replaced[SparseLayer]:
         """The layer as a matrix under a mask, as it is kept after training.
 
         Args:

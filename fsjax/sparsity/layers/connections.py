@@ -46,6 +46,7 @@ _INITIAL: dict[Initializer, Callable[[Array, Connections], Array | float]] = {
 }
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ConnectedLayer(SparseLayer):
     """Weights ``(n,)`` of connections."""
@@ -62,29 +63,29 @@ class ConnectedLayer(SparseLayer):
     def input_strength(self) -> Array:
         return of_inputs(jnp.abs(self.kernel), self.where)
 
-    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced:
+    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[ConnectedLayer]:
         at_drop = {
             field: scores.at(self.where)
             for field, scores in seen.scores.items()
             if field in needs_of(recipe.drop)
         }
         active = jnp.ones(self.kernel.shape, bool)
-        layer = Layer(
+        values = Layer(
             self.kernel, active, seen.number, search=seen.search, state=seen.state, **at_drop
         )
         key_rules, key_init = jax.random.split(jax.random.fold_in(key, seen.number))
         rows = {field: scores.rows for field, scores in seen.scores.items()}
         fraction = recipe.fraction_at(0)
         change = rewire_connections(
-            self.where, layer, recipe.drop, recipe.grow, fraction, key_rules, rows
+            self.where, values, recipe.drop, recipe.grow, fraction, key_rules, rows
         )
         where = indexed(change.connections, self.where.index != ())
         initial = _INITIAL[recipe.grow_init](key_init, where)
         kernel = jnp.where(change.kept, self.kernel[change.source], initial)
-        move = lambda leaf: gather(leaf, change.source)  # noqa: E731
-        return Replaced(ConnectedLayer(kernel, self.bias, where), move, change.kept)
+        layer = ConnectedLayer(kernel, self.bias, where)
+        return Replaced(layer, lambda leaf: gather(leaf, change.source), change.kept)
 
-    def expand(self, most: int | None = None) -> Replaced:
+    def expand(self, most: int | None = None) -> Replaced[SparseLayer]:
         if most is not None and self.where.size > most:
             return Replaced(dataclasses.replace(self, where=indexed(self.where, False)))
         mask = dense(jnp.ones(self.kernel.shape, bool), self.where)

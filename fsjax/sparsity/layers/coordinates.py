@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax
 from jax import Array
 
 from fsjax.sparsity.connections import connected, connected_dot
@@ -17,6 +18,7 @@ from fsjax.sparsity.layers.masked import MaskedLayer
 from fsjax.sparsity.recipes import Recipe
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class CoordinateLayer(SparseLayer):
     """Weights ``(n,)`` of the connections of a mask.
@@ -33,26 +35,27 @@ class CoordinateLayer(SparseLayer):
         rows, columns = self.positions // outputs, self.positions % outputs
         return connected_dot(self.kernel, connected(rows, columns, self.shape), x)
 
+    @classmethod
+    def of(cls, layer: MaskedLayer, count: int) -> CoordinateLayer:
+        """The ``count`` connections of a matrix under a mask."""
+        positions = positions_of(layer.mask, count)
+        return cls(gather(layer.kernel, positions), layer.bias, layer.mask, positions)
+
     def input_strength(self) -> Array:
         return self._matrix().input_strength()
 
-    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced:
+    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[CoordinateLayer]:
         changed = self._matrix().rewire(recipe, seen, key)
-        layer = by_coordinates(changed.layer, self.positions.size).layer
-        move = lambda leaf: gather(scatter(leaf, self.positions, self.where), layer.positions)  # noqa: E731
+        layer = self.of(changed.layer, self.positions.size)
+
+        def move(leaf: Array) -> Array:
+            return gather(scatter(leaf, self.positions, self.where), layer.positions)
+
         return Replaced(layer, move, gather(changed.kept, layer.positions))
 
-    def expand(self, most: int | None = None) -> Replaced:
+    def expand(self, most: int | None = None) -> Replaced[MaskedLayer]:
         return Replaced(self._matrix(), lambda leaf: scatter(leaf, self.positions, self.where))
 
     def _matrix(self) -> MaskedLayer:
         kernel = scatter(self.kernel, self.positions, self.where)
         return MaskedLayer(kernel, self.bias, self.where)
-
-
-def by_coordinates(layer: SparseLayer, count: int) -> Replaced:
-    """The layer of ``count`` connections that a matrix under a mask is, by coordinates."""
-    positions = positions_of(layer.where, count)
-    kernel = gather(layer.kernel, positions)
-    coordinates = CoordinateLayer(kernel, layer.bias, layer.where, positions)
-    return Replaced(coordinates, lambda leaf: gather(leaf, positions))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 
@@ -26,6 +26,14 @@ COORDINATES_DENSITY = 0.02
 MATRIX_SIZE = 2**25
 
 
+class Planned(NamedTuple):
+    """A layer before it is made: ``(I, O)``, its number of connections, and its form."""
+
+    shape: tuple[int, int]
+    count: int
+    form: Form
+
+
 def check_form(form: str, recipe: Recipe, prune: bool) -> None:
     """ConfigError unless layers may have the form by these rules.
 
@@ -34,14 +42,10 @@ def check_form(form: str, recipe: Recipe, prune: bool) -> None:
       recipe: the rules.
       prune: whether the masks come from a network without them.
     """
-    if form == "topology" and (prune or not _on_connections(recipe)):
-        subject = f"the rule {rule_name(recipe.drop)}"
-        if prune:
-            subject = "pruning before training"
-        elif not grows_connections(recipe.grow):
-            subject = f"the rule {rule_name(recipe.grow)}"
+    whole = _look_at_pairs(recipe, prune)
+    if form == "topology" and whole:
         raise ConfigError(
-            f"form='topology' has no array of all pairs of neurons, and {subject} needs one; leave "
+            f"form='topology' has no array of all pairs of neurons, and {whole} needs one; leave "
             "form out"
         )
     if form in ("coordinates", "topology") and not _keeps_numbers(recipe):
@@ -51,32 +55,38 @@ def check_form(form: str, recipe: Recipe, prune: bool) -> None:
         )
 
 
-def choose_forms(
-    form: str, recipe: Recipe, prune: bool, shapes: Sequence[tuple[int, int]]
-) -> list[Form]:
-    """The form of every layer; connections alone do not stand beside coordinates.
+def plan_layers(
+    form: str, recipe: Recipe | None, prune: bool, widths: Sequence[int]
+) -> dict[str, Planned]:
+    """The layers between neurons of these numbers, by name, from the input on.
 
-    Args:
-      form, recipe, prune: as in :func:`check_form`.
-      shapes: ``(I, O)`` of every layer.
+    Connections alone do not stand beside coordinates. Arguments as in :func:`check_form`, where a
+    network without a recipe is dense.
     """
-    sizes = [math.prod(shape) for shape in shapes]
-    counts = recipe.counts(shapes)
-    densities = [count / size for count, size in zip(counts, sizes, strict=True)]
-    if not _keeps_numbers(recipe):
-        return ["dense"] * len(shapes)
-    if form in ("auto", "topology") and not prune and _on_connections(recipe):
-        least = MATRIX_SIZE if form == "auto" else 0
-        forms: list[Form] = [
-            "topology" if density <= MAX_DENSITY and size > least else "dense"
-            for density, size in zip(densities, sizes, strict=True)
-        ]
-        if "topology" in forms:
-            return forms
-    most = 1.0 if form == "coordinates" else 0.0
-    if form == "auto" and jax.default_backend() == "cpu":
-        most = COORDINATES_DENSITY
-    return ["coordinates" if density <= most else "dense" for density in densities]
+    shapes = list(zip(widths[:-1], widths[1:], strict=True))
+    counts = [math.prod(shape) for shape in shapes] if recipe is None else recipe.counts(shapes)
+    forms: list[Form] = ["dense"] * len(shapes)
+    if recipe is not None and _keeps_numbers(recipe):
+        without_matrices = not _look_at_pairs(recipe, prune)
+        if without_matrices:
+            forms = [_without_matrix(form, *of) for of in zip(shapes, counts, strict=True)]
+        if "topology" not in forms:
+            forms = [_with_matrix(form, *of) for of in zip(shapes, counts, strict=True)]
+    return {
+        f"layer_{number}": Planned(*of)
+        for number, of in enumerate(zip(shapes, counts, forms, strict=True))
+    }
+
+
+def _without_matrix(form: str, shape: tuple[int, int], count: int) -> Form:
+    size = math.prod(shape)
+    wanted = form == "topology" or (form == "auto" and size > MATRIX_SIZE)
+    return "topology" if wanted and count <= MAX_DENSITY * size else "dense"
+
+
+def _with_matrix(form: str, shape: tuple[int, int], count: int) -> Form:
+    few = count <= COORDINATES_DENSITY * math.prod(shape) and jax.default_backend() == "cpu"
+    return "coordinates" if form == "coordinates" or (form == "auto" and few) else "dense"
 
 
 def largest_matrix(form: str) -> int:
@@ -88,5 +98,11 @@ def _keeps_numbers(recipe: Recipe) -> bool:
     return recipe.drop is None or not shrinks(recipe.grow)
 
 
-def _on_connections(recipe: Recipe) -> bool:
-    return drops_connections(recipe.drop) and grows_connections(recipe.grow)
+def _look_at_pairs(recipe: Recipe, prune: bool) -> str:
+    """What looks at all pairs of neurons of a layer, or nothing."""
+    if prune:
+        return "pruning before training"
+    for rule, known in ((recipe.grow, grows_connections), (recipe.drop, drops_connections)):
+        if rule is not None and not known(rule):
+            return f"the rule {rule_name(rule)}"
+    return ""
