@@ -7,7 +7,7 @@ the layers have is the matter of :mod:`fsjax.sparsity.layers`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -29,7 +29,17 @@ from fsjax.arguments import (
     takes_part,
 )
 from fsjax.errors import ConfigError
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.noise import normal
@@ -213,7 +223,7 @@ class _Network:
     similarity_fraction: float
     search: Callable[[TrainState], Array] | None
 
-    def init(self, key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(self, key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         key_network, key_masks = jax.random.split(key)
         widths = (spec.num_columns, *self.options.hidden, spec.num_outputs)
         plan = plan_layers(self.options.form, self.recipe, self.prune, widths)
@@ -234,12 +244,12 @@ class _Network:
     def predict(self, state: TrainState, x: Array) -> Array:
         return activations(layers_in(state), x, self.activation)[-1]
 
-    def task_loss(self, layers: NamedLayers, state: TrainState, batch: Batch) -> Array:
+    def task_loss(self, layers: NamedLayers, state: TrainState, batch: Batch[Array]) -> Array:
         outputs = activations(layers, batch.x, self.activation)[-1]
         return state.spec.loss_of(outputs, batch.y, batch.weight)
 
     def loss(
-        self, params: PyTree, state: TrainState, batch: Batch, key: Array
+        self, params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
         layers = active_layers(state, params)
         if takes_part(self.input_noise):
@@ -251,7 +261,7 @@ class _Network:
             value = value + 0.5 * self.options.l2 * squares
         return value, {}
 
-    def after_epoch(self, state: TrainState, data: Batch, key: Array) -> TrainState:
+    def after_epoch(self, state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         if self.search is not None:
             state = state.replace(log={"search": state.log["search"] | self.search(state)})
         # A change after the last epoch would never be trained.
@@ -262,10 +272,13 @@ class _Network:
             key,
         )
 
-    def rewired(self, state: TrainState, data: Batch, key: Array) -> TrainState:
+    def rewired(self, state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         key_rules, key_rows = jax.random.split(key)
-        layers, scores = layers_in(state), {}
-        needed = needs_of(self.recipe.drop, self.recipe.grow)
+        layers, recipe = layers_in(state), self.recipe
+        if recipe is None:
+            return state
+        needed = needs_of(recipe.drop, recipe.grow)
+        scores: dict[str, Sequence[Scores]] = {}
         if "similarity" in needed:
             x, real = some_rows(key_rows, data, self.similarity_fraction)
             firing = functools.partial(self.firing, state)
@@ -281,7 +294,7 @@ class _Network:
         search = None if self.search is None else state.log["search"]
         seen = Seen(0, {}, search, self.kept(state))
         optimizer = for_run(self.optimizer, state.spec)
-        return rewire(state, self.recipe, scores, seen, key_rules, optimizer)
+        return rewire(state, recipe, scores, seen, key_rules, optimizer)
 
     def firing(self, state: TrainState, x: Array) -> list[Array]:
         """Activations with the probabilities of classes and labels as the last ones."""
@@ -327,14 +340,14 @@ def _check_needs(drop: DropRule | None, grow: GrowRule | None, further: set[str]
         )
 
 
-def random_batch(key: Array, data: Batch, size: int) -> Batch:
+def random_batch(key: Array, data: TrainingRows, size: int) -> Batch[Array]:
     """``size`` random training rows, with replacement; rows that only fill up come last."""
     real = jnp.sum(data.weight > 0, dtype=jnp.int32)
     rows = jax.random.randint(key, (size,), 0, real)
     return data.take(rows)
 
 
-def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array | SparseRows, Array]:
+def some_rows(key: Array, data: TrainingRows, fraction: float) -> tuple[Array | SparseRows, Array]:
     """A random share of the rows, all of them in order for 1: ``(M, D)``, and which count."""
     real = data.weight > 0
     if fraction == 1:
@@ -353,7 +366,7 @@ def similarity_scores(
     x: Array | SparseRows,
     real: Array,
     name: str,
-) -> list[Scores]:
+) -> Sequence[Scores]:
     """Similarities of the neurons of every layer, over the rows ``x`` (N, D) that count.
 
     ``activations`` are those of every layer of neurons, ``(B, D) -> [(B, I), ...]``. They are held

@@ -64,10 +64,13 @@ class ConnectedLayer(SparseLayer):
         return of_inputs(jnp.abs(self.kernel), self.where)
 
     def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[ConnectedLayer]:
+        drop, grow = recipe.drop, recipe.grow
+        if drop is None or grow is None:
+            return Replaced(self)
         at_drop = {
             field: scores.at(self.where)
             for field, scores in seen.scores.items()
-            if field in needs_of(recipe.drop)
+            if field in needs_of(drop)
         }
         active = jnp.ones(self.kernel.shape, bool)
         values = Layer(
@@ -76,18 +79,18 @@ class ConnectedLayer(SparseLayer):
         key_rules, key_init = jax.random.split(jax.random.fold_in(key, seen.number))
         rows = {field: scores.rows for field, scores in seen.scores.items()}
         fraction = recipe.fraction_at(0)
-        change = rewire_connections(
-            self.where, values, recipe.drop, recipe.grow, fraction, key_rules, rows
-        )
+        change = rewire_connections(self.where, values, drop, grow, fraction, key_rules, rows)
         where = indexed(change.connections, self.where.index != ())
         initial = _INITIAL[recipe.grow_init](key_init, where)
         kernel = jnp.where(change.kept, self.kernel[change.source], initial)
         layer = ConnectedLayer(kernel, self.bias, where)
         return Replaced(layer, lambda leaf: gather(leaf, change.source), change.kept)
 
-    def expand(self, most: int | None = None) -> Replaced[SparseLayer]:
-        if most is not None and self.where.size > most:
-            return Replaced(dataclasses.replace(self, where=indexed(self.where, False)))
+    def to_matrix(self) -> MaskedLayer:
         mask = dense(jnp.ones(self.kernel.shape, bool), self.where)
-        kernel = dense(self.kernel, self.where)
-        return Replaced(MaskedLayer(kernel, self.bias, mask), lambda leaf: dense(leaf, self.where))
+        return MaskedLayer(dense(self.kernel, self.where), self.bias, mask)
+
+    def expand(self, most: int) -> Replaced[SparseLayer]:
+        if self.where.size > most:
+            return Replaced(dataclasses.replace(self, where=indexed(self.where, False)))
+        return Replaced(self.to_matrix(), lambda leaf: dense(leaf, self.where))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from fsjax.sparsity.connections import connected, connected_dot
@@ -42,20 +43,20 @@ class CoordinateLayer(SparseLayer):
         return cls(gather(layer.kernel, positions), layer.bias, layer.mask, positions)
 
     def input_strength(self) -> Array:
-        return self._matrix().input_strength()
+        return self.to_matrix().input_strength()
 
     def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[CoordinateLayer]:
-        changed = self._matrix().rewire(recipe, seen, key)
+        changed = self.to_matrix().rewire(recipe, seen, key)
         layer = self.of(changed.layer, self.positions.size)
 
         def move(leaf: Array) -> Array:
             return gather(scatter(leaf, self.positions, self.where), layer.positions)
 
-        return Replaced(layer, move, gather(changed.kept, layer.positions))
+        return Replaced(layer, move, gather(jnp.asarray(changed.kept), layer.positions))
 
-    def expand(self, most: int | None = None) -> Replaced[MaskedLayer]:
-        return Replaced(self._matrix(), lambda leaf: scatter(leaf, self.positions, self.where))
+    def expand(self, most: int) -> Replaced[MaskedLayer]:
+        return Replaced(self.to_matrix(), lambda leaf: scatter(leaf, self.positions, self.where))
 
-    def _matrix(self) -> MaskedLayer:
+    def to_matrix(self) -> MaskedLayer:
         kernel = scatter(self.kernel, self.positions, self.where)
         return MaskedLayer(kernel, self.bias, self.where)

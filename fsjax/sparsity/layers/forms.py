@@ -27,10 +27,10 @@ MATRIX_SIZE = 2**25
 
 
 class Planned(NamedTuple):
-    """A layer before it is made: ``(I, O)``, its number of connections, and its form."""
+    """A layer before it is made: ``(I, O)``, how many connections it has, and its form."""
 
     shape: tuple[int, int]
-    count: int
+    connections: int
     form: Form
 
 

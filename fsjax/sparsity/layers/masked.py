@@ -47,5 +47,8 @@ class MaskedLayer(SparseLayer):
         weight, mask, kept = recipe.change_layer(layer, key)
         return Replaced(MaskedLayer(weight, self.bias, mask), kept=kept)
 
-    def expand(self, most: int | None = None) -> Replaced[MaskedLayer]:
+    def to_matrix(self) -> MaskedLayer:
+        return self
+
+    def expand(self, most: int) -> Replaced[MaskedLayer]:
         return Replaced(self)

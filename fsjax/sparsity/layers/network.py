@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +40,7 @@ def layers_in(state: TrainState, params: PyTree | None = None) -> NamedLayers:
 
     def layer_called(name: str) -> SparseLayer:
         kernel, bias = params[name]["kernel"], params[name]["bias"]
-        where = state.masks[name]["kernel"] if state.masks else None
+        where: Any = state.masks[name]["kernel"] if state.masks else None
         if isinstance(where, Connections):
             return ConnectedLayer(kernel, bias, where)
         if name in state.extra.get("positions", ()):
@@ -191,7 +192,7 @@ def at_rest(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
     changes = {}
     for name, layer in active_layers(state).items():
         if plan[name].form == "coordinates":
-            layer = CoordinateLayer.of(layer.expand().layer, plan[name].count)
+            layer = CoordinateLayer.of(layer.to_matrix(), plan[name].connections)
         changes[name] = Replaced(layer)
     return replaced(state, changes, optax.identity())
 
