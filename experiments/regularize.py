@@ -24,10 +24,10 @@ from experiments.figures import regularization as figures
 from fsjax.atomic import write_text
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest
-from fsjax.method import PyTree
 from fsjax.methods import binmask, neural_network
 from fsjax.sparsity import Masked, masked_weights
 from fsjax.tasks import roc_auc
+from fsjax.typing import PyTree
 
 #: The paper's names of the methods, in its order.
 LABELS: Final = {"binmask": "BinMask", "l1": "L1", "l2": "L2", "dropout": "Dropout"}

@@ -34,7 +34,8 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.functions import Missing, is_function, text_of
 from fsjax.jax_settings import own_settings
 from fsjax.method import Method, Spec, TrainState
-from fsjax.registry import METHODS, is_as_built, structure_of
+from fsjax.methods import METHODS
+from fsjax.registry import is_as_built, structure_of
 from fsjax.tasks import TABLE
 from fsjax.version import __version__
 

@@ -109,8 +109,8 @@ def indexed_like(masks: object, like: object) -> object:
     """Masks of S seeds, ``(S, n)``, with an index where others of their structure have one."""
 
     def one(own: object, other: object) -> object:
-        wanted = isinstance(other, Connections) and other.index != ()
-        return jax.vmap(indexed)(own) if wanted else own
+        wanted = is_connections(other) and other.index != ()
+        return jax.vmap(indexed)(own) if wanted and is_connections(own) else own
 
     return by_connections(one, masks, like)
 
@@ -152,7 +152,8 @@ connected_dot.defvjp(_forward, _backward)
 def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
     """``(n,)`` entries at rows and columns of ``x @ y.T``, for ``(I, B)`` and ``(O, B)``."""
     if x.shape[1] < CSR_BATCH:
-        return sum(x[:, i][rows] * y[:, i][columns] for i in range(x.shape[1]))
+        parts = (x[:, i][rows] * y[:, i][columns] for i in range(x.shape[1]))
+        return sum(parts, jnp.zeros(rows.shape, x.dtype))
     # The sum over the batch as a product with ones: several times faster on CPUs.
     ones = jnp.ones(x.shape[1], x.dtype)
     pieces = -(-rows.size // _PIECE)

@@ -36,8 +36,10 @@ def rows_and_columns(keys: Keys, shape: tuple[int, int]) -> tuple[Array, Array]:
 
 def where(condition: Array, keys: Keys, others: Keys | np.int32 = LAST) -> Keys:
     """Keys where the condition ``(n,)`` holds, and others, as a rule the last, elsewhere."""
-    other = others if isinstance(others, tuple) else (others,) * len(keys)
-    return tuple(jnp.where(condition, *both) for both in zip(keys, other, strict=True))
+    if isinstance(others, tuple):
+        pairs = zip(keys, others, strict=True)
+        return tuple(jnp.where(condition, key, other) for key, other in pairs)
+    return tuple(jnp.where(condition, key, others) for key in keys)
 
 
 def ordered(keys: Keys) -> Keys:

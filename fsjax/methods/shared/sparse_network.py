@@ -7,9 +7,9 @@ the layers have is the matter of :mod:`fsjax.sparsity.layers`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,6 @@ from fsjax.method import (
     About,
     Batch,
     Method,
-    PyTree,
     Selection,
     Spec,
     TrainingRows,
@@ -64,6 +63,7 @@ from fsjax.sparsity.layers.network import (
 )
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.sparsity.topology import cond_with_key, needs_of
+from fsjax.typing import PyTree
 
 #: Rows whose activations are held at once.
 ROWS_AT_ONCE = 4096
@@ -120,8 +120,17 @@ class SparseOptions(DenseOptions):
     form: Literal["auto", "dense", "coordinates", "topology"] = "auto"
 
 
+class Shared(TypedDict):
+    """Arguments of :func:`fsjax.registry.register` that the sparse classifiers share."""
+
+    num_epochs: int
+    batch_size: int
+    small: Mapping[str, Any]
+    options: SparseOptions
+
+
 #: What the registrations of the sparse classifiers share.
-SPARSE = {
+SPARSE: Shared = {
     "num_epochs": 500,
     "batch_size": 100,
     "small": {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},

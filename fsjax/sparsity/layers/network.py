@@ -16,7 +16,7 @@ import optax
 from flax import linen as nn
 from jax import Array
 
-from fsjax.method import PyTree, Spec, TrainState
+from fsjax.method import Spec, TrainState
 from fsjax.nets.mlp import fan_in_uniform
 from fsjax.products import dense_product
 from fsjax.sparsity.connections import CSR_BATCH, Connections, indexed
@@ -29,6 +29,7 @@ from fsjax.sparsity.masks import random_mask
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.rewiring import draw_connections
 from fsjax.sparsity.topology import Changed, keep_moments
+from fsjax.typing import PyTree
 
 #: By name, from the input on.
 NamedLayers = dict[str, SparseLayer]
