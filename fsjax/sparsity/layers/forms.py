@@ -22,6 +22,10 @@ MAX_DENSITY = 0.25
 #: Largest density at which coordinates are faster than a matrix on CPUs (``BENCHMARKS.md``).
 COORDINATES_DENSITY = 0.02
 
+#: Largest density, and least pairs of neurons, at which connections are faster than a matrix on
+#: CPUs, with a change in every twenty steps (``BENCHMARKS.md``).
+CONNECTIONS_DENSITY, CONNECTIONS_SIZE = 0.05, 2**16
+
 #: Pairs of neurons up to which ``form="auto"`` has matrices, if only in what is kept.
 MATRIX_SIZE = 2**25
 
@@ -80,8 +84,12 @@ def plan_layers(
 
 def _without_matrix(form: str, shape: tuple[int, int], count: int) -> Form:
     size = math.prod(shape)
-    wanted = form == "topology" or (form == "auto" and size > MATRIX_SIZE)
-    return "topology" if wanted and count <= MAX_DENSITY * size else "dense"
+    most = MAX_DENSITY
+    if form == "auto" and size <= MATRIX_SIZE:
+        pays = jax.default_backend() == "cpu" and size >= CONNECTIONS_SIZE
+        most = CONNECTIONS_DENSITY if pays else 0.0
+    wanted = form in ("auto", "topology")
+    return "topology" if wanted and count <= most * size else "dense"
 
 
 def _with_matrix(form: str, shape: tuple[int, int], count: int) -> Form:
