@@ -156,7 +156,7 @@ def test_coordinates_that_lose_the_weights_are_found(
     anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "fsjax.methods.shared.sparse_network.gather",
+        "fsjax.sparsity.layers.coordinates.gather",
         lambda leaf, positions: 0 * leaf.reshape(-1)[positions] if positions.size else leaf,
     )
     with pytest.raises(AssertionError):
