@@ -17,7 +17,7 @@ def keep_own_programs() -> None:
     other's way.
     """
     if hasattr(compiler, "_cache_write"):
-        compiler._cache_write = _write
+        setattr(compiler, "_cache_write", _write)  # noqa: B010 (which types do not know)
 
 
 def _write(

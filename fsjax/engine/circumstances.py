@@ -8,6 +8,7 @@ import jax
 import jaxlib
 
 from fsjax.distributed.same import code
+from fsjax.jax_settings import setting
 from fsjax.version import __version__
 
 
@@ -24,7 +25,7 @@ def circumstances(seed_axis: str) -> dict[str, Any]:
         "device": first.device_kind,
         "devices": jax.device_count(),
         "processes": jax.process_count(),
-        "matmul_precision": jax.config.jax_default_matmul_precision,
+        "matmul_precision": setting("jax_default_matmul_precision"),
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         # The code of one version may differ, where it is worked on.

@@ -89,7 +89,8 @@ def output_structure(compiled: jax.stages.Compiled) -> Any:
     ``Compiled.out_info`` would ask for the layouts as well, which JAX does not have where Ctrl-C
     came while it compiled: it swallows whatever is raised as it reads them.
     """
-    return jax.tree.unflatten(compiled.out_tree, range(compiled.out_tree.num_leaves))
+    tree: Any = compiled.out_tree
+    return jax.tree.unflatten(tree, range(tree.num_leaves))
 
 
 def num_programs() -> int:

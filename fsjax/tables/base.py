@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -17,9 +17,9 @@ from fsjax.data.sparse import column_limits, column_moments, count_by_column, ta
 from fsjax.data.stored import StoredTable, added, row_blocks
 
 #: What users hand over, once it is read.
-RawTable = np.ndarray | csr_array | StoredTable
+RawTable: TypeAlias = np.ndarray | csr_array | StoredTable
 
-X = TypeVar("X", bound=RawTable)
+X = TypeVar("X", np.ndarray, csr_array, StoredTable)
 
 #: Two numbers for each column, ``(D,)`` both.
 Pair = tuple[np.ndarray, np.ndarray]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, overload
 
 import jax
 import numpy as np
@@ -14,12 +14,10 @@ from fsjax.stored_rows import StoredRows, all_rows
 from fsjax.tables.base import DiskTable, SparseTable, Table
 
 #: Scaled rows ``(N, D)`` on the host.
-HostTable = np.ndarray | SparseRows | StoredRows
+HostTable: TypeAlias = np.ndarray | SparseRows | StoredRows
 
 #: The same in compiled code.
-DeviceTable = jax.Array | SparseRows | StoredRows
-
-H = TypeVar("H", np.ndarray, SparseRows, StoredRows, HostTable)
+DeviceTable: TypeAlias = jax.Array | SparseRows | StoredRows
 
 #: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
 _UNIT = 8
@@ -47,7 +45,19 @@ def filled_length(count: int) -> int:
     return -(-count // unit) * unit
 
 
-def filled_rows(x: H) -> H:
+@overload
+def filled_rows(x: np.ndarray) -> np.ndarray: ...
+
+
+@overload
+def filled_rows(x: StoredRows) -> StoredRows: ...
+
+
+@overload
+def filled_rows(x: HostTable) -> HostTable: ...
+
+
+def filled_rows(x: HostTable) -> HostTable:
     """``(N, ...)`` with zeros, or empty sparse rows, up to :func:`filled_length`."""
     if isinstance(x, StoredRows):
         return x.filled(filled_length(len(x)))
@@ -57,7 +67,7 @@ def filled_rows(x: H) -> H:
     return np.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1)))
 
 
-def without_rows(x: H) -> H:
+def without_rows(x: HostTable) -> HostTable:
     """The same columns without rows."""
     if isinstance(x, StoredRows):
         return x.none()
