@@ -8,7 +8,6 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 
 from fsjax.auto.decoys import decoy_columns
 from fsjax.auto.discoveries import false_discovery_rates, statistics, swapped
@@ -19,6 +18,7 @@ from fsjax.engine.plan import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.method import Method
 from fsjax.registry import Builder, Registration, get_method, is_as_built
+from fsjax.tables.base import as_table
 from fsjax.tasks import SUPERVISED
 
 #: From ``(N, 2 D)`` rows and their target to ``(2 D,)`` scores, larger for more important columns.
@@ -249,7 +249,7 @@ def _target(dataset: Dataset) -> np.ndarray:
 
 def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
     """Checked rows ``(N, D)``, float64."""
-    if issparse(X):
+    if as_table(X).sparse:
         raise ConfigError(
             "X is sparse, and knockoffs would fill its zeros; give X.toarray() of fewer columns, "
             "or use fsjax.select(fdr=...), which takes permuted copies"

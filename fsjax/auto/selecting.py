@@ -33,7 +33,6 @@ from fsjax.auto.row_sample import on_rows, some_rows
 from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
-from fsjax.auto.sparse import is_sparse
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys
 from fsjax.auto.target import Names, read_target
@@ -42,6 +41,7 @@ from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_n
 from fsjax.given import as_array
 from fsjax.lock import exclusive
 from fsjax.methods import METHODS
+from fsjax.tables.columns import arrays_of, is_sparse
 from fsjax.version import __version__
 
 #: Shares of the budget that may be spent when the permutations, the simple methods, the networks
@@ -417,7 +417,7 @@ def _identity(problem: Problem, judge: Judge | None) -> dict[str, Any]:
 
     X, groups = problem.design.X, problem.row_groups
     return {
-        "table": digest(X) if isinstance(X, np.ndarray) else digest(X.data, X.indices, X.indptr),
+        "table": digest(*arrays_of(X)),
         "columns": digest(np.array(problem.design.names)),
         "target": digest(problem.y),
         "task": problem.task,

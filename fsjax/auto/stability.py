@@ -24,7 +24,7 @@ from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.rankers import SIMPLE, Ranking, consensus
 from fsjax.auto.rule import CONSENSUS, Choice
-from fsjax.auto.sparse import Columns
+from fsjax.tables.columns import Columns
 
 #: Draws the columns and their decoys, and the units of these.
 Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]

@@ -93,3 +93,40 @@ def permuted(X: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
     where = np.concatenate(rows).astype(columns.indices.dtype)
     found = sp.csc_array((columns.data, where, columns.indptr), shape=X.shape)
     return sp.csr_array(found)
+
+
+def nonzeros(X: Columns) -> int | None:
+    """How many values a sparse table holds; ``None`` for a dense one."""
+    return None if isinstance(X, np.ndarray) else int(X.nnz)
+
+
+def cells_per_row(X: Columns) -> float:
+    """How many values a row holds on average."""
+    return X.shape[1] if isinstance(X, np.ndarray) else X.nnz / X.shape[0]
+
+
+def row_squares(X: Columns) -> np.ndarray:
+    """``(N,)`` the sum of the squares of each row."""
+    if isinstance(X, np.ndarray):
+        return np.square(X).sum(axis=1)
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+
+
+def with_column_means(X: Columns) -> Columns:
+    """Means of the columns in place of missing values, which sparse tables do not have."""
+    return np.where(np.isnan(X), np.nanmean(X, axis=0), X) if isinstance(X, np.ndarray) else X
+
+
+def has_missing(X: Columns) -> bool:
+    """Whether a dense table has missing values; sparse ones have none."""
+    return isinstance(X, np.ndarray) and bool(np.isnan(X).any())
+
+
+def by_column(X: Columns) -> np.ndarray | sp.csc_array:
+    """The form in which single columns are read fast."""
+    return np.asfortranarray(X) if isinstance(X, np.ndarray) else sp.csc_array(X)
+
+
+def arrays_of(X: Columns) -> tuple[np.ndarray, ...]:
+    """The arrays that a table is made of."""
+    return (X,) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr)
