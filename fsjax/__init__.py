@@ -37,8 +37,8 @@ with paused(for_good=True):
         TrainState,
         create_state,
     )
-    from fsjax.persist import load, save
     from fsjax.publish import register
+    from fsjax.storage.results import load, save
     from fsjax.version import __version__ as __version__
 
 check_backend()
