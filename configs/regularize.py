@@ -63,7 +63,10 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
         options = {}
     rows = int(FRACTIONS[0] * options.get("num_samples", ENTRIES[name].shape[0]))
     batch_size = 256 if rows >= 10_000 else 64
-    strengths = {**SMALL_STRENGTHS, **OWN_STRENGTHS.get(name, {})}
+    strengths: dict[str, tuple[float, ...]] = {
+        **SMALL_STRENGTHS,
+        **OWN_STRENGTHS.get(name, {}),
+    }
     if quick:
         strengths = {method: values[2:3] for method, values in strengths.items()}
     return ml_collections.ConfigDict(

@@ -1,5 +1,7 @@
 """What the configs of networks that rewire themselves share: the settings of two papers."""
 
+from typing import Any
+
 import ml_collections
 
 from configs.common import GetConfig, base_config, method_fields, parse_variant
@@ -57,9 +59,13 @@ def classifier_config(method: str) -> GetConfig:
     def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
         read = parse_variant(variant)
         small = read.name == "digits"
-        best_by = "accuracy" if read.task == "classification" else "loss"
-        train = {"batch_size": 32 if small else 100, "shuffle": True, "drop_last": True}
-        train |= {"best_by": best_by, "record_test": True}
+        train: dict[str, Any] = {
+            "batch_size": 32 if small else 100,
+            "shuffle": True,
+            "drop_last": True,
+            "best_by": "accuracy" if read.task == "classification" else "loss",
+            "record_test": True,
+        }
         config = base_config(read, method_fields(method), SEEDS, 100 if small else 500, **train)
         config.num_features = num_features(read.name)
         scaling = "standard" if read.name.startswith("madelon") else "minmax"

@@ -51,7 +51,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     cifar = name.startswith("cifar")
     num_epochs, finetune_epochs = (300, 20) if cifar else (20, 2) if large else (20, 5)
     on_large = PAPER_STRENGTHS if cifar else LARGE_STRENGTHS.get(network, PAPER_STRENGTHS)
-    strengths = on_large if large else SMALL_STRENGTHS
+    strengths: tuple[float, ...] = on_large if large else SMALL_STRENGTHS
     if quick:
         num_epochs, finetune_epochs, strengths = 3, 1, strengths[-2:]
     return ml_collections.ConfigDict(

@@ -1,7 +1,7 @@
 """Benchmarks of the concrete selectors."""
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -10,17 +10,19 @@ import optax
 
 import fsjax
 from experiments import timing
+from experiments.timing import Case
 from fsjax.concrete.random import key_words
 from fsjax.concrete.sampling import select_per_row
 from fsjax.data import Split
 from fsjax.nets import MLP
+from fsjax.nets.networks import outputs_of
 
 #: The shape at which the published code is timed: COIL-20 with the paper's settings.
 ROWS, BATCH, K, D = 864, 16, 50, 1024
 
 
 def training(
-    noise: str,
+    noise: Literal["row", "batch"],
     num_seeds: int,
     axis: str = "auto",
     epochs: int = 4,
@@ -78,7 +80,7 @@ def parts() -> dict[str, float]:
         return kernel + updates, state
 
     def decode(params: Any, i: jax.Array) -> jax.Array:
-        return jnp.mean(jnp.square(net.apply({"params": params}, z) - x))
+        return jnp.mean(jnp.square(outputs_of(net, {"params": params}, z) - x))
 
     bodies = {
         "selector forward": (lambda c, i: c + 1e-9 * fused(c, i), logits),
@@ -124,9 +126,10 @@ def torch_step() -> dict[str, float]:
 
 def cases() -> dict[str, timing.Case]:
     """The cases by name."""
-    found = {
+    noises: tuple[Literal["row", "batch"], ...] = ("row", "batch")
+    found: dict[str, Case] = {
         f"step/ip_cae, noise per {noise}, seeds {seeds}": (partial(training, noise, seeds), devices)
-        for noise in ("row", "batch")
+        for noise in noises
         for seeds, devices in ((1, 0), (10, 2))
     }
     rounded = partial(timing.rounded, training, "row", 1)

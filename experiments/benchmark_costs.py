@@ -33,13 +33,14 @@ def step(name: str) -> dict[str, Any]:
     planned = fsjax.plan(
         method, data, num_features=K, batch_size=BATCH, valid_fraction=0.25, scaling="none"
     )
-    spec, rows = planned.spec, as_batch(planned.spec.task, planned.prepared.arrays.train)
+    spec, on_device = planned.spec, jax.device_put(planned.prepared.arrays.train)
+    rows = as_batch(spec.task, on_device)
     init = functools.partial(init_state, method, spec)
     state = jax.eval_shape(init, np.uint32(0), rows, np.ones(COLUMNS, bool))
     batch = jax.eval_shape(lambda rows: rows.take(np.arange(BATCH)), rows)
     key = jax.eval_shape(lambda: jax.random.key(0))
     compiled = jax.jit(functools.partial(train_step, method)).lower(state, batch, key).compile()
-    cost = compiled.cost_analysis()
+    cost = compiled.cost_analysis() or {}
     weights = count_connections(state.params)
     found = {"weights": weights, "mflop": cost["flops"] / 1e6}
     if weights:

@@ -82,7 +82,7 @@ def _watched() -> dict[str, float]:
 
 def cold_and_warm(name: str) -> dict[str, float]:
     """:func:`first_fit` in a process that keeps programs in an empty folder, and in the next."""
-    found = {}
+    found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for cache in ("cold", "warm"):
             command = [sys.executable, "-m", "experiments.benchmark_first_fit", name]

@@ -69,7 +69,8 @@ def main() -> None:
     cores = sorted(os.sched_getaffinity(0))[: given.processes]
     if len(cores) < given.processes:
         raise ConfigError(f"--processes={given.processes} but there are {len(cores)} cores")
-    arguments, seconds = shlex.split(given.arguments), {1: [], given.processes: []}
+    arguments = shlex.split(given.arguments)
+    seconds: dict[int, list[float]] = {1: [], given.processes: []}
     for _ in range(given.tries):
         for count, found in seconds.items():
             workdir = Path(given.workdir).absolute() / str(count)

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import fsjax
+from experiments.known_arrays import dense_arrays
 from experiments.timing import Case, measured, rounded
 from fsjax.data import Dataset, Split, load, make_split
 from fsjax.evaluation import svm_accuracy
@@ -74,7 +75,8 @@ def lassonet_package(data: Dataset, split: Split) -> Run:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    x, y = data.X.astype(np.float32), data.y.astype(np.int64)
+    x, y = dense_arrays(data)
+    x, y = x.astype(np.float32), y.astype(np.int64)
     model = LassoNetClassifier(hidden_dims=(200,), M=10, verbose=0)
 
     class Reached(Exception):
@@ -125,7 +127,8 @@ def stg_package(data: Dataset, split: Split) -> Run:
     from stg import STG
 
     torch.set_num_threads(1)
-    x, y = data.X.astype(np.float32), data.y.astype(np.int64)
+    x, y = dense_arrays(data)
+    x, y = x.astype(np.float32), y.astype(np.int64)
 
     def run() -> dict[str, Any]:
         model = STG(

@@ -12,7 +12,8 @@ import fsjax
 from experiments.timing import Case, descent, looped, rounded, training
 from fsjax.data import Split
 from fsjax.nets import Feedforward
-from fsjax.sparsity import Layer, drop, grow, random_mask, rewire, smallest
+from fsjax.nets.networks import outputs_of
+from fsjax.sparsity import DropRule, GrowRule, Layer, drop, grow, random_mask, rewire, smallest
 from fsjax.sparsity.coordinates import gather, positions_of, sparse_dot
 from fsjax.sparsity.similarity import cosine
 
@@ -58,10 +59,13 @@ def changes(rows: int, columns: int, density: float) -> dict[str, float]:
         importance=jax.random.uniform(keys[4], (rows, 1)),
     )
 
-    def change(rules: tuple, carry: tuple, i: jax.Array) -> tuple:
+    def change(
+        rules: tuple[DropRule, GrowRule], carry: tuple[Any, ...], i: jax.Array
+    ) -> tuple[Any, ...]:
         weight, mask, score = carry
         layer = about._replace(weight=weight, mask=mask, gradient=score, similarity=jnp.abs(score))
-        done = rewire(layer, *rules, 0.3, jax.random.fold_in(keys[5], i))
+        drop, grow = rules
+        done = rewire(layer, drop, grow, 0.3, jax.random.fold_in(keys[5], i))
         return 0.99 * weight + 0.01 * score, done.mask, jnp.roll(score, 1)
 
     def by_sorting(carry: tuple, i: jax.Array) -> tuple:
@@ -84,7 +88,7 @@ def training_step(columns: int, hidden: int) -> float:
 
     def step(carry: tuple, i: jax.Array) -> tuple:
         params, state = carry
-        grads = jax.grad(lambda p: jnp.mean(jnp.square(net.apply(p, x) - x)))(params)
+        grads = jax.grad(lambda p: jnp.mean(jnp.square(outputs_of(net, p, x) - x)))(params)
         updates, state = optimizer.update(grads, state)
         return optax.apply_updates(params, updates), state
 

@@ -37,10 +37,13 @@ def options() -> dict[str, Any]:
 
 def swept() -> dict[str, Any]:
     """CPU seconds of the sweep in this fresh process, and of another one after it."""
-    compiled = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda name, seconds, **_: compiled.append(seconds) if "backend_compile" in name else None
-    )
+    compiled: list[float] = []
+
+    def note(event: str, duration_secs: float, **_: str | int) -> None:
+        if "backend_compile" in event:
+            compiled.append(duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
 
     given = {"grid": GRID, "seeds": SEEDS, "num_features": 20, **options()}
 

@@ -1,6 +1,7 @@
 """Benchmarks of networks whose topology is the state, at the sizes of SET's and Nerva's authors."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ def set_epoch(width: int, num_epochs: int, rewires: bool = True) -> dict[str, fl
     The sizes are those of Liu et al., "Sparse evolutionary deep learning with over one million
     artificial neurons on commodity hardware", 2021. Without rewiring it is training alone.
     """
-    options = {
+    options: dict[str, Any] = {
         "hidden": (width,) * 3,
         "epsilon": 20.0,
         "form": "topology",
@@ -31,7 +32,7 @@ def set_epoch(width: int, num_epochs: int, rewires: bool = True) -> dict[str, fl
 
 def nerva_epoch(form: str) -> dict[str, float]:
     """CPU seconds of an epoch of 3072-1024-512-10 at density 1 %, batch 100, 50,000 rows."""
-    options = {"epsilon": 0, "density": 0.01, "form": form, "rank_by": "strength"}
+    options: dict[str, Any] = {"epsilon": 0, "density": 0.01, "form": form, "rank_by": "strength"}
     method = fsjax.methods.static_sparse(hidden=(1024, 512), **options)
     return _epoch(method, 50_000, 3072, 10, 100, 2)
 

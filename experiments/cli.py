@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import ml_collections
 from absl import app, flags, logging
@@ -68,10 +68,14 @@ def is_launcher() -> bool:
     return spec is not None and spec.name.startswith("experiments.")
 
 
-def require(value: object, flag: str, example: str) -> None:
-    """Raises ConfigError if a flag was left out."""
-    if value in (None, [], ""):
+T = TypeVar("T")
+
+
+def require(value: T | None, flag: str, example: str) -> T:
+    """The value of a flag; ConfigError if it was left out."""
+    if value is None or value in ([], ""):
         raise ConfigError(f"--{flag} is missing; for example {example}")
+    return value
 
 
 def load_config(name: str) -> ml_collections.ConfigDict:
@@ -117,6 +121,7 @@ def override(config: ml_collections.ConfigDict, assignment: str) -> None:
         raise ConfigError(f"unknown config field {field!r}: {hint}")
     # The type of a field that is still empty, too.
     kind, old = config_path.get_type(field, config), config_path.get_value(field, config)
+    read: Callable[[str], Any]
     read, fault = _READERS.get(kind, (str, "no text"))
     if kind is tuple:
         read, fault = functools.partial(_read_tuple, old), f"not like {old}"
@@ -176,7 +181,7 @@ def run(main: Callable[[], None]) -> None:
     def guarded(argv: Sequence[str]) -> None:
         if len(argv) > 1:
             fail(f"unexpected argument {argv[1]!r}; options are written --name=value")
-        # Orbax and JAX report every save; the progress bar says enough.
+        # JAX reports every compilation; the progress bar says enough.
         logging.set_verbosity(logging.WARNING)
         with interruptible():
             try:
@@ -232,10 +237,10 @@ def run_config(
     def checked() -> None:
         if config:
             require(given.value, "config", f"--config={config}")
-        require(folder.value, "workdir", f"--workdir={workdir}")
+        target = require(folder.value, "workdir", f"--workdir={workdir}")
         cache_by_default()
         fsjax.use_cpu_devices()
-        with exclusive(folder.value):
-            main(given.value, Path(folder.value), progress.value)
+        with exclusive(target):
+            main(given.value, Path(target), progress.value)
 
     run(checked)

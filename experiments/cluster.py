@@ -197,7 +197,7 @@ def gathered(
 
     futures = [_submit(cluster.client, cell, -place) for place, cell in enumerate(cells)]
     places = {future.key: place for place, future in enumerate(futures)}
-    cluster.left.update((future.key, future) for future in futures)
+    cluster.left.update((str(future.key), future) for future in futures)
     waiting = as_completed(futures, timeout=seconds)
     # Dask keeps, and computes anew, the results that somebody refers to.
     del futures

@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Callable
 from logging import CRITICAL, getLogger
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
 
@@ -16,10 +16,13 @@ import fsjax
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import FsjaxError
 
-try:
+if TYPE_CHECKING:
     from distributed import WorkerPlugin
-except ImportError:  # an extra; without it no worker is there either
-    WorkerPlugin = object
+else:
+    try:
+        from distributed import WorkerPlugin
+    except ImportError:  # an extra; without it no worker is there either
+        WorkerPlugin = object
 
 #: A worker with several threads runs its cells one after the other all the same: the folder and
 #: the CPU time are those of the process.

@@ -79,10 +79,10 @@ def on_cluster(
 def main() -> None:
     """Entry point."""
     cli.require(_CONFIGS.value, "configs", "--configs=configs/ip_cae.py,configs/cae.py")
-    cli.require(_WORKDIR.value, "workdir", "--workdir=runs/compare")
+    workdir = Path(cli.require(_WORKDIR.value, "workdir", "--workdir=runs/compare"))
     cache_by_default()
     fsjax.use_cpu_devices()
-    workdir, configs = Path(_WORKDIR.value), {}
+    configs = {}
     for name in join_variants(_CONFIGS.value):
         config = configs[label_of(name)] = cli.load_config(name)
         for assignment in _SET.value:

@@ -33,6 +33,7 @@ from sklearn.linear_model import lasso_path
 
 import fsjax
 from experiments import cli
+from experiments.known_arrays import dense_arrays, informative_columns
 from experiments.markdown import as_rows, read_table
 from fsjax.atomic import write_text
 from fsjax.auto.columns import design_of_array
@@ -93,7 +94,8 @@ def draw(name: str, seed: int, columns: int) -> Table:
     task, correlation = TABLES[name]
     if name in BOUNDS:
         data = fsjax.data.ring_xor_sum(CURVED_ROWS, columns, name, seed)
-        return Table(data.X.astype(np.float64), data.y, task, np.array(data.informative))
+        X, y = dense_arrays(data)
+        return Table(X.astype(np.float64), y, task, informative_columns(data))
     rng = np.random.default_rng(seed)
     if name == "sine":
         X = rng.standard_normal((CURVED_ROWS, columns))
@@ -133,7 +135,7 @@ def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
         scores = []
         for number in range(SETS):
             both, groups = draw_both(np.random.default_rng((seed, 11, number)))
-            rows = Part(*standardise(both), part.y)
+            rows = Part(standardise(both)[0], part.y)
             values = SIMPLE[statistic](rows, table.task, seed + number)
             scores.append(rank_units(values, groups, (1,)).scores)
         columns, decoys = np.array(scores)[:, :units], np.array(scores)[:, units:]
@@ -145,7 +147,8 @@ def knockoff_filter(table: Table, seed: int) -> Selected:
     """Knockoff+ with the importance of ``l1``."""
     columns = table.X.shape[1]
     copy = knockoffs(table.X, np.random.default_rng((seed, 3)))
-    scores = l1(Part(*standardise(np.hstack([table.X, copy])), table.y), table.task, seed)
+    both = standardise(np.hstack([table.X, copy]))[0]
+    scores = l1(Part(both, table.y), table.task, seed)
     rates = false_discovery_rates(scores[None, :columns], scores[None, columns:])
     return lambda rate: np.flatnonzero(rates <= rate)
 

@@ -107,7 +107,8 @@ def begin(launcher: str) -> None:
 def _work_beside() -> None:
     """Gives all but process 0 folders that nobody else sees, and no voice."""
     given = flags.FLAGS
-    paths = {name: given[name].value for name in FILES if name in given and given[name].value}
+    values = {name: given[name].value for name in FILES if name in given}
+    paths = {name: str(value) for name, value in values.items() if value}
     if is_lead():
         share("files", _packed(paths))
         return

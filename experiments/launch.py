@@ -243,7 +243,9 @@ def _command() -> str | None:
     """The command line, if it is that of a launcher."""
     if not is_launcher():
         return None
-    return shlex.join(["python", "-m", sys.modules["__main__"].__spec__.name, *sys.argv[1:]])
+    module = sys.modules["__main__"].__spec__
+    assert module is not None  # as is_launcher says
+    return shlex.join(["python", "-m", module.name, *sys.argv[1:]])
 
 
 def save_pictures(pictures: Mapping[str, Figure], workdir: Path) -> None:
@@ -369,7 +371,8 @@ def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) ->
 
 def _pictures(result: fsjax.FitResult, dataset: Dataset) -> dict[str, Figure]:
     shape, names = dataset.image_shape, dataset.feature_names
-    mean = dataset.X[result.splits[0].train].mean(axis=0) if shape else None
+    rows = dataset.X[result.splits[0].train] if shape else None
+    mean = rows.mean(axis=0) if isinstance(rows, np.ndarray) else None
     pictures = {"selection": report.plot_selection(result, shape, dataset.image_order, names, mean)}
     if result.history:
         pictures["curves"] = report.plot_curves(result)

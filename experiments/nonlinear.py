@@ -21,6 +21,7 @@ from absl import flags
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments import cli
+from experiments.known_arrays import dense_arrays, informative_columns
 from experiments.markdown import as_rows, continue_table
 from fsjax.data import ring_xor_sum
 from fsjax.engine.compilation import cache_by_default
@@ -89,9 +90,10 @@ def best_k(select: Select, rule: str, columns: int, seeds: int) -> float:
     shares = []
     for seed in range(seeds):
         data = ring_xor_sum(1000, columns, rule, seed)
-        X, k = 2 * data.X[:TRAIN] - 1, len(data.informative)
-        chosen = select(X, data.y[:TRAIN], k, seed)
-        shares.append(np.isin(chosen, data.informative).mean())
+        X, y = dense_arrays(data)
+        informative = informative_columns(data)
+        chosen = select(2 * X[:TRAIN] - 1, y[:TRAIN], len(informative), seed)
+        shares.append(np.isin(chosen, informative).mean())
     return float(np.mean(shares))
 
 

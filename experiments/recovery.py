@@ -19,6 +19,7 @@ from absl import flags
 
 import fsjax
 from experiments import cli
+from experiments.known_arrays import dense_arrays, informative_columns
 from experiments.markdown import as_rows, continue_table
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default
@@ -31,15 +32,17 @@ FEW = 10
 
 def fit(name: str, data: Dataset, seeds: int) -> Selector:
     """The estimator of a method, fitted on three quarters of the rows, for all good columns."""
-    rows = len(data.X) * 3 // 4
-    estimator = ESTIMATORS[name](n_features_to_select=len(data.informative), n_seeds=seeds)
-    return estimator.fit(data.X[:rows], data.y[:rows])
+    X, y = dense_arrays(data)
+    rows, informative = len(X) * 3 // 4, informative_columns(data)
+    estimator = ESTIMATORS[name](n_features_to_select=len(informative), n_seeds=seeds)
+    return estimator.fit(X[:rows], y[:rows])
 
 
 def found(estimator: Selector, data: Dataset, k: int) -> float:
     """How many of its best k columns are good, the mean over the seeds."""
     selected = estimator.result_.select(k)
-    return float(np.mean([len(np.intersect1d(one, data.informative)) for one in selected]))
+    good = informative_columns(data)
+    return float(np.mean([len(np.intersect1d(columns, good)) for columns in selected]))
 
 
 def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, str]:
@@ -52,10 +55,12 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
     started = time.process_time()
     estimator = fit(name, mixed, seeds)
     seconds = (time.process_time() - started) / seeds
-    rows, good, few = len(mixed.X) * 3 // 4, len(mixed.informative), len(plain.informative)
+    X, y = dense_arrays(mixed)
+    rows = len(X) * 3 // 4
+    good, few = len(informative_columns(mixed)), len(informative_columns(plain))
     accuracy = ""
     if hasattr(estimator, "score"):
-        accuracy = f"{100 * estimator.score(mixed.X[rows:], mixed.y[rows:]):.1f}"
+        accuracy = f"{100 * estimator.score(X[rows:], y[rows:]):.1f}"
     return {
         "estimator": type(estimator).__name__,
         f"good among the best {FEW}": f"{found(estimator, mixed, FEW):.1f}",

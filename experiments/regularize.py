@@ -21,13 +21,14 @@ from ml_collections import ConfigDict
 import fsjax
 from experiments import cli, launch, ledger
 from experiments.figures import regularization as figures
+from experiments.known_arrays import dense_arrays
 from fsjax.atomic import write_text
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest
-from fsjax.method import PyTree
 from fsjax.methods import binmask, neural_network
 from fsjax.sparsity import Masked, masked_weights
 from fsjax.tasks import roc_auc
+from fsjax.typing import PyTree
 
 #: The paper's names of the methods, in its order.
 LABELS: Final = {"binmask": "BinMask", "l1": "L1", "l2": "L2", "dropout": "Dropout"}
@@ -125,12 +126,13 @@ def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
     AUCs, in [0, 1], and mean weight norms are those at the epoch with the highest validation AUC.
     """
     result, dataset = planned.fit()[0], planned.dataset
-    outputs = result.predict(dataset.X)
+    X, y = dense_arrays(dataset)
+    outputs = result.predict(X)
     # Not through probabilities, as those of a network that L2 has all but emptied round alike.
     margins = outputs[..., 1] - outputs[..., 0]
 
     def auc(row: int, which: np.ndarray) -> float:
-        return float(roc_auc(jnp.asarray(margins[row, which]), jnp.asarray(dataset.y[which])))
+        return float(roc_auc(jnp.asarray(margins[row, which]), jnp.asarray(y[which])))
 
     def norms(row: int) -> dict[str, float]:
         return mean_weight_norms(jax.tree.map(lambda leaf: leaf[row], result.states.params))

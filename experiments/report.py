@@ -19,8 +19,7 @@ _WORKDIR = flags.DEFINE_string("workdir", None, "Folder of a run, or of several.
 
 def main() -> None:
     """Entry point."""
-    cli.require(_WORKDIR.value, "workdir", "--workdir=runs/demo")
-    folder = Path(_WORKDIR.value)
+    folder = Path(cli.require(_WORKDIR.value, "workdir", "--workdir=runs/demo"))
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}")
     print(write_report(folder))

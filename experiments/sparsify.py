@@ -253,17 +253,19 @@ def shown_strength(found: Sequence[Mapping[str, Any]]) -> float:
 
 def table_text(result: Mapping[str, Any]) -> str:
     """The content of ``result.json`` as an aligned table."""
-    lines = [
-        {
+
+    def line(setting: Mapping[str, Any]) -> dict[str, str]:
+        mean, half = setting["sparsity"]
+        return {
             "method": setting["method"],
             "lambda": "" if setting["strength"] is None else f"{setting['strength']:g}",
-            "sparsity (%)": interval_text(*setting["sparsity"], 3, scale=100.0),
+            "sparsity (%)": interval_text(mean, half, digits=3, scale=100.0),
             "accuracy (%)": interval_text(*setting["accuracy"]),
             "fine-tuned (%)": interval_text(*setting["finetuned_accuracy"]),
             "points lost": "" if setting["method"] == DENSE else interval_text(*setting["loss"]),
         }
-        for setting in result["settings"]
-    ]
+
+    lines = [line(setting) for setting in result["settings"]]
     about = f"{result['network']} on {result['dataset']}, {len(result['seeds'])} trials"
     note = "mean +- 95 % confidence interval; points lost against the dense network of the trial"
     return f"{about}: {note}\n{pd.DataFrame(lines).to_string(index=False)}"

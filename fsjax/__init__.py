@@ -1,31 +1,42 @@
-"""fsjax: neural feature selection and sparse training in JAX."""
+"""fsjax: neural feature selection and sparse training in JAX.
+
+What is public is imported where it is first used: ``import fsjax`` itself loads next to nothing.
+"""
 
 import importlib
-from typing import Any
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-from fsjax.collector import paused
+from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
+from fsjax.errors import unknown_attribute as _unknown_attribute
+from fsjax.garbage_collection import paused as _paused
+from fsjax.matplotlib_backend import check_backend as _check_backend
+from fsjax.version import __version__ as __version__
 
-with paused(for_good=True):
-    from fsjax import concrete, data, methods, tasks
+if TYPE_CHECKING:
+    from fsjax import auto as auto
+    from fsjax import concrete as concrete
+    from fsjax import data as data
+    from fsjax import estimators as estimators
+    from fsjax import evaluation as evaluation
+    from fsjax import methods as methods
+    from fsjax import nets as nets
+    from fsjax import report as report
+    from fsjax import sparsity as sparsity
+    from fsjax import tasks as tasks
+    from fsjax import testing as testing
+    from fsjax.auto import select
     from fsjax.distributed import initialize_distributed
-    from fsjax.engine import (
-        FitResult,
-        Plan,
-        Progress,
-        Sweep,
-        export,
-        fit,
-        fit_sizes,
-        fit_subsamples,
-        log_to,
-        plan,
-        sweep,
-        use_compilation_cache,
-        use_cpu_devices,
-    )
-    from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
-    from fsjax.errors import unknown_attribute as _unknown_attribute
-    from fsjax.matplotlib_backend import check_backend
+    from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
+    from fsjax.engine.control import Progress, log_to
+    from fsjax.engine.export import export
+    from fsjax.engine.fit import fit, fit_sizes
+    from fsjax.engine.plan import plan
+    from fsjax.engine.planned import Plan
+    from fsjax.engine.result import FitResult
+    from fsjax.engine.subsamples import fit_subsamples
+    from fsjax.engine.sweep import Sweep, sweep
+    from fsjax.knockoffs import false_discoveries
     from fsjax.method import (
         About,
         Batch,
@@ -39,22 +50,65 @@ with paused(for_good=True):
     )
     from fsjax.publish import register
     from fsjax.storage.results import load, save
-    from fsjax.version import __version__ as __version__
 
-check_backend()
+_check_backend()
 
-#: Imported where they are first used: they bring in scikit-learn's and Matplotlib's modules.
-_LATER = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "testing")
+#: Packages that this one offers beside its public names.
+_PACKAGES = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "testing")
+
+#: The module of each public name.
+_MODULES = {
+    "distributed": ("initialize_distributed",),
+    "engine": (
+        "FitResult",
+        "Plan",
+        "Progress",
+        "Sweep",
+        "export",
+        "fit",
+        "fit_sizes",
+        "fit_subsamples",
+        "log_to",
+        "plan",
+        "sweep",
+        "use_compilation_cache",
+        "use_cpu_devices",
+    ),
+    "knockoffs": ("false_discoveries",),
+    "method": (
+        "About",
+        "Batch",
+        "Method",
+        "Search",
+        "Selection",
+        "Snapshot",
+        "Spec",
+        "TrainState",
+        "create_state",
+    ),
+    "auto": ("select",),
+    "publish": ("register",),
+    "storage.results": ("load", "save"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return importlib.import_module(f"fsjax.{name}")
-    if name == "select":
-        return importlib.import_module("fsjax.auto").select
-    if name == "false_discoveries":
-        return importlib.import_module("fsjax.knockoffs").false_discoveries
-    raise _unknown_attribute(__name__, name, (*__all__, *_LATER))
+if not TYPE_CHECKING:  # else no misspelt name would be a type error
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULE_OF:
+            with _paused():
+                value = getattr(importlib.import_module(f"fsjax.{_MODULE_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        if not name.startswith("_") and importlib.util.find_spec(f"fsjax.{name}") is not None:
+            with _paused():
+                return importlib.import_module(f"fsjax.{name}")
+        raise _unknown_attribute(__name__, name, (*__all__, *_PACKAGES))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})
 
 
 __all__ = [

@@ -111,7 +111,7 @@ def kind_of(annotation: Any) -> Kind:
     if get_origin(annotation) in (Union, types.UnionType):
         members = get_args(annotation)
         values = [member for member in members if member not in _FUNCTIONS]
-        function = ""
+        function: Literal["", "schedule", "optimizer"] = ""
         if len(values) < len(members):
             function = "schedule" if Schedule in members else "optimizer"
         optional = type(None) in values

@@ -38,7 +38,7 @@ def checked_arguments(
     try:
         bound = inspect.Signature(list(parameters.values())).bind(*args, **kwargs)
     except TypeError as error:
-        short, last = label.rpartition(".")[2], next(reversed(parameters), None)
+        short, last = label.rpartition(".")[2], next(reversed(list(parameters)), None)
         advice = f"; give arguments by name, as in {short}({last}=...)" if last else ""
         raise TypeError(f"{label}: {error}{advice}") from None
     bound.apply_defaults()

@@ -5,7 +5,7 @@ import functools
 import inspect
 import numbers
 from collections.abc import Callable, Collection, Iterable
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     return "allowed: " + ", ".join(map(repr, names))
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether this is a real number; truth values are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 

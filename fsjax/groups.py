@@ -19,7 +19,7 @@ Groups = tuple[int, ...] | None
 _NAMED = 3
 
 
-def check_groups(groups: Sequence[int] | None, num_columns: int) -> Groups:
+def check_groups(groups: Sequence[int] | np.ndarray | None, num_columns: int) -> Groups:
     """``(D,)`` whole numbers from 0 to G - 1 as a tuple.
 
     ConfigError if there is not one number for each of the ``num_columns`` D, or one is left out.

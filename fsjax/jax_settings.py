@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
@@ -17,6 +17,11 @@ R = TypeVar("R")
 
 #: The process in which the engine first ran.
 _process: int | None = None
+
+
+def setting(name: str) -> Any:
+    """The value of a setting of JAX in this thread; ``jax.config`` has no types for them."""
+    return getattr(jax.config, name)
 
 
 def own_settings(function: Callable[P, R]) -> Callable[P, R]:

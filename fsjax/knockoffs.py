@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,11 @@ from fsjax.auto.decoys import decoy_columns
 from fsjax.auto.discoveries import false_discovery_rates, statistics, swapped
 from fsjax.auto.stacked_fits import scores_of_tables, shares
 from fsjax.data.checks import check_features, check_task
+from fsjax.data.dataset import Dataset
 from fsjax.engine.plan import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.method import Method
-from fsjax.registry import Registration, get_method, is_as_built
+from fsjax.registry import Builder, Registration, get_method, is_as_built
 from fsjax.tasks import SUPERVISED
 
 #: From ``(N, 2 D)`` rows and their target to ``(2 D,)`` scores, larger for more important columns.
@@ -25,6 +26,8 @@ Score = Callable[[np.ndarray, np.ndarray], ArrayLike]
 
 #: Options of :func:`fsjax.fit` that are decided here, or are about other questions.
 _DECIDED = ("seeds", "split", "split_per_seed", "groups", "columns", "zero_others", "start")
+
+_NO_TARGET = "y is None; decoys are judged by what they tell about a target"
 
 #: Fewer rows than this say nothing about correlations.
 _FEWEST_ROWS = 10
@@ -140,7 +143,7 @@ def false_discoveries(
     seed = check_whole("seed", seed, least=0)
     if isinstance(method, str):
         method = get_method(method)
-    if hasattr(method, "registration"):
+    if _is_registered(method):
         method = _built(method, X)
     if isinstance(method, Method):
         return _of_method(method, X, y, task, num_draws, num_seeds, seed, options)
@@ -155,7 +158,11 @@ def false_discoveries(
     return _of_function(method, X, y, task, num_draws, seed)
 
 
-def _built(builder: Callable[..., Method], X: ArrayLike) -> Method:
+def _is_registered(method: object) -> TypeGuard[Builder]:
+    return hasattr(method, "registration")
+
+
+def _built(builder: Builder, X: ArrayLike) -> Method:
     """The method with its default arguments, for at most as many columns as there are."""
     parameter = builder.registration.parameters.get("num_features")
     if parameter is None or parameter.default is None or np.ndim(X) != 2:
@@ -192,7 +199,7 @@ def _of_method(
         # The ranking is what counts, whatever the number.
         settings.setdefault("num_features", 1)
     scores = scores_of_tables(
-        method, tables, dataset.y, task, num_seeds=num_seeds, seed=seed, **settings
+        method, tables, _target(dataset), task, num_seeds=num_seeds, seed=seed, **settings
     )
     return _result(method.name, scores, orders, dataset.feature_names)
 
@@ -207,7 +214,7 @@ def _of_function(
 ) -> FalseDiscoveries:
     name = getattr(score, "__name__", type(score).__name__)
     if y is None:
-        raise DataError("y is None; decoys are judged by what they tell about a target")
+        raise DataError(_NO_TARGET)
     if task is None:
         dataset = to_dataset((X, None), "classification")
         target = np.asarray(y)
@@ -218,7 +225,7 @@ def _of_function(
     else:
         check_choice("task", task, SUPERVISED)
         dataset = check_task(to_dataset((X, y), task), task)
-        target = dataset.y
+        target = _target(dataset)
     tables, orders = _tables(_rows(dataset.X, dataset.feature_names), num_draws, seed)
     scores = []
     for table in tables:
@@ -232,6 +239,12 @@ def _of_function(
             raise DataError(f"{name} returned {np.isnan(values).sum()} scores that are NaN")
         scores.append(shares(values))
     return _result(name, np.array(scores), orders, dataset.feature_names)
+
+
+def _target(dataset: Dataset) -> np.ndarray:
+    if dataset.y is None:
+        raise DataError(_NO_TARGET)
+    return dataset.y
 
 
 def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
@@ -256,7 +269,7 @@ def _tables(
     for number in range(num_draws):
         rng = np.random.default_rng((seed, number))
         copy = draw(rng)
-        order = swapped(rng.random(rows.shape[1]) < 0.5)
+        order = swapped(rng.random(rows.shape[1:]) < 0.5)
         tables.append(np.hstack([rows, copy])[:, order])
         orders.append(order)
     return tables, orders

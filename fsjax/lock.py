@@ -8,6 +8,7 @@ import errno
 import os
 import socket
 import stat
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from fsjax.errors import ConfigError
 
-if os.name == "nt":
+if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
@@ -181,13 +182,13 @@ def _lock(descriptor: int, folder: Path, file: Path) -> bool:
 
 
 def _lock_descriptor(descriptor: int) -> None:
-    if os.name != "nt":
+    if sys.platform != "win32":
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    # Behind the text, which others could not read otherwise.
-    os.lseek(descriptor, 2**20, os.SEEK_SET)
-    msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-    os.lseek(descriptor, 0, os.SEEK_SET)
+    else:
+        # Behind the text, which others could not read otherwise.
+        os.lseek(descriptor, 2**20, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
 
 
 def _holder(descriptor: int) -> str:

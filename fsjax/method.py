@@ -22,7 +22,7 @@ The engine (``fsjax/engine``) does, for each seed, with ``data`` all training ro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -34,12 +34,12 @@ from fsjax.errors import ConfigError
 from fsjax.functions import text_of
 from fsjax.sparse_rows import SparseRows
 from fsjax.tasks import TASKS
+from fsjax.typing import PyTree
 
 Array = jax.Array
-PyTree = Any
 
 #: ``(params, state, batch, key) -> (scalar, aux)``.
-TrainingLoss = Callable[[Any, "TrainState", "Batch", Array], tuple[Array, dict[str, Any]]]
+TrainingLoss = Callable[[Any, "TrainState", "Batch[Array]", Array], tuple[Array, dict[str, Any]]]
 
 #: ``(state, x[B, D]) -> outputs[B, C]``.
 Predict = Callable[["TrainState", Array], Array]
@@ -113,8 +113,14 @@ class Spec(NamedTuple):
         return self.num_columns if self.groups is None else max(self.groups) + 1
 
 
-class Batch(NamedTuple):
+#: What holds the rows of a :class:`Batch`.
+RowArray = TypeVar("RowArray", bound=Array | SparseRows, covariant=True)
+
+
+class Batch(NamedTuple, Generic[RowArray]):
     """Rows of one step, or all training rows.
+
+    To type checkers ``Batch[Array]`` are rows of one step, and :data:`TrainingRows` all of them.
 
     Attributes:
       x: ``(B, D)`` scaled inputs. All training rows of a sparse table are
@@ -124,14 +130,18 @@ class Batch(NamedTuple):
       weight: ``(B,)`` non-negative weights; 0 for rows that only fill up.
     """
 
-    x: Array | SparseRows
-    y: Array | SparseRows
+    x: RowArray
+    y: RowArray
     weight: Array
 
-    def take(self, rows: Array | slice) -> Batch:
+    def take(self, rows: Array | slice) -> Batch[Array]:
         """Some of the rows, by ``(B,)`` numbers or a slice; dense in any case."""
         x = self.x[rows]
         return Batch(x, x if self.y is self.x else self.y[rows], self.weight[rows])
+
+
+#: All training rows: what ``init``, ``after_epoch`` and ``finish`` get.
+TrainingRows = Batch[Array | SparseRows]
 
 
 class Snapshot(NamedTuple):
@@ -331,16 +341,16 @@ class Method(NamedTuple):
     """
 
     about: About
-    init: Callable[[Array, Spec, Batch], TrainState]
+    init: Callable[[Array, Spec, TrainingRows], TrainState]
     select: Callable[[TrainState], Selection]
     loss: TrainingLoss | None = None
     optimizer: (
         optax.GradientTransformation | Callable[[Spec], optax.GradientTransformation] | None
     ) = None
     predict: Predict | None = None
-    after_step: Callable[[TrainState, PyTree, dict, Batch, Array], TrainState] = _same_state
-    after_epoch: Callable[[TrainState, Batch, Array], TrainState] = _same_state
-    finish: Callable[[TrainState, Batch, Array], TrainState] = _same_state
+    after_step: Callable[[TrainState, PyTree, dict, Batch[Array], Array], TrainState] = _same_state
+    after_epoch: Callable[[TrainState, TrainingRows, Array], TrainState] = _same_state
+    finish: Callable[[TrainState, TrainingRows, Array], TrainState] = _same_state
     keep: str | Callable[[TrainState], Array] = "loss"
     monitor: Callable[[TrainState], dict[str, Array]] = lambda state: {}
     search: Search | None = None

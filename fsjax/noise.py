@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from fsjax.concrete.random import key_words, threefry_2x32
+from fsjax.jax_settings import setting
 
 #: Of log(1 + f) beyond f - f^2 / 2, over f^3, from the highest power of f; 1.2e-7 relative to the
 #: logarithm for 1 + f between sqrt(1/2) and sqrt(2) (the coefficients of the Cephes library).
@@ -49,7 +50,7 @@ def normal(key: Array, shape: Sequence[int]) -> Array:
     registers, as do the logarithm and the inverse error function: entries differ by 1e-6 at most,
     by 3e-5 beyond 4.5, where these are the more exact ones.
     """
-    if jax.default_backend() != "cpu" or not jax.config.jax_threefry_partitionable:
+    if jax.default_backend() != "cpu" or not setting("jax_threefry_partitionable"):
         return jax.random.normal(key, shape)
     index = lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
     first, second = threefry_2x32(key_words(key), jnp.zeros((), jnp.uint32), index)

@@ -80,7 +80,7 @@ def check_schedule(name: str, schedule: Callable[[Array], Any]) -> Callable[[Arr
 
 
 def cosine_by_epoch(
-    first: float, last: float, num_epochs: int, steps_per_epoch: int
+    first: Array | float, last: Array | float, num_epochs: int, steps_per_epoch: int
 ) -> optax.Schedule:
     """A rate that falls along half a cosine, from epoch to epoch (BinMask, Algorithm 1).
 

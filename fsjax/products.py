@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from jax import Array, lax
 
+from fsjax.jax_settings import setting
 from fsjax.rounded import rounded_product
 
 #: JAX's name for products of factors that are rounded to bfloat16, and added up in float32.
@@ -28,7 +29,7 @@ def product(left: Array, right: Array) -> Array:
 
 def rounds() -> bool:
     """Whether :func:`product` itself rounds its factors, in the program that is traced now."""
-    return jax.config.jax_default_matmul_precision == ROUNDED and _on_cpu()
+    return setting("jax_default_matmul_precision") == ROUNDED and _on_cpu()
 
 
 def dense_product(left: Array, right: Array, dimension_numbers: Any, **options: Any) -> Array:

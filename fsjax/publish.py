@@ -8,13 +8,15 @@ from typing import Any
 
 from fsjax import registry
 from fsjax.method import Method
+from fsjax.signatures import takes_arguments_of
 
 
+@takes_arguments_of(registry.register)
 @functools.wraps(registry.register)
-def register(**facts: Any) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+def register(**facts: Any) -> Callable[[Callable[..., Method]], registry.Builder]:
     decorate = registry.register(**facts)
 
-    def publish(build: Callable[..., Method]) -> Callable[..., Method]:
+    def publish(build: Callable[..., Method]) -> registry.Builder:
         from fsjax.estimators.factory import estimator_of  # heavy, and only needed here
 
         builder = decorate(build)

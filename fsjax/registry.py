@@ -87,7 +87,11 @@ class Fixed(NamedTuple):
     """The structure of a method that no registered builder made: all of it."""
 
     method: Method
-    in_library = False
+
+    @property
+    def in_library(self) -> bool:
+        """Whether the builder is one of this library's: no."""
+        return False
 
     def bind(self, hyper: Mapping[str, Any]) -> Method:
         """The method itself."""
@@ -365,6 +369,8 @@ def get_method(name: str) -> Builder:
     """
     if ":" in name:
         return _imported(name)
+    if name not in METHODS:
+        importlib.import_module("fsjax.methods")  # which registers the library's own
     if name not in METHODS:
         _load_entry_points()
     if name not in METHODS:

@@ -34,15 +34,22 @@ def _summing(axis: int) -> Callable[[Array, Array], Array]:
     def summed(left: Array, right: Array) -> Array:
         # The library that XLA calls takes nothing that lies in memory column by column.
         rows = partial(with_layout_constraint, layouts=Layout((0, 1)))
-        default, single = lax.Precision.DEFAULT, jnp.float32
-        return rows(lax.dot_general(rows(left), rows(right), dimensions, default, single))
+        return rows(
+            lax.dot_general(
+                rows(left),
+                rows(right),
+                dimensions,
+                precision=lax.Precision.DEFAULT,
+                preferred_element_type=jnp.float32,
+            )
+        )
 
     @summed.def_vmap
     def _(size: int, batched: list[bool], *factors: Array) -> tuple[Array, bool]:
         # XLA fails on some of many products at once: the same numbers in float32.
         exact = (lax.reduce_precision(x.astype(jnp.float32), 8, 7) for x in factors)
         axes = [0 if has else None for has in batched]
-        return jax.vmap(lambda *pair: lax.dot_general(*pair, dimensions), axes)(*exact), True
+        return jax.vmap(lambda x, y: lax.dot_general(x, y, dimensions), axes)(*exact), True
 
     return summed
 

@@ -37,11 +37,12 @@ class SparseRows(struct.PyTreeNode):
       base: ``(D,)`` float32, what 0 becomes by the scaling.
     """
 
-    values: Array
-    columns: Array
-    starts: Array
-    counts: Array
-    base: Array
+    # On the host they are NumPy's.
+    values: Array | np.ndarray
+    columns: Array | np.ndarray
+    starts: Array | np.ndarray
+    counts: Array | np.ndarray
+    base: Array | np.ndarray
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,10 +79,24 @@ class SparseRows(struct.PyTreeNode):
         return self.replace(starts=self.starts[rows], counts=self.counts[rows])
 
     def __jax_array__(self) -> Array:
-        raise TypeError(
-            "the method looks at the whole table, which is sparse here; take rows by data.x[rows], "
-            "or give X.toarray()"
-        )
+        raise TypeError(_NOT_DENSE)
+
+
+_NOT_DENSE = (
+    "the method looks at the whole table, which is sparse here; take rows by data.x[rows], or give "
+    "X.toarray()"
+)
+
+
+def dense(rows: Array | SparseRows) -> Array:
+    """Rows that cannot be sparse, as they are: the targets of tasks that look at y.
+
+    Raises:
+      TypeError: for sparse ones.
+    """
+    if isinstance(rows, SparseRows):
+        raise TypeError(_NOT_DENSE)
+    return rows
 
 
 def _dense(x: SparseRows, rows: Array) -> Array:

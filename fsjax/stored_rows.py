@@ -31,8 +31,10 @@ class StoredRows:
 
     Attributes:
       shape: ``(N, D)``; the rows behind those of the table only fill up and are 0.
-      table: where they come from; ``None`` in compiled code.
+      table: where they come from.
       scaler: their scaling.
+
+    Compiled code has neither of the two: to ask for them there is a ConfigError.
     """
 
     ndim = 2
@@ -44,7 +46,21 @@ class StoredRows:
         table: StoredTable | None = None,
         scaler: Scaler | None = None,
     ) -> None:
-        self.shape, self.table, self.scaler = tuple(shape), table, scaler
+        self.shape, self._table, self._scaler = (shape[0], shape[1]), table, scaler
+
+    @property
+    def table(self) -> StoredTable:
+        """Where the rows come from."""
+        if self._table is None:
+            raise ConfigError(NOT_HELD)
+        return self._table
+
+    @property
+    def scaler(self) -> Scaler:
+        """How they are scaled."""
+        if self._scaler is None:
+            raise ConfigError(NOT_HELD)
+        return self._scaler
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -137,7 +137,7 @@ def read_survival(y: Any) -> Target:
     return np.column_stack(arrays), None
 
 
-def check_any(y: np.ndarray | None, names: tuple[str, ...] | None, where: str) -> Target:
+def check_any(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
     """What plays no part."""
     del where
     return y, names

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, Plan, plan
-from fsjax.engine.loop import as_batch
+from fsjax.engine.loop import HostRows, Rows, as_batch
 from fsjax.method import Batch, Method, TrainState
 from fsjax.registry import is_as_built
 from fsjax.storage import results
@@ -155,7 +155,7 @@ def _check_weights(values: Callable[..., dict[str, float]], rows: Sample, couple
     others = np.where(first, numbers, numbers[::-1] // 2)
     twice = np.r_[0, numbers[:-1]]
     # A row of weight 0, one of weight 2, and all but the last of the others.
-    heavier = np.r_[np.float32([0.0, 2.0]), weight[2:]]
+    heavier = np.r_[np.array([0.0, 2.0], np.float32), weight[2:]]
     rotated = (np.roll(part, 1, axis=0) for part in (outputs, y))
     pairs = {
         "rows of weight 0 change": ((outputs, y, first), (outputs[others], y[others], first)),
@@ -237,7 +237,7 @@ def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
     """The validation loss of the first seed falls; ``first`` are the states before training."""
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[0], first)
     task = planned.spec.task
-    rows = as_batch(task, planned.prepared.arrays.valid)
+    rows = as_batch(task, _on_device(planned.prepared.arrays.valid))
     outputs = planned.method.predictor(state, rows.x)
     before = float(task_loss(task, outputs, rows.y, rows.weight))
     lowest = float(np.nanmin(result.history["valid/loss"][0]))
@@ -287,23 +287,29 @@ def _check_felt(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
     others = sorted(_felt(planned, state) - set(chosen.tolist()))
     _require(not others, f"the network sees {others}, which are not selected")
     # All at once: a unit of a ReLU network may be silent, so no single column has to count.
-    x, units = planned.prepared.arrays.valid.x, planned.spec.groups or range(NUM_COLUMNS)
+    x = np.asarray(planned.prepared.arrays.valid.x)
+    units = planned.spec.groups or range(NUM_COLUMNS)
     moved = x + np.isin(units, chosen) * np.linspace(1.0, 3.0, len(units))
-    one, two = (planned.method.predictor(state, rows) for rows in (x, moved.astype(x.dtype)))
+    one, two = (_outputs(planned, state, rows) for rows in (x, moved.astype(x.dtype)))
     felt = not np.allclose(two, one, rtol=1e-5)
     _require(felt or not len(chosen), "the network does not see the columns that are selected")
 
 
 def _felt(planned: Plan, state: TrainState) -> set[int]:
     """The columns, or the groups with a column, that the network sees."""
-    x, units = planned.prepared.arrays.valid.x, planned.spec.groups or range(NUM_COLUMNS)
-    before = np.asarray(planned.method.predictor(state, x))
+    x = np.asarray(planned.prepared.arrays.valid.x)
+    units = planned.spec.groups or range(NUM_COLUMNS)
+    before = _outputs(planned, state, x)
     moved = (x + step for step in 3.0 * np.eye(NUM_COLUMNS, dtype=x.dtype))
     return {
         unit
         for unit, rows in zip(units, moved, strict=True)
-        if not np.allclose(planned.method.predictor(state, rows), before, rtol=1e-5, atol=1e-6)
+        if not np.allclose(_outputs(planned, state, rows), before, rtol=1e-5, atol=1e-6)
     }
+
+
+def _outputs(planned: Plan, state: TrainState, x: np.ndarray) -> np.ndarray:
+    return np.asarray(planned.method.predictor(state, jnp.asarray(x)))
 
 
 def check_resume(planned: Plan) -> None:
@@ -386,7 +392,7 @@ def check_search(method: Method, task: str) -> None:
     _require((exact == 100).all(), f"exactly {k} open gates: {exact.tolist()} (100 where found)")
     for row in range(len(result.seeds)):
         state = _seed(result, row)
-        chosen = np.flatnonzero(method.select(state).gates)
+        chosen = np.flatnonzero(np.asarray(method.select(state).gates))
         _require(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
         _check_felt(planned, state, chosen)
 
@@ -434,23 +440,27 @@ def _untrained(planned: Plan) -> TrainState:
     return planned.train(idle=[True] * len(planned.seeds)).states
 
 
-def _first(planned: Plan) -> tuple[TrainState, Batch]:
+def _first(planned: Plan) -> tuple[TrainState, Batch[jax.Array]]:
     """The state of a seed before its first step, and all training rows."""
     state = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), _untrained(planned))
     return state, _rows(planned)
 
 
-def _rows(planned: Plan) -> Batch:
+def _rows(planned: Plan) -> Batch[jax.Array]:
     """All training rows."""
-    rows = jax.tree.map(jnp.asarray, planned.prepared.arrays.train)
-    return as_batch(planned.spec.task, rows)
+    return as_batch(planned.spec.task, _on_device(planned.prepared.arrays.train))
+
+
+def _on_device(rows: HostRows) -> Rows[jax.Array, jax.Array]:
+    """Rows of the table of the contract, which is dense."""
+    return jax.tree.map(jnp.asarray, rows)
 
 
 def _seed(result: FitResult, row: int) -> TrainState:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf[row]), result.states)
 
 
-def _require(holds: bool, message: str) -> None:
+def _require(holds: bool | np.bool_, message: str) -> None:
     if not holds:
         raise AssertionError(message)
 

@@ -29,6 +29,20 @@ def test_parts_are_imported_when_they_are_used() -> None:
         fsjax.estimator  # noqa: B018
 
 
+def test_an_import_brings_in_what_it_needs() -> None:
+    code = """if True:
+        import gc, sys
+        enabled, frozen = gc.isenabled(), gc.get_freeze_count()
+        import fsjax
+        assert not {"jax", "pandas", "sklearn"} & set(sys.modules)
+        assert (gc.isenabled(), gc.get_freeze_count()) == (enabled, frozen)
+        import fsjax.sparsity
+        assert not {"fsjax.engine", "fsjax.methods", "fsjax.data", "pandas"} & set(sys.modules)
+        assert fsjax.registry.get_method("wast") is fsjax.methods.wast
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("backend", ["nonsense", "TkAgg"])
 def test_pictures_need_no_backend(backend: str, tmp_path: Path) -> None:
     code = (

@@ -61,7 +61,7 @@ def plot_accuracy(table: Rows) -> Figure:
     columns, height = (4, ALONE_HEIGHT) if across == 1 else (2, PANEL_HEIGHT)
     height += LEGEND_LINE * math.ceil((len(styles) + 1) / columns)
     figure, panels = marks.panels(datasets, across, height)
-    figure.get_layout_engine().set(h_pad=0.12)  # a legend belongs to the panel above it
+    figure.set_layout_engine("constrained", h_pad=0.12)  # a legend belongs to the panel above it
     for dataset, axes, outer in panels:
         _draw_panel(axes, rows[rows["dataset"] == dataset], styles)
         style.finish(axes, dataset, "selected features", "test accuracy (%)" if outer else "")

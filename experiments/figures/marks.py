@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable
 from itertools import cycle
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -70,8 +70,13 @@ def shifts(number: int) -> np.ndarray:
 def draw_line(axes: Axes, points: Means, look: Look, label: str = "", linestyle: str = "-") -> None:
     """A line through the means, broken ones with hollow marks; bars for finite intervals."""
     face = look.color if linestyle == "-" else "white"
-    mark = {"markersize": 4, "markerfacecolor": face, "markeredgewidth": 0.9}
-    lines = {"linestyle": linestyle, "linewidth": 1.1, "elinewidth": 0.9, "capsize": 2}
+    mark: dict[str, Any] = {"markersize": 4, "markerfacecolor": face, "markeredgewidth": 0.9}
+    lines: dict[str, Any] = {
+        "linestyle": linestyle,
+        "linewidth": 1.1,
+        "elinewidth": 0.9,
+        "capsize": 2,
+    }
     halves = points.halves if np.isfinite(points.halves).any() else None
     places, means = points.places, points.means
     axes.errorbar(places, means, halves, **look._asdict(), **mark, **lines, label=label)
@@ -90,9 +95,15 @@ def draw_band(axes: Axes, values: Iterable[float], label: str = "", linestyle: s
 
 def draw_legend_below(axes: Axes, columns: int = 2) -> None:
     """A legend beneath the label of the horizontal axis, where it hides nothing."""
-    beneath = offset_copy(axes.transAxes, axes.figure, y=-LEGEND_DISTANCE, units="points")
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": beneath}
-    spaces = {"borderpad": 0.0, "columnspacing": 1.0, "handletextpad": 0.5}
+    beneath = offset_copy(
+        axes.transAxes, axes.get_figure(root=True), y=-LEGEND_DISTANCE, units="points"
+    )
+    place: dict[str, Any] = {
+        "loc": "upper center",
+        "bbox_to_anchor": (0.5, 0.0),
+        "bbox_transform": beneath,
+    }
+    spaces: dict[str, Any] = {"borderpad": 0.0, "columnspacing": 1.0, "handletextpad": 0.5}
     axes.legend(fontsize=7, frameon=False, ncols=columns, **place, **spaces)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -55,7 +56,7 @@ def regularization_table(table: Rows) -> str:
     """
     found = settings(to_table(table, ("method", "trial"), ("strength", *AUCS, *NORMS)))
     signs = marks_of(found)
-    lines = [(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:])]
+    lines: list[tuple[str, ...]] = [(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:])]
     for rows, mark in zip(found, signs, strict=True):
         aucs = [interval_text(*mean_interval(rows[name]), digits=3) for name in AUCS]
         norms = [interval_text(mean_interval(rows[name])[0], None, digits=3) for name in NORMS]
@@ -166,7 +167,8 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, look: marks.Look) -> None:
     marks.draw_line(axes, points._replace(places=places), look)
     # Marks at an AUC of 1 are whole; bars still end with the axis.
     for container in axes.containers:
-        container.lines[0].set_clip_on(False)
+        if isinstance(container, ErrorbarContainer):
+            container.lines[0].set_clip_on(False)
     step = max(math.ceil(len(places) / MAX_LABELS), 1)
     axes.set_xticks(places[::step], [marks.short_number(value) for value in points.places[::step]])
     axes.set_xlim(-0.5, max(len(places), 1) - 0.5)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from fsjax.report import style
 DENSE: Final = "dense"
 
 #: Line of the accuracy before and after fine-tuning.
-STATES: Final = {
+STATES: Final[dict[str, tuple[str, Literal["-", "--"]]]] = {
     "accuracy": ("before fine-tuning", "-"),
     "finetuned_accuracy": ("after fine-tuning", "--"),
 }
@@ -72,7 +72,7 @@ def plot_accuracy_sparsity(table: Rows) -> Figure:
         style.finish(axes, network, "sparsity (%)", "test accuracy (%)" if outer else "")
     handles = _legend(styles, bool(dense.any()), bool(rows["finetuned_accuracy"].notna().any()))
     columns = 5 if len(handles) == 5 else 4
-    below = {"loc": "outside lower center", "fontsize": 8, "frameon": False}
+    below: dict[str, Any] = {"loc": "outside lower center", "fontsize": 8, "frameon": False}
     figure.legend(handles=handles, ncols=columns, **below)
     return figure
 

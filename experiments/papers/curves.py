@@ -12,6 +12,7 @@ import pandas as pd
 from experiments.launch import recorded_accuracy
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.statistics.comparison import training_delay
+from fsjax.errors import ConfigError
 
 #: Methods that a cell of a metric is compared with, itself among them.
 COMPARED = {
@@ -42,9 +43,16 @@ def compared_values(cell: Cell, finished: Mapping[Run, Mapping[str, Any]]) -> li
 
 
 def _delays(cell: Cell, folders: Mapping[str, Path]) -> np.ndarray:
-    curves = {method: recorded_accuracy(folder) for method, folder in folders.items()}
+    curves = {method: _accuracy(folder) for method, folder in folders.items()}
     best = max(float(np.nanmax(curve.mean(axis=0))) for curve in curves.values())
     return training_delay(curves[cell.row.method], best, cell.row.options["th"])
+
+
+def _accuracy(folder: Path) -> np.ndarray:
+    accuracy = recorded_accuracy(folder)
+    if accuracy is None:
+        raise ConfigError(f"{folder} has no accuracy after each epoch; run it again")
+    return accuracy
 
 
 def _speedups(cell: Cell, folders: Mapping[str, Path]) -> np.ndarray:

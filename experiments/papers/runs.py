@@ -20,6 +20,7 @@ from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
 from fsjax.atomic import write_text
 from fsjax.data.catalog import ENTRIES
+from fsjax.errors import ConfigError
 from fsjax.methods import get_method
 
 #: Floating-point operations a second that the estimate counts on, and seconds that a run costs
@@ -120,7 +121,10 @@ def train(run: Run, seeds: int, workdir: Path, *, progress: bool = False) -> dic
             if folder.exists():
                 before += time.process_time() - started
                 write_text(spent, f"{before:.1f}\n")
-    return read(run, seeds, workdir)
+    result = read(run, seeds, workdir)
+    if result is None:
+        raise ConfigError(f"{folder} has no result.json; run it again")
+    return result
 
 
 def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:

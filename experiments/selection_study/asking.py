@@ -168,7 +168,8 @@ def ask(
     Yields:
       A question and its answer.
     """
-    waiting, running = iter(questions), []
+    waiting = iter(questions)
+    running: list[Any] = []
     try:
         while True:
             while len(running) < parallel:

@@ -50,7 +50,7 @@ def f_scores(data: Encoded) -> np.ndarray:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         scores = test(data.X.astype(np.float64), data.y)[0]
-    return np.nan_to_num(scores, nan=0.0, posinf=np.finfo(np.float32).max)
+    return np.nan_to_num(scores, nan=0.0, posinf=float(np.finfo(np.float32).max))
 
 
 def best_of_units(scores: np.ndarray, units: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
+from experiments.known_arrays import dense_arrays
 from fsjax.data import Dataset, add_columns, load
 
 #: A table with more rows than this is sampled.
@@ -56,8 +57,9 @@ def of_sklearn(name: str) -> Dataset:
 def extended(name: str, kind: str) -> Dataset:
     """A data set of scikit-learn, standardised, with three extra columns for each of its own."""
     data = of_sklearn(name)
-    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
-    return add_columns(Dataset(name, X, data.y), kind, share=0.75)
+    X, y = dense_arrays(data)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return add_columns(Dataset(name, X, y), kind, share=0.75)
 
 
 def nonlinear(rule: str, columns: int) -> Table:
@@ -99,7 +101,8 @@ def read(name: str) -> Dataset:
     """A table, with at most its number of rows, the classes in their proportions."""
     table = TABLES[name]
     data = table.read()
-    X, y = data.X.astype(np.float32), data.y
+    X, y = dense_arrays(data)
+    X = X.astype(np.float32)
     if len(y) > table.rows:
         X, _, y, _ = train_test_split(X, y, train_size=table.rows, stratify=y, random_state=0)
     return Dataset(name, X, y, informative=data.informative)

@@ -76,7 +76,7 @@ def delay_table(accuracies: Mapping[str, np.ndarray], threshold: float = 0.9) ->
     return f"training delay: share of the epochs until {goal}\n{aligned(lines)}"
 
 
-def ks_pvalue(a: Sequence[float], b: Sequence[float]) -> float:
+def ks_pvalue(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
     """p of the two-sample Kolmogorov-Smirnov test of a metric over seeds (CTRE, 4.2.1).
 
     The null hypothesis is that both samples come from one distribution; it is rejected where

@@ -61,7 +61,8 @@ def cliques(mean: pd.Series, difference: float) -> list[tuple[int, int]]:
       mean: mean ranks, ascending.
       difference: the critical one.
     """
-    values, found = mean.to_numpy(), []
+    values = mean.to_numpy()
+    found: list[tuple[int, int]] = []
     for first in range(len(values)):
         last = int(np.searchsorted(values, values[first] + difference, side="right")) - 1
         if last > first and (not found or last > found[-1][1]):

@@ -1,7 +1,7 @@
 """Tables of trials, and means over trials with their confidence intervals."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from scipy import stats
 from fsjax.errors import ConfigError, DataError
 
 #: One for each trial of each setting.
-Rows = pd.DataFrame | Sequence[Mapping[str, Any]]
+Rows: TypeAlias = pd.DataFrame | Sequence[Mapping[str, Any]]
 
 
 class Means(NamedTuple):

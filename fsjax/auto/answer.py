@@ -160,7 +160,7 @@ def _common(request: Request, contest: Contest, clock: Clock) -> dict[str, Any]:
     problem = contest.problem
     return {
         "metric": problem.metric.name,
-        "judge": problem.judge.words,
+        "judge": contest.judge.words,
         "task": problem.task,
         "fdr": request.fdr,
         "seconds": round(clock.spent, 2),
@@ -219,7 +219,7 @@ def _lines(
         lines = [
             statements.selected(choice, units, len(chosen), request.fdr, decoys),
             *statements.scores(
-                metric, choice, mean, (low, high), everything, level, decision, problem.judge.words
+                metric, choice, mean, (low, high), everything, level, decision, contest.judge.words
             ),
             *statements.certainty(chosen, decoys.rates, known, choice),
             *statements.comparisons(compared, metric),
@@ -297,7 +297,7 @@ def _facts(
         "classes": None if request.classes is None else list(request.classes),
         "folds": problem.folds,
         "rounds": len(problem.rounds),
-        "judge_name": problem.judge.name,
+        "judge_name": contest.judge.name,
         "judges_tried": {trial.name: trial.score for trial in problem.tried},
         "permutations": chance.draws,
         "as_good": chance.as_good,
@@ -311,7 +311,7 @@ def _facts(
         "best_score": choice.best,
         "standard_error": choice.error,
         "kept": [design.units[unit] for unit in problem.keep],
-        "nonzeros": int(design.X.nnz) if issparse(design.X) else None,
+        "nonzeros": None if isinstance(design.X, np.ndarray) else int(design.X.nnz),
         "seed": problem.seed,
         "version": __version__,
     }

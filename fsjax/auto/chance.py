@@ -25,7 +25,7 @@ from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import targets
 from fsjax.auto.row_permutations import permutations
 from fsjax.auto.row_sample import some_rows
-from fsjax.auto.sparse import Columns
+from fsjax.auto.sparse import Columns, densify
 
 #: Permutations that are drawn where there is time, and without which nothing is said.
 DRAWS, LEAST = 999, 49
@@ -157,8 +157,8 @@ def _scores(
     Returns:
       ``P`` lists of M scores.
     """
-    total = sum(_scores_of_fold(machine, target[orders]) for machine in machines)
-    return (total / len(machines)).tolist()
+    scores = [_scores_of_fold(machine, target[orders]) for machine in machines]
+    return np.mean(scores, axis=0).tolist()
 
 
 def _scores_of_fold(machine: _Machine, permuted: np.ndarray) -> np.ndarray:
@@ -200,7 +200,7 @@ def _correlation(prediction: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 def _machine(X: Columns, fold: Fold) -> _Machine:
     train, test = X[fold.train], X[fold.test]
-    gram, cross = _dense(train @ train.T), _dense(test @ train.T)
+    gram, cross = densify(train @ train.T), densify(test @ train.T)
     squares = np.diag(gram)
     if issparse(test):
         lengths = np.asarray(test.multiply(test).sum(axis=1)).ravel()
@@ -209,21 +209,17 @@ def _machine(X: Columns, fold: Fold) -> _Machine:
     width = max(float(squares.mean()), 1e-300)
     distances = squares[:, None] + squares - 2 * gram
     far = lengths[:, None] + squares - 2 * cross
-    pairs = (
+    kernels = (
         (gram / width, cross / width),
         (np.exp(-distances / width), np.exp(-far / width)),
     )
-    hats = [_hat(*pair, ridge) for pair in pairs for ridge in _RIDGES]
+    hats = [_hat(inner, outer, ridge) for inner, outer in kernels for ridge in _RIDGES]
     return _Machine(fold, train, test, tuple(hats))
 
 
 def _hat(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
     """Kernel ridge regression, as a matrix from training targets to predictions."""
     return np.linalg.solve(gram + ridge * np.eye(len(gram)), cross.T).T
-
-
-def _dense(product: Columns) -> np.ndarray:
-    return product.toarray() if issparse(product) else product
 
 
 def _folds(problem: Problem, rows: np.ndarray) -> list[Fold]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -166,7 +166,7 @@ def _cell(name: str, row: dict[str, Any], span: tuple[float, float]) -> str:
     if name == "direction":
         return _direction(row)
     if name == "curve":
-        return _curve(value, str(row["curve_of"]), span) if isinstance(value, tuple) else ""
+        return _curve(value, str(row["curve_of"]), span) if _is_curve(value) else ""
     if name == "alike":
         return _alike(value)
     if isinstance(value, str):
@@ -223,11 +223,16 @@ def _alike(text: str) -> str:
 
 def _span(table: pd.DataFrame) -> tuple[float, float]:
     """The least and the largest prediction of all curves, which share an axis."""
-    drawn = [curve for curve in table.get("curve", ()) if isinstance(curve, tuple)]
+    drawn = [curve for curve in table.get("curve", ()) if _is_curve(curve)]
     if not drawn:
         return 0.0, 1.0
     values = np.concatenate([curve.predictions for curve in drawn])
     return float(values.min()), float(values.max())
+
+
+def _is_curve(value: object) -> TypeGuard[Curve]:
+    """Whether a cell holds a curve, not what pandas has for missing ones."""
+    return isinstance(value, tuple)
 
 
 def _curve(curve: Curve, output: str, span: tuple[float, float]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -51,16 +52,20 @@ class Contest:
     The pieces are in the ledger as ``fold/METHOD/ROUND/FOLD``.
 
     Args:
-      problem: what is asked, with its judge.
+      problem: what is asked, with its judge; ValueError without one.
       ledger: of what is done.
       clock: the time.
 
     Attributes:
+      judge: that of the problem.
       left_out: why methods did not take part or did not finish.
     """
 
     def __init__(self, problem: Problem, ledger: Ledger, clock: Clock) -> None:
+        if problem.judge is None:
+            raise ValueError("the problem has no judge yet; fsjax.auto.plan.plan chooses one")
         self.problem, self.ledger, self.clock = problem, ledger, clock
+        self.judge = problem.judge
         self.left_out: dict[str, str] = {}
         self._pace = Pace()
         self._prepared: dict[tuple[int, int], tuple[Part, Part]] = {}
@@ -252,7 +257,7 @@ class Contest:
         self._compiled.add(name)
         for place, ranking in enumerate(rankings):
             piece = self._scored(number, place, with_kept(ranking, problem), seconds / len(folds))
-            self.ledger.get(keys[place], lambda piece=piece: piece)
+            self.ledger.get(keys[place], functools.partial(dict, piece))
         return True
 
     def _run(self, name: str, number: int, place: int) -> dict[str, Any]:
@@ -264,9 +269,7 @@ class Contest:
         train, test = self._parts(number, place)
         if name == ALL:
             columns = np.arange(len(problem.design.names))
-            score = _number(
-                judged(problem.judge, problem.metric, problem.task, train, test, columns)
-            )
+            score = _number(judged(self.judge, problem.metric, problem.task, train, test, columns))
             seconds = time.monotonic() - start
             return {
                 "scores": {problem.design.num_units: score},
@@ -313,7 +316,7 @@ class Contest:
         key = (number, place, columns.tobytes())
         if key not in self._judged:
             self._judged[key] = judged(
-                problem.judge, problem.metric, problem.task, train, test, columns
+                self.judge, problem.metric, problem.task, train, test, columns
             )
         return _number(self._judged[key])
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fsjax.auto.library import fits_task
 from fsjax.auto.network_training import BATCH_ROWS, MOST_ROWS, training_of
 from fsjax.auto.screening import MOST_COLUMNS
-from fsjax.registry import METHODS
+from fsjax.methods import METHODS
 
 #: Most promising first. The figures behind the orders are in docs/selecting.md.
 _WIDE = ("binmask", "ip_cae", "entryprune", "lassonet", "icap", "l1_l21", "stg", "deep_lasso")
@@ -60,12 +60,13 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
         "entryprune": Cost(2.5, 0.6, 1.4e-4, 8e-9),
         "lassonet": Cost(2.5, 0.6, 3e-5, 3e-9, steps=1000),
         "deep_lasso": Cost(1.8, 0.6, 3.4e-4, 2e-8),
-        "stg": Cost(3.4, 0.8, 9.5e-4, 2.6e-8),
+        "stg": Cost(1.3, 0.5, 1.6e-4, 4e-9),
     }
 )
 
 #: Of methods that were not measured: the dearest of those that were, for as many steps as any has.
-_UNKNOWN = Cost(4.0, 1.5, 1e-3, 2.1e-8, steps=3000)
+_MANY_STEPS = 3000
+_UNKNOWN = Cost(4.0, 1.5, 1e-3, 2.1e-8, steps=_MANY_STEPS)
 
 
 def expected_seconds(
@@ -93,12 +94,11 @@ def expected_seconds(
     facts = METHODS[name].registration if name in METHODS else None
     training = None if facts is None else training_of(facts, rows, columns)
     seen_columns, seen_rows = min(columns, MOST_COLUMNS), min(rows, MOST_ROWS)
-    steps = cost.steps
+    steps = cost.steps or (_MANY_STEPS if training is None else training.steps)
     if training is not None:
         seen_rows = min(rows, training.most_rows)
         if not training.whole and seen_rows > BATCH_ROWS:
             seen_rows = BATCH_ROWS
-        steps = steps or training.steps
     steps = 1 if steps == 1 else math.ceil(steps * effort)
     step = cost.step + cost.cell * seen_rows * seen_columns + cost.column * seen_columns
     return (cost.kept_program if kept else cost.program) + folds * steps * step

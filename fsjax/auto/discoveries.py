@@ -160,7 +160,7 @@ def decoy_model(
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
         # Normal scores would fill the zeros of a sparse table.
         copy = sparse.permuted(X, rng) if draw is None else draw(rng)
-        order = swapped(rng.random(X.shape[1]) < 0.5)
+        order = swapped(rng.random((X.shape[1],)) < 0.5)
         groups = np.concatenate([design.groups, design.groups + design.num_units])
         joined = np.hstack([X, copy]) if draw is not None else hstack([X, copy], format="csr")
         return joined[:, order], groups[order]

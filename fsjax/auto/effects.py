@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
 from fsjax.auto import partial_dependence
 from fsjax.auto.columns import Design
@@ -19,10 +18,10 @@ from fsjax.auto.leaks import alike
 from fsjax.auto.partial_dependence import Curve
 from fsjax.auto.preparation import all_rows, standardise
 from fsjax.auto.rankers import targets
+from fsjax.auto.sparse import densify
 from fsjax.auto.univariate_tests import (
     ColumnTests,
     column_tests,
-    densify,
     q_values,
     unit_p_values,
 )
@@ -82,9 +81,9 @@ def effects(
     order = np.asarray(order, int)
     if task == "classification":
         # Classes whose rows were all set aside have no place among the others.
-        labels, codes = np.unique(y, return_inverse=True)
-        if len(labels) <= labels[-1]:
-            kept = labels if names is None else [names[label] for label in labels]
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) <= classes[-1]:
+            kept = [str(label) if names is None else names[label] for label in classes.tolist()]
             return effects(design, codes, task, order, kept, selected, seed)
     part = all_rows(design, y, drawn_rows(y, task, _tested_rows(design), seed))
     tests = column_tests(part.X, part.y, task)
@@ -173,7 +172,8 @@ def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
 
 
 def _tested_rows(design: Design) -> int:
-    cells = design.X.nnz / design.X.shape[0] if issparse(design.X) else design.X.shape[1]
+    X = design.X
+    cells = X.shape[1] if isinstance(X, np.ndarray) else X.nnz / X.shape[0]
     return int(np.clip(_CELLS / max(cells, 1), _FEWEST, _MOST))
 
 

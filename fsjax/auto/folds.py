@@ -46,7 +46,9 @@ class CommonClasses(NamedTuple):
     rare: tuple[int, ...]
 
 
-def common_classes(y: np.ndarray, task: str, row_groups: Sequence | None = None) -> CommonClasses:
+def common_classes(
+    y: np.ndarray, task: str, row_groups: Sequence | np.ndarray | None = None
+) -> CommonClasses:
     """Tells rows of classes that are too rare to be learned in one fold and judged in another.
 
     A class needs 3 rows (2, where fewer than two classes have 3) in at least 2 groups of rows.
@@ -67,7 +69,7 @@ def rounds_of(
     y: np.ndarray,
     task: str,
     seed: int,
-    row_groups: Sequence | None = None,
+    row_groups: Sequence | np.ndarray | None = None,
     ordered: bool = False,
 ) -> list[list[Fold]]:
     """Rounds of cross-validation, all of the same number of folds.
@@ -109,7 +111,7 @@ def halves(
     y: np.ndarray,
     task: str,
     seed: int,
-    row_groups: Sequence | None = None,
+    row_groups: Sequence | np.ndarray | None = None,
     ordered: bool = False,
 ) -> list[np.ndarray]:
     """The rows of two complementary halves, ascending; arguments as :func:`rounds_of`.

@@ -34,7 +34,7 @@ from sklearn.svm import SVC, SVR
 
 from fsjax.auto.preparation import Part, standardise
 from fsjax.auto.scoring import Metric
-from fsjax.auto.sparse import FEW, Columns, limits, scaled
+from fsjax.auto.sparse import FEW, Columns, densify, limits, scaled
 from fsjax.errors import ConfigError, check_choice
 from fsjax.evaluation import CoxRegression
 
@@ -226,10 +226,10 @@ def fitted(
 
 
 def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ...]:
-    if not issparse(X):
+    if isinstance(X, np.ndarray):
         return X[:, columns], X_test[:, columns]
     if len(columns) <= FEW:
-        return standardise(X[:, columns].toarray(), X_test[:, columns].toarray())
+        return standardise(densify(X[:, columns]), densify(X_test[:, columns]))
     some = len(columns) < X.shape[1]
     rows = (X[:, columns], X_test[:, columns]) if some else (X, X_test)
     # Deviations would make rare columns large; rows of length 1 on average suit linear models.
@@ -255,7 +255,7 @@ class _Rotation(TransformerMixin, BaseEstimator):
         self.directions_ = None
         if X.shape[1] > X.shape[0] or (self.all_sparse and issparse(X)):
             gram = X @ X.T
-            values, vectors = np.linalg.eigh(gram.toarray() if issparse(gram) else gram)
+            values, vectors = np.linalg.eigh(densify(gram))
             kept = values > 1e-10 * max(values[-1], 1e-300)
             self.directions_ = np.asarray(X.T @ (vectors[:, kept] / np.sqrt(values[kept])))
         return self

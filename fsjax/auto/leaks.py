@@ -89,7 +89,7 @@ def _separates(X: Columns, y: np.ndarray) -> np.ndarray:
     order = np.argsort(low, axis=0)
     low = np.take_along_axis(low, order, axis=0)
     high = np.take_along_axis(high, order, axis=0)
-    return (high[:-1] < low[1:]).all(axis=0)
+    return np.all(high[:-1] < low[1:], axis=0)
 
 
 def _correlations(X: Columns, target: np.ndarray) -> np.ndarray:

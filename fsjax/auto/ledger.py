@@ -86,7 +86,7 @@ class Ledger:
         return self._done[key]
 
 
-class Section:
+class Section(Ledger):
     """A part of a ledger, whose keys begin with a name of its own.
 
     Args:
@@ -95,8 +95,8 @@ class Section:
     """
 
     def __init__(self, ledger: Ledger, prefix: str) -> None:
+        super().__init__(None)
         self._ledger, self._prefix = ledger, prefix
-        self.damaged = 0
 
     def __contains__(self, key: str) -> bool:
         return self._prefix + key in self._ledger

@@ -21,10 +21,11 @@ from fsjax.auto.screening import dense_columns, drawn_rows, screened_columns
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, apply, fit_scaler
 from fsjax.data.splits import Split, validation_split
-from fsjax.engine import fit
+from fsjax.engine.fit import fit
 from fsjax.method import About, Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tasks import TABLE
+from fsjax.tasks.table import mean_and_deviation
 
 #: Registered scalings that give the same numbers from standardised columns as from raw ones.
 _BY_COLUMN = ("paper", "standard")
@@ -119,8 +120,8 @@ def rank_folds(
         split=splits,
         task=trained_task,
         scaling="standard" if facts.scaling in _BY_COLUMN else "none",
-        **_number(facts, about),
-        **({"groups": groups} if grouped and about.takes_groups and not screened else {}),
+        num_features=_number(facts, about),
+        groups=groups if grouped and about.takes_groups and not screened else None,
         **fit_options(facts, training, length, trained_task, effort),
     )
     if training is not None and training.importance is not None:
@@ -168,7 +169,7 @@ def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
     numbers = np.sqrt(y) if task == "counts" else y
     if trained_task != "regression":
         return numbers
-    mean, deviation = TABLE["regression"].scale(numbers)
+    mean, deviation = mean_and_deviation(numbers)
     return (numbers - mean) / deviation
 
 
@@ -193,9 +194,9 @@ def _method(
     return get_method(facts.name)(**settings)
 
 
-def _number(facts: Registration, about: About) -> dict[str, int]:
+def _number(facts: Registration, about: About) -> int | None:
     """Methods that select any number are asked for one; the ranking has all columns anyway."""
-    return {} if "num_features" in facts.parameters else {"num_features": 1}
+    return None if "num_features" in facts.parameters else 1
 
 
 def _ranking(

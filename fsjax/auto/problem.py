@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Problem:
         fold = self.rounds[0][-1]
         return len(fold.test) / len(fold.train)
 
-    def replace(self, **changes: object) -> Problem:
+    def replace(self, **changes: Any) -> Problem:
         """The same with other values."""
         return dataclasses.replace(self, **changes)
 

@@ -19,6 +19,8 @@ from fsjax.report.charts import CHART_STYLE, chart
 from fsjax.report.html import facts_table, page_of, rows_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fsjax.auto.selection import Selection
 
 #: Notes that the page shows; selection.json has all.
@@ -65,7 +67,7 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
         yield _without_leaks(selection.without_leaks)
     yield "<h2>Score by number of columns</h2>" + _curves(selection, "curves")
     if selection.comparisons is not None and len(selection.comparisons):
-        yield "<h2>Comparisons</h2>" + _comparisons(selection)
+        yield "<h2>Comparisons</h2>" + _comparisons(selection, selection.comparisons)
     yield "<h2>Columns</h2>" + columns_section(selection)
     yield from _column_pictures(selection)
     if selection.confusion is not None:
@@ -171,7 +173,7 @@ def _column_pictures(selection: Selection) -> Iterable[str]:
     )
 
 
-def _comparisons(selection: Selection) -> str:
+def _comparisons(selection: Selection, comparisons: pd.DataFrame) -> str:
     text = metric_named(selection.metric, selection.task)
     rows = [
         [
@@ -180,7 +182,7 @@ def _comparisons(selection: Selection) -> str:
             f"{text.number(row.low, sign=True)} to {text.number(row.high, sign=True)}",
             row.verdict,
         ]
-        for row in selection.comparisons.itertuples()
+        for row in comparisons.itertuples()
     ]
     head = ["the selection minus", f"difference of {text.short}", "95 % interval", "verdict"]
     return rows_table(head, rows, words=True, wraps=True) + "<p>Paired over the same folds.</p>"

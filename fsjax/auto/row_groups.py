@@ -10,7 +10,9 @@ import pandas as pd
 from fsjax.errors import ConfigError
 
 
-def group_numbers(row_groups: Sequence | None, rows: int, ordered: bool = False) -> np.ndarray:
+def group_numbers(
+    row_groups: Sequence | np.ndarray | None, rows: int, ordered: bool = False
+) -> np.ndarray:
     """The group of each row, ``(N,)`` from 0 in order of appearance.
 
     A row whose label is missing is a group of its own, and so is each row without ``row_groups``.

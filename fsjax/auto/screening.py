@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import univariate
+from fsjax.auto.sparse import Columns, densify
 from fsjax.tasks import TABLE
 
 #: The most columns that a network trains on. On arcene and ALLAML networks selected better from the
@@ -56,6 +56,6 @@ def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
     return np.sort(shuffled[np.argsort(share, kind="stable")[:most]])
 
 
-def dense_columns(rows: object, columns: np.ndarray) -> np.ndarray:
+def dense_columns(rows: Columns, columns: np.ndarray) -> np.ndarray:
     """Some columns of dense or sparse rows as a dense array ``(n, len(columns))``."""
-    return rows[:, columns].toarray() if issparse(rows) else np.asarray(rows)[:, columns]
+    return densify(rows[:, columns])

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from threadpoolctl import threadpool_limits
 
 from fsjax.auto import library
@@ -42,7 +41,7 @@ from fsjax.data.checks import name_some
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.given import as_array
 from fsjax.lock import exclusive
-from fsjax.registry import METHODS
+from fsjax.methods import METHODS
 from fsjax.storage.identity import Identity
 from fsjax.version import __version__
 
@@ -431,7 +430,9 @@ def _identity(problem: Problem, judge: Judge | None) -> Identity:
             "seed": problem.seed,
         },
         data={
-            "table": digest(X.data, X.indices, X.indptr) if issparse(X) else digest(X),
+            "table": digest(X)
+            if isinstance(X, np.ndarray)
+            else digest(X.data, X.indices, X.indptr),
             "columns": digest(np.array(problem.design.names)),
             "target": digest(problem.y),
             "row_groups": None if groups is None else digest(groups),

@@ -51,7 +51,7 @@ def limits(X: Columns) -> tuple[np.ndarray, np.ndarray]:
 
 def scaled(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
     """``(X - mean) / scale``; sparse columns are not centred. An infinite scale makes zeros."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return (X - mean) / scale
     data = X.data / scale[X.indices]
     found = sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
@@ -61,15 +61,20 @@ def scaled(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
 
 def dense_columns(X: Columns, columns: np.ndarray) -> np.ndarray:
     """Some of the columns as ``(N, d)`` numbers; those of a sparse table centred."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return X[:, columns]
     found = X[:, columns].toarray()
     return found - found.mean(axis=0)
 
 
+def densify(X: Columns) -> np.ndarray:
+    """The numbers ``(N, D)`` of a table that is small enough, as an array."""
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
 def ranks(X: Columns) -> Columns:
     """Average ranks within each column; of a sparse one less the rank of its zeros, which stay."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return rankdata(X, axis=0)
     stored = pd.Series(X.data).groupby(X.indices).rank().to_numpy()
     below = np.bincount(X.indices[X.data < 0], minlength=X.shape[1])

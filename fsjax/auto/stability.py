@@ -128,7 +128,7 @@ def frequencies(
             for place, key in enumerate(keys):
                 sides = rankings[2 * place : 2 * place + 2]
                 orders = [side.order[max(side.order)][: choice.size].tolist() for side in sides]
-                ledger.get(key, lambda orders=orders: {"orders": orders})
+                ledger.get(key, functools.partial(dict, orders=orders))
         for key in keys:
             for order in ledger[key]["orders"]:
                 counts[order] += 1
@@ -237,11 +237,12 @@ def _beside(
 ) -> dict[str, list[list[float]]]:
     """Importance of the units and of their decoys, in one set."""
     X, groups = draw()(np.random.default_rng((problem.seed, 11, number)))
+    (rows,) = standardise(X)
     units = problem.design.num_units
     ranking = rank(
         problem,
         statistic,
-        Part(*standardise(X), part().y),
+        Part(rows, part().y),
         (min(problem.sizes[-1], units),),
         problem.seed + number,
         contest.effort(statistic),

@@ -13,9 +13,10 @@ import numpy as np
 
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split, validation_split
-from fsjax.engine import fit
+from fsjax.engine.fit import fit
 from fsjax.method import Method
 from fsjax.tasks import TABLE
+from fsjax.tasks.table import mean_and_deviation
 
 #: Share of the rows that validates, for methods that look at it.
 VALID_FRACTION = 0.2
@@ -54,7 +55,7 @@ def scores_of_tables(
       ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`.
     """
     if task == "regression":
-        mean, deviation = TABLE[task].scale(y)
+        mean, deviation = mean_and_deviation(y)
         y = (y - mean) / deviation
     # Equal parts, which share a program.
     together = max(1, min(len(tables), _MOST_BYTES // (4 * tables[0].size * num_seeds)))

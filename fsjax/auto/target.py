@@ -64,7 +64,7 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     if several and task is None:
         guess = "multilabel" if np.isin(labels, (0, 1)).all() else "regression"
         return ReadTarget(_numbers(y, guess), guess, None)
-    if several or task == "survival":
+    if task is not None and (several or task == "survival"):
         if task == "classification":
             raise DataError("y has several columns; task='classification' needs one of labels")
         return ReadTarget(_numbers(y, task), task, None)

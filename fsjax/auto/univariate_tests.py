@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
-from scipy.sparse import issparse
 
 from fsjax.auto.preparation import standardise
 from fsjax.auto.rankers import targets
@@ -78,8 +77,3 @@ def unit_p_values(p_values: np.ndarray, groups: np.ndarray) -> np.ndarray:
 def q_values(p_values: np.ndarray) -> np.ndarray:
     """``(G,)`` smallest false discovery rate at which each is found (Benjamini and Hochberg)."""
     return stats.false_discovery_control(p_values, method="bh")
-
-
-def densify(X: Columns) -> np.ndarray:
-    """Few columns as dense ``(N, d)``."""
-    return X.toarray() if issparse(X) else X

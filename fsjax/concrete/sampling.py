@@ -22,7 +22,7 @@ from fsjax.products import product
 KEEP_LIMIT = 2**26
 
 
-def exponential_temperature(progress: Array, start: Array, end: Array) -> Array:
+def exponential_temperature(progress: Array, start: Array | float, end: Array | float) -> Array:
     """``T = T_0 (T_B / T_0) ** progress``, a positive scalar (IP-CAE, eq. 3).
 
     Args:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from fsjax.data.checks import check_names, check_text, numeric_columns
@@ -17,7 +18,7 @@ from fsjax.tasks import TABLE, Task, name_of
 
 
 def as_dataset(
-    x: np.ndarray, y: np.ndarray | None = None, task: str | Task = "classification"
+    x: ArrayLike, y: ArrayLike | None = None, task: str | Task = "classification"
 ) -> Dataset:
     """A data set, named ``table``, from arrays.
 

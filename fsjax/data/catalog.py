@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from fsjax.data import parsers
 from fsjax.data.download import Remote
@@ -43,7 +43,7 @@ class Entry:
     scaling: tuple[str, str] = ("standard", "train")
     wast_official: bool = False
     image_shape: tuple[int, ...] | None = None
-    image_order: str = "C"
+    image_order: Literal["C", "F"] = "C"
     class_names: tuple[str, ...] | None = None
     train_rows: int = 0
     first_labels: tuple[int, ...] | None = None

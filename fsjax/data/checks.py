@@ -53,8 +53,8 @@ def check_features(
     missing, infinite = _not_finite(X)
     if not (missing.any() or infinite.any()):
         return
-    bad = np.flatnonzero(missing + infinite)
-    labels = [feature_names[i] if feature_names is not None else f"column {i}" for i in bad]
+    bad = np.flatnonzero(missing + infinite).tolist()
+    labels = [f"column {i}" if feature_names is None else feature_names[i] for i in bad]
     found, advice = [], []
     if missing.any():
         found.append(f"{missing.sum()} missing values (NaN)")
@@ -83,10 +83,10 @@ def _not_finite(X: np.ndarray | csr_array | StoredTable) -> tuple[np.ndarray, np
     values = X.data if issparse(X) else X
     if np.isfinite(values).all():
         return none, none
-    marks = np.isnan(values), np.isinf(values)
+    missing, infinite = np.isnan(values), np.isinf(values)
     if issparse(X):
-        return tuple(count_by_column(X, mark) for mark in marks)
-    return tuple(mark.sum(axis=0) for mark in marks)
+        return count_by_column(X, missing), count_by_column(X, infinite)
+    return missing.sum(axis=0), infinite.sum(axis=0)
 
 
 def check_task(dataset: Dataset, task: str | Task) -> Dataset:

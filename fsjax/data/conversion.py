@@ -145,8 +145,8 @@ def _size(path: Path) -> int | None:
 
 def _write(table: Source, folder: Path, progress: bool) -> dict[str, Any]:
     """Writes all but the manifest, of which it returns the rest."""
-    dtype, y = np.dtype(np.float32), None
-    for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+    dtypes: tuple[np.dtype, ...] = (np.dtype(np.float32), np.dtype(np.float64))
+    for dtype in dtypes:
         rows, y, finite, loses = _write_rows(table, folder / "X.npy", dtype, progress)
         if not loses:
             break
@@ -181,7 +181,7 @@ def _write_rows(
             if dtype == np.float32:
                 spread.add(X, stored)
             finite = finite and bool(np.isfinite(stored).all())
-            file.write(memoryview(stored).cast("B"))
+            file.write(stored.data.cast("B"))
             rows += len(X)
             targets += [] if y is None else [y]
             bar.update(len(X))

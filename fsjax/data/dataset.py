@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -45,7 +46,7 @@ class Dataset:
     class_names: tuple[str, ...] | None = None
     official_split: np.ndarray | None = None
     image_shape: tuple[int, ...] | None = None
-    image_order: str = "C"
+    image_order: Literal["C", "F"] = "C"
     informative: tuple[int, ...] | None = None
     source: str = ""
 
@@ -77,7 +78,7 @@ class Dataset:
                 "for training and 1 for test rows"
             )
         if self.feature_names is not None:
-            self._check_feature_names()
+            self._check_feature_names(self.feature_names)
         if self.class_names is not None and len(self.class_names) < self.num_classes:
             raise DataError(
                 f"{self.name}: {len(self.class_names)} class names for {self.num_classes} classes; "
@@ -88,14 +89,14 @@ class Dataset:
                 f"{self.name}: image_shape={self.image_shape} does not hold {columns} columns"
             )
 
-    def _check_feature_names(self) -> None:
-        if len(self.feature_names) != self.num_features:
+    def _check_feature_names(self, names: tuple[str, ...]) -> None:
+        if len(names) != self.num_features:
             raise DataError(
-                f"{self.name}: {len(self.feature_names)} feature names for {self.num_features} "
-                "columns; give one name per column"
+                f"{self.name}: {len(names)} feature names for {self.num_features} columns; give "
+                "one name per column"
             )
-        if len(set(self.feature_names)) < self.num_features:
-            twice = [name for name, count in Counter(self.feature_names).items() if count > 1]
+        if len(set(names)) < self.num_features:
+            twice = [name for name, count in Counter(names).items() if count > 1]
             raise DataError(f"{self.name}: several columns are called {twice[0]!r}; rename them")
 
     def __repr__(self) -> str:
@@ -140,7 +141,7 @@ class Dataset:
         return np.asarray(values).reshape(self.image_shape, order=self.image_order)
 
 
-def _check_array(part: np.ndarray | None, where: str) -> None:
+def _check_array(part: object, where: str) -> None:
     """DataError for what is no array, and for masked or complex ones."""
     absent = part is None and not where.startswith("X ")
     if absent or issparse(part) or isinstance(part, StoredTable):

@@ -91,11 +91,13 @@ def find(
 
 
 def _gather(container: Path, form: Form, source: str) -> Found | None:
-    paths, contents = (container,), None
+    paths: tuple[Path, ...] = (container,)
+    contents: tuple[bytes, ...] | None = None
     try:
         if container.is_dir():
-            paths = tuple(_file_in(container, alternatives) for alternatives in form.members)
-            contents = None if None in paths else tuple(path.read_bytes() for path in paths)
+            paths = tuple(filter(None, (_file_in(container, names) for names in form.members)))
+            if len(paths) == len(form.members):
+                contents = tuple(path.read_bytes() for path in paths)
         elif container.is_file():
             open_archive = _from_zip if container.suffix == ".zip" else _from_tar
             contents = open_archive(container, form.members)
@@ -127,11 +129,12 @@ def _from_zip(
 ) -> tuple[bytes, ...] | None:
     with zipfile.ZipFile(source) as archive:
         names = archive.namelist()
-        chosen = [
+        matching = (
             next((name for name in names if _matches(name, alternatives)), None)
             for alternatives in members
-        ]
-        if all(chosen):
+        )
+        chosen = [name for name in matching if name]
+        if len(chosen) == len(members):
             _check_unpacked(archive.getinfo(name).file_size for name in chosen)
             return tuple(archive.read(name) for name in chosen)
         nested = [name for name in names if name.lower().endswith(".zip")]
@@ -146,10 +149,11 @@ def _from_tar(source: Path, members: Sequence[Sequence[str]]) -> tuple[bytes, ..
     with tarfile.open(source) as archive:
         for item in filter(tarfile.TarInfo.isfile, archive):
             for index, alternatives in enumerate(members):
-                if _matches(item.name, alternatives):
+                file = archive.extractfile(item) if _matches(item.name, alternatives) else None
+                if file is not None:
                     taken += item.size
                     _check_unpacked([taken])
-                    contents[index] = archive.extractfile(item).read()
+                    contents[index] = file.read()
     if len(contents) < len(members):
         return None
     return tuple(contents[index] for index in range(len(members)))

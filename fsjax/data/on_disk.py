@@ -49,7 +49,7 @@ def load_on_disk(
       DataError: if the files cannot be used: damaged, changed, missing or infinite values.
       ConfigError: for a target of another kind.
     """
-    if isinstance(target, list | tuple):
+    if isinstance(target, Sequence) and not isinstance(target, str):
         raise ConfigError(f"target={target!r}; a table on disk takes one column or file")
     names = None
     if path.is_dir():

@@ -51,9 +51,8 @@ def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse
     Where float32 would lose what makes the rows of a column differ, such as times in seconds since
     1970, it is float64.
     """
-    if scipy.sparse.issparse(X):
+    if not isinstance(X, np.ndarray):
         return scipy.sparse.csr_array((compact(X.data), X.indices, X.indptr), shape=X.shape)
-    X = np.asarray(X)
     if X.dtype == bool:
         return np.ascontiguousarray(X, dtype=np.uint8)
     if X.dtype.kind in "iu" and X.dtype.itemsize <= 2:

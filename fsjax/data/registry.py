@@ -144,12 +144,12 @@ def _load_files(
 
 
 def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset:
-    table = _parse(name, entry, found)
+    table, labels = _parse(name, entry, found)
     X = compact(table.X)
-    y = np.unique(table.y, return_inverse=True)[1].astype(np.int32)
+    y = np.unique(labels, return_inverse=True)[1].astype(np.int32)
     _check_expected(name, entry, found, X, y)
-    if entry.impute or rule:
-        X = impute(X, y, rule or entry.impute, found.where)
+    if fill := rule or entry.impute:
+        X = impute(X, y, fill, found.where)
     check_features(X, table.feature_names, found.where)
     split = table.split
     if split is None and entry.train_rows and not found.paths[0].name.endswith(".npz"):
@@ -167,7 +167,8 @@ def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset
     )
 
 
-def _parse(name: str, entry: Entry, found: Found) -> Table:
+def _parse(name: str, entry: Entry, found: Found) -> tuple[Table, np.ndarray]:
+    """The table of the files, X dense, and its labels ``(N,)``."""
     try:
         table = found.form.read(found.contents)
         if issparse(table.X):
@@ -191,7 +192,7 @@ def _parse(name: str, entry: Entry, found: Found) -> Table:
             f"{found.where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, get "
             f"it again from {entry.source}"
         )
-    return table
+    return table, table.y
 
 
 def _check_expected(name: str, entry: Entry, found: Found, X: np.ndarray, y: np.ndarray) -> None:

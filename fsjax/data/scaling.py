@@ -122,7 +122,8 @@ def fit_scaler(kind: str, X: np.ndarray | csr_array | StoredTable) -> Scaler:
     check_choice("scaling", kind, KINDS)
     if X.shape[0] == 0:
         raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
-    shift, scale = 0.0, 1.0
+    shift: np.ndarray | float = 0.0
+    scale: np.ndarray | float = 1.0
     if kind == "minmax":
         lowest, highest = limits(X)
         shift = lowest.astype(np.float64)
@@ -133,8 +134,8 @@ def fit_scaler(kind: str, X: np.ndarray | csr_array | StoredTable) -> Scaler:
         largest = np.maximum(-lowest.astype(np.float64), highest.astype(np.float64))
         scale = _inverse(np.where(one_value(lowest, highest, X.dtype), 0.0, largest))
     elif kind == "standard":
-        shift, std = column_moments(X) if issparse(X) else _moments(X)
-        scale = np.where(constant_columns(X), 0.0, _inverse(std))
+        shift, deviations = column_moments(X) if issparse(X) else _moments(X)
+        scale = np.where(constant_columns(X), 0.0, _inverse(deviations))
     elif kind in ("scalar", "scalar255"):
         shift, std = table_moments(X) if issparse(X) else _whole_moments(X)
         lowest, highest = limits(X)
@@ -162,7 +163,7 @@ def paper_scaling(name: str) -> tuple[str, str]:
     return entry.scaling if entry else ("standard", "train")
 
 
-def _inverse(spread: np.ndarray) -> np.ndarray:
+def _inverse(spread: np.ndarray | float) -> np.ndarray:
     """1 / spread; 0 where the column is constant or the inverse is not finite."""
     usable = spread > 1.0 / float(np.finfo(np.float64).max)
     return np.where(usable, 1.0 / np.where(usable, spread, 1.0), 0.0)
@@ -187,9 +188,11 @@ def _whole_moments(X: np.ndarray | StoredTable) -> tuple[float, float]:
     """Mean and population standard deviation of all entries, float64, from sums of rows."""
     size = X.shape[0] * X.shape[1]
     if isinstance(X, StoredTable):
-        whole = X.summary.whole
+        # A number of NumPy's, with which differences of float32 rows are float64.
+        whole = np.float64(X.summary.whole)
     else:
-        whole = np.concatenate([part.astype(np.float64).sum(axis=1) for part in row_blocks(X)])
-    mean = np.sum(whole) / size
+        sums = [block.astype(np.float64).sum(axis=1) for block in row_blocks(X)]
+        whole = np.concatenate(sums).sum()
+    mean = whole / size
     squares = [np.square(block - mean).sum(axis=1) for block in row_blocks(X)]
     return mean, np.sqrt(np.concatenate(squares).sum() / size)

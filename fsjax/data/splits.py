@@ -119,8 +119,10 @@ def validation_split(
     if classes is not None:
         _, kept, number = np.unique(classes, return_index=True, return_counts=True)
     if number.min() >= 2 and min(count, rows - count) >= len(number):
-        parts = train_test_split(everything, test_size=count, random_state=seed, stratify=classes)
-        return tuple(map(np.sort, parts))
+        train, valid = train_test_split(
+            everything, test_size=count, random_state=seed, stratify=classes
+        )
+        return np.sort(train), np.sort(valid)
     # One row of every class trains, whatever is drawn.
     others = np.random.default_rng(seed).permutation(np.setdiff1d(everything, kept))
     valid = np.sort(others[:count])
@@ -140,7 +142,7 @@ def _stratified(request: _Request) -> Split:
             f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
             "or another task"
         )
-    return _by_fractions(request, entry.strata(dataset.y))
+    return _by_fractions(request, None if dataset.y is None else entry.strata(dataset.y))
 
 
 def _official(request: _Request) -> Split:
@@ -171,10 +173,10 @@ def _ip_cae(request: _Request) -> Split:
     return Split(*torch_random_split(n, (train, valid, n - train - valid), seed))
 
 
-def _torch_two(rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
+def _torch_two(rows: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     first = int(round(share * len(rows), 6))
-    parts = torch_random_split(len(rows), (first, len(rows) - first), seed)
-    return [rows[part] for part in parts]
+    drawn, rest = torch_random_split(len(rows), (first, len(rows) - first), seed)
+    return rows[drawn], rows[rest]
 
 
 def _with_valid(request: _Request, rest: np.ndarray, test: np.ndarray) -> Split:

@@ -123,7 +123,8 @@ class StoredTable:
     @functools.cached_property
     def summary(self) -> Summary:
         """Limits and sums, found once."""
-        lowest = highest = None
+        lowest: np.ndarray | None = None
+        highest: np.ndarray | None = None
         total, whole = np.zeros(self.shape[1]), []
         for block in row_blocks(self):
             low, high = block.min(axis=0), block.max(axis=0)
@@ -132,10 +133,12 @@ class StoredTable:
             rows = block.astype(np.float64)
             whole.append(rows.sum(axis=1))
             total = added(total, rows)
+        if lowest is None or highest is None:
+            raise DataError(f"{self.path}: none of its rows is left")
         return Summary(lowest, highest, total, float(np.concatenate(whole).sum()))
 
     def _read_run(self, file: int, into: np.ndarray, at: int) -> None:
-        left = memoryview(into).cast("B")
+        left = into.data.cast("B")
         while len(left):
             count = os.preadv(file, [left], at)
             if not count:
@@ -144,20 +147,23 @@ class StoredTable:
 
     def _gather(self, into: np.ndarray, rows: np.ndarray) -> None:
         """Short rows here and there, in the order of the file."""
-        shape = (int(rows.max()) + 1, self.columns)
+        entries = (int(rows.max()) + 1) * self.columns
+        end = self.offset + entries * self.dtype.itemsize
         try:
-            table = np.memmap(self.path, self.dtype, "r", self.offset, shape)
+            with self.path.open("rb") as file:
+                pages = mmap.mmap(file.fileno(), end, access=mmap.ACCESS_READ)
         except ValueError:
             raise DataError(
                 f"{self.path} is shorter than when it was opened; make it anew"
             ) from None
+        table = np.frombuffer(pages, self.dtype, entries, self.offset).reshape(-1, self.columns)
         order = np.argsort(rows, kind="stable")
         step = rows_of_block(self.columns)
         for start in range(0, len(rows), step):
             some = order[start : start + step]
             into[some] = table[rows[some]]
             # Pages that were looked at would count as memory of the process.
-            table._mmap.madvise(mmap.MADV_DONTNEED)
+            pages.madvise(mmap.MADV_DONTNEED)
 
 
 def open_table(path: Path) -> StoredTable:

@@ -72,6 +72,10 @@ class LoadedFrame(NamedTuple):
 _Frame = tuple[pd.DataFrame, tuple[str, ...]] | None
 
 
+def _no_arrays(data: bytes, target: Target, max_bytes: int | None) -> Table:
+    raise DataError("it holds no arrays")
+
+
 class _Kind(NamedTuple):
     """How a suffix is read, and what such a file may look like inside (see ``sniff``).
 
@@ -80,7 +84,7 @@ class _Kind(NamedTuple):
 
     title: str
     looks: tuple[str, ...]
-    read: Callable[[bytes, Target, int | None], Table] | None = None
+    read: Callable[[bytes, Target, int | None], Table] = _no_arrays
     frame: Callable[[bytes, Options], _Frame] = lambda data, options: None
 
 
@@ -353,7 +357,8 @@ def _read_arrays(
     tables = [read([data], one, max_bytes) for one in targets]
     if len(tables) == 1:
         return tables[0]
-    return tables[0]._replace(y=np.column_stack([table.y for table in tables]))
+    columns = [table.y for table in tables if table.y is not None]
+    return tables[0]._replace(y=np.column_stack(columns))
 
 
 def _is_libsvm(data: bytes) -> bool:
@@ -422,7 +427,7 @@ def _without_target(
     return frame.drop(columns=names), y
 
 
-def _names(columns: Container[str], target: Target) -> list[str | int]:
+def _names(columns: Container[str], target: str | int | Sequence[str | int]) -> list[str | int]:
     """The targets that are meant."""
     if isinstance(target, str) and "," in target and target not in columns:
         return [name.strip() for name in target.split(",") if name.strip()]
@@ -435,7 +440,7 @@ def target_column(columns: list[str], target: str | int) -> str:
     try:
         return columns[int(target)]
     except ValueError:
-        close = nearest(target, columns)
+        close = nearest(str(target), columns)
         advice = f"{close} " if close.startswith("did you mean") else ""
         raise DataError(
             f"target={target!r} is no column; {advice}the columns are {name_some(columns)}"

@@ -121,13 +121,13 @@ def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list
     # Only line ends separate records: a form feed or U+2028 is part of a cell.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     records: list[list[str]] = []
-    cells = 0
+    num_cells = 0
     try:
         for record in reader:
             if len(record) > 1 or record and record[0].strip():
                 records.append([cell.strip() for cell in record])
-                cells += len(record)
-            if len(records) >= count or cells > _CELLS and len(records) > 1:
+                num_cells += len(record)
+            if len(records) >= count or num_cells > _CELLS and len(records) > 1:
                 break
     except csv.Error as error:
         # The csv module stops at cells of 128 KiB, which pandas reads.

@@ -14,6 +14,7 @@ import joblib
 from jax.experimental.compilation_cache import compilation_cache
 
 from fsjax.errors import ConfigError
+from fsjax.jax_settings import setting
 
 #: Most bytes of the programs that are kept on disk: those of some thousand fits.
 MAX_BYTES = 2**28
@@ -56,7 +57,7 @@ def use_compilation_cache(folder: str | Path | None = None, *, on: bool = True) 
 def cache_by_default() -> None:
     """:func:`use_compilation_cache`, unless somebody has decided on a cache, or it cannot be."""
     global _decided
-    if _decided or jax.config.jax_compilation_cache_dir is not None:
+    if _decided or setting("jax_compilation_cache_dir") is not None:
         return
     _decided = True
     path = default_folder()
@@ -160,6 +161,6 @@ def check_platform() -> None:
     except (RuntimeError, AssertionError) as error:
         told = str(error).partition("\n")[0] or "the platform is not installed"
         raise ConfigError(
-            f"JAX cannot start with JAX_PLATFORMS={jax.config.jax_platforms!r}: {told}; unset it, "
+            f"JAX cannot start with JAX_PLATFORMS={setting('jax_platforms')!r}: {told}; unset it, "
             "or install JAX for that platform"
         ) from None

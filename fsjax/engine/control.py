@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +70,8 @@ class Control:
         self.max_time = float("inf") if max_time is None else float(max_time)
         self.keep_partial = check_flag("keep_partial", keep_partial)
         self.waits = self.keep_partial or saves
-        self.stopped, self._noted = False, None
+        self.stopped = False
+        self._noted: int | None = None
         self._started = time.monotonic()
 
     @property
@@ -93,8 +95,11 @@ class Control:
         if not self.waits or threading.current_thread() is not threading.main_thread():
             yield
             return
-        handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
-        handlers = {one: handler for one, handler in handlers.items() if callable(handler)}
+        handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(signum)
+            if callable(handler):
+                handlers[signum] = handler
 
         def note(number: int, *_: Any) -> None:
             # States that were handed over to a program are lost if it is left in between.
@@ -102,11 +107,11 @@ class Control:
             restore()
 
         def restore() -> None:
-            for one, handler in handlers.items():
-                signal.signal(one, handler)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
-        for one in handlers:
-            signal.signal(one, note)
+        for number in handlers:
+            signal.signal(number, note)
         try:
             yield
         finally:
@@ -165,7 +170,7 @@ def log_to(target: Any, prefix: str = "") -> Callback:
         if scalar is not None:
             for name, value in means.items():
                 scalar(name, value, progress.epoch)
-        else:
+        elif log is not None:
             log(means, step=progress.epoch)
 
     return callback

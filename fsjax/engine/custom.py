@@ -30,7 +30,7 @@ def check_loss(loss: Loss | None) -> Loss | None:
     return loss
 
 
-def check_custom(method: Method, state: TrainState, batch: Batch) -> None:
+def check_custom(method: Method, state: TrainState, batch: Batch[jax.Array]) -> None:
     """Traces the loss of a method, where the run or the method has something of its own there.
 
     Args:
@@ -55,7 +55,7 @@ def check_custom(method: Method, state: TrainState, batch: Batch) -> None:
     _check_record(method, aux, {*RESERVED, *monitored})
 
 
-def _check_trains_task(method: Method, state: TrainState, batch: Batch) -> None:
+def _check_trains_task(method: Method, state: TrainState, batch: Batch[jax.Array]) -> None:
     """ConfigError unless the loss of the method calls that of a registered task."""
     spec, taken = state.spec, " or ".join(method.about.tasks)
     if method.loss is None:
@@ -72,15 +72,18 @@ def _check_trains_task(method: Method, state: TrainState, batch: Batch) -> None:
         )
 
 
-def _check_trains_loss(method: Method, state: TrainState, batch: Batch) -> dict[str, Any]:
+def _check_trains_loss(
+    method: Method, state: TrainState, batch: Batch[jax.Array]
+) -> dict[str, Any]:
     """The ``aux`` of the method's loss; ConfigError unless that calls the loss of the run."""
     spec = state.spec
-    if spec.loss is None:
+    loss = spec.loss
+    if loss is None:
         return _aux_of(method, state, batch)
     calls: list[tuple[int, ...]] = []
 
     def counted(outputs: Any, y: Any, weight: Any) -> Any:
-        value = spec.loss(outputs, y, weight)
+        value = loss(outputs, y, weight)
         calls.append(np.shape(value))
         if calls[-1] != ():
             raise ConfigError(
@@ -89,7 +92,7 @@ def _check_trains_loss(method: Method, state: TrainState, batch: Batch) -> dict[
             )
         return value
 
-    label = f"loss={text_of(spec.loss)}"
+    label = f"loss={text_of(loss)}"
     aux = _aux_of(method, state.replace(spec=spec._replace(loss=counted)), batch)
     if not calls:
         raise ConfigError(
@@ -100,10 +103,10 @@ def _check_trains_loss(method: Method, state: TrainState, batch: Batch) -> dict[
     return aux
 
 
-def _aux_of(method: Method, state: TrainState, batch: Batch) -> dict[str, Any]:
+def _aux_of(method: Method, state: TrainState, batch: Batch[jax.Array]) -> dict[str, Any]:
     """Shapes of the ``aux`` of a step; nothing is computed."""
 
-    def aux(state: TrainState, batch: Batch, key: jax.Array) -> dict[str, Any]:
+    def aux(state: TrainState, batch: Batch[jax.Array], key: jax.Array) -> dict[str, Any]:
         return method.training_loss(state.params, state, batch, key)[1]
 
     key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import jax
 import numpy as np
@@ -22,6 +22,20 @@ def filled_length(count: int) -> int:
     """
     unit = max(_UNIT, 1 << max(count.bit_length() - 5, 0))
     return -(-count // unit) * unit
+
+
+@overload
+def filled_rows(x: np.ndarray) -> np.ndarray: ...
+
+
+@overload
+def filled_rows(x: StoredRows) -> StoredRows: ...
+
+
+@overload
+def filled_rows(
+    x: np.ndarray | SparseRows | StoredRows,
+) -> np.ndarray | SparseRows | StoredRows: ...
 
 
 def filled_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +10,10 @@ from fsjax.engine.plan import Data, plan
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_names
 from fsjax.method import Method
+from fsjax.signatures import takes_arguments_of
 
 
-@functools.wraps(plan, assigned=())  # gives editors and type checkers the arguments of plan
+@takes_arguments_of(plan)
 def fit(method: Method, data: Data, **options: Any) -> FitResult:
     """Trains a method once for each seed and evaluates it on the test rows.
 
@@ -32,9 +32,6 @@ def fit(method: Method, data: Data, **options: Any) -> FitResult:
       NonFiniteLossError: if the training loss leaves the finite numbers.
     """
     return plan(method, data, **options).fit()[0]
-
-
-fit.__signature__ = inspect.signature(plan).replace(return_annotation="FitResult")
 
 
 def fit_sizes(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, cast, overload
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
 from fsjax import tasks
 from fsjax.engine.mesh import split_rows
-from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainState
+from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState
 from fsjax.optimizers import for_run
 from fsjax.sparse_rows import SparseRows, map_rows
 from fsjax.sparsity.connections import is_connections, of_inputs
+from fsjax.stored_rows import StoredRows
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
@@ -27,34 +29,80 @@ MAX_EPOCHS_PER_CALL = 64
 CONNECTION_EPOCHS = (0, 1, 5, 10)
 
 
-class Rows(NamedTuple):
-    """Scaled rows.
+#: Arrays of the device, or NumPy's on the host.
+AnyArray = Array | np.ndarray
+
+#: Scaled rows ``(N, D)`` on the host: dense, sparse or on disk.
+HostTable = np.ndarray | SparseRows | StoredRows
+
+#: The same in compiled code.
+DeviceTable = Array | SparseRows | StoredRows
+
+#: What holds the inputs of rows, and what their other arrays are.
+X = TypeVar("X", covariant=True)
+Y = TypeVar("Y", covariant=True)
+
+
+class Rows(NamedTuple, Generic[X, Y]):
+    """Scaled rows, on the host or in compiled code.
 
     Attributes:
-      x: ``(N, D)`` float32, or the rows of a sparse table.
+      x: ``(N, D)`` float32, or the rows of a sparse table or of one on disk.
       y: ``(N,)`` classes or ``(N, C)`` numbers; of no meaning for reconstruction.
       weight: ``(N,)`` float32, 0 for the last ones that only fill up.
     """
 
-    x: Array | SparseRows
-    y: Array
-    weight: Array
+    x: X
+    y: Y
+    weight: Y
 
 
-class Arrays(NamedTuple):
-    """The rows of a run on the device; validation and test rows may be empty.
+HostRows = Rows[HostTable, np.ndarray]
+DeviceRows = Rows[DeviceTable, Array]
+
+#: Rows in memory, as compiled epochs take them.
+MemoryRows = Rows[Array | SparseRows, Array]
+
+R = TypeVar("R", bound=Rows, covariant=True)
+
+
+class Arrays(NamedTuple, Generic[R]):
+    """The rows of a run; validation and test rows may be empty.
 
     The test rows are those that are recorded after each epoch, empty where that is not wanted.
     """
 
-    train: Rows
-    valid: Rows
-    test: Rows
+    train: R
+    valid: R
+    test: R
 
 
-def as_batch(task: str, rows: Rows) -> Batch:
+@overload
+def as_batch(task: str, rows: Rows[Array, Array]) -> Batch[Array]: ...
+
+
+@overload
+def as_batch(task: str, rows: DeviceRows) -> TrainingRows: ...
+
+
+def as_batch(task: str, rows: DeviceRows) -> TrainingRows:
     """All of the rows as one batch, whose targets are the inputs for reconstruction."""
-    return Batch(rows.x, rows.y if tasks.TABLE[task].supervised else rows.x, rows.weight)
+    # Rows on disk refuse to be looked at, so that methods need not know of them.
+    x = cast("Array | SparseRows", rows.x)
+    return Batch(x, rows.y if tasks.TABLE[task].supervised else x, rows.weight)
+
+
+def dense_targets(task: str, rows: DeviceRows) -> Array:
+    """The targets of rows that are dense where they are their own target.
+
+    Raises:
+      TypeError: for other rows, whose metrics come from :func:`row_metrics`.
+    """
+    if tasks.TABLE[task].supervised:
+        return rows.y
+    if isinstance(rows.x, SparseRows | StoredRows):
+        raise TypeError(f"{task} of rows that are not dense has metrics by row only")
+    return rows.x
 
 
 def key_of(state: TrainState) -> Array:
@@ -72,7 +120,9 @@ def keeps_snapshot(method: Method, spec: Spec) -> bool:
     return callable(method.keep) or spec.best_by != "last"
 
 
-def init_state(method: Method, spec: Spec, seed: Array, data: Batch, mask: Array) -> TrainState:
+def init_state(
+    method: Method, spec: Spec, seed: Array, data: TrainingRows, mask: Array
+) -> TrainState:
     """The state of a seed, uint32, before its first step.
 
     ``data`` are all training rows, and ``mask`` the columns ``(D,)`` bool that may be selected, or
@@ -103,7 +153,7 @@ def at_kept(method: Method, state: TrainState) -> TrainState:
 
 
 def train_step(
-    method: Method, state: TrainState, batch: Batch, key: Array
+    method: Method, state: TrainState, batch: Batch[Array], key: Array
 ) -> tuple[TrainState, dict[str, Array]]:
     """One optimiser step and the method's ``after_step``.
 
@@ -111,7 +161,7 @@ def train_step(
       The new state, and what is recorded of the step: the ``loss`` and ``method.record``.
     """
     key_loss, key_after = jax.random.split(key)
-    (loss, aux), grads = jax.value_and_grad(method.loss, has_aux=True)(
+    (loss, aux), grads = jax.value_and_grad(method.training_loss, has_aux=True)(
         state.params, state, batch, key_loss
     )
     tx = optimizer_of(method, state.spec)
@@ -167,7 +217,7 @@ def mean_of_rows(values: dict[str, Array], weight: Array) -> dict[str, Array]:
     }
 
 
-def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
+def evaluate(method: Method, state: TrainState, rows: MemoryRows) -> dict[str, Array]:
     """``tasks.metrics`` for the discrete selection.
 
     Scalars by name, ``loss`` among them; with ``best_by='auc'`` also the area under the ROC curve
@@ -179,12 +229,12 @@ def evaluate(method: Method, state: TrainState, rows: Rows) -> dict[str, Array]:
     return evaluate_outputs(state, predict_rows(method, state, rows.x), rows)
 
 
-def evaluate_outputs(state: TrainState, outputs: Array, rows: Rows) -> dict[str, Array]:
+def evaluate_outputs(state: TrainState, outputs: Array, rows: DeviceRows) -> dict[str, Array]:
     """:func:`evaluate` for outputs ``(N, C)``; ``rows.x`` matters for reconstruction only."""
     task = state.spec.task
     # A row that only fills up may have any value.
     outputs = jnp.where(rows.weight[:, None] > 0, outputs, 0.0)
-    y = as_batch(task, rows).y
+    y = dense_targets(task, rows)
     metrics = tasks.metrics(task, outputs, y, rows.weight)
     if state.spec.loss is not None:
         metrics["loss"] = state.spec.loss(outputs, y, rows.weight)
@@ -215,7 +265,7 @@ def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array
 
 
 def train_epoch(
-    method: Method, state: TrainState, arrays: Arrays
+    method: Method, state: TrainState, arrays: Arrays[MemoryRows]
 ) -> tuple[TrainState, dict[str, Array]]:
     """One epoch: all its steps, validation, the best snapshot and ``after_epoch``.
 
@@ -254,7 +304,7 @@ def end_steps(
 def end_epoch(
     method: Method,
     state: TrainState,
-    everything: Batch,
+    everything: TrainingRows,
     metrics: dict[str, Array],
     masks_before: PyTree,
     key_after: Array,
@@ -275,16 +325,18 @@ def whole_table(spec: Spec) -> bool:
 
 
 def _steps(
-    method: Method, state: TrainState, everything: Batch, key_order: Array, key_steps: Array
+    method: Method,
+    state: TrainState,
+    everything: TrainingRows,
+    key_order: Array,
+    key_steps: Array,
 ) -> tuple[TrainState, dict[str, Array]]:
     """The optimiser steps of an epoch, and what they recorded."""
     spec = state.spec
     if whole_table(spec):
         # The whole table is the batch: nothing to gather, and its order is of no matter.
-        if isinstance(everything.x, SparseRows):
-            everything = everything.take(slice(None))
-        everything = split_rows(everything)
-        return train_step(method, state, everything, jax.random.fold_in(key_steps, 0))
+        whole = split_rows(_dense(everything))
+        return train_step(method, state, whole, jax.random.fold_in(key_steps, 0))
     num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
     indices, real = batch_indices(spec, key_order, num_real)
 
@@ -295,6 +347,13 @@ def _steps(
         return train_step(method, carry, batch, jax.random.fold_in(key_steps, number))
 
     return jax.lax.scan(step, state, (jnp.arange(spec.steps_per_epoch), indices, real))
+
+
+def _dense(rows: TrainingRows) -> Batch[Array]:
+    x, y, weight = rows
+    if isinstance(x, SparseRows) or isinstance(y, SparseRows):
+        return rows.take(slice(None))
+    return Batch(x, y, weight)
 
 
 def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> TrainState:
@@ -324,7 +383,9 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
 def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
     """Sparsity in [0, 1], and the percentage of the connections that are new in this epoch."""
     both = (jax.tree.leaves(masks, is_leaf=is_connections) for masks in (before, after))
-    active = grown = size = 0.0
+    active: Array | float = 0.0
+    grown: Array | float = 0.0
+    size = 0.0
     for old, new in zip(*both, strict=True):
         if is_connections(new):
             active += new.rows.size
@@ -337,7 +398,10 @@ def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
         size += new.size
     if not size:
         return {}
-    return {"train/sparsity": 1.0 - active / size, "train/topology_change": 100.0 * grown / active}
+    return {
+        "train/sparsity": jnp.asarray(1.0 - active / size),
+        "train/topology_change": jnp.asarray(100.0 * grown / active),
+    }
 
 
 def input_connections(state: TrainState) -> Array | None:
@@ -355,12 +419,15 @@ def input_connections(state: TrainState) -> Array | None:
 def _count_connections(state: TrainState) -> TrainState:
     if isinstance(state.trace, tuple):
         return state
+    counts = input_connections(state)
+    if counts is None:
+        return state
     now = (jnp.asarray(CONNECTION_EPOCHS) == state.epoch)[:, None]
-    return state.replace(trace=jnp.where(now, input_connections(state), state.trace))
+    return state.replace(trace=jnp.where(now, counts, state.trace))
 
 
 def train_epochs(
-    method: Method, state: TrainState, arrays: Arrays, num_epochs: Array
+    method: Method, state: TrainState, arrays: Arrays[MemoryRows], num_epochs: Array
 ) -> tuple[TrainState, dict[str, Array]]:
     """Several epochs of one seed: ``num_epochs``, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
 

@@ -155,7 +155,7 @@ def _everywhere(batch_devices: int, leaves: list[jax.Array]) -> list[jax.Array]:
     return replicated(leaves, batch_devices)
 
 
-def split_rows(batch: Batch) -> Batch:
+def split_rows(batch: Batch[jax.Array]) -> Batch[jax.Array]:
     """The batch of one run, over the devices that the mesh has for its rows, if it has any."""
     if ROWS not in jax.sharding.get_abstract_mesh().axis_names:
         return batch

@@ -8,6 +8,7 @@ it returns, what it should return. ``fsjax.plan`` runs these checks, and with it
 from __future__ import annotations
 
 import functools
+import inspect
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from jax import Array
 
 from fsjax.engine.custom import check_custom
 from fsjax.engine.loop import (
+    DeviceRows,
     as_batch,
     end_epoch,
     end_steps,
@@ -34,13 +36,23 @@ from fsjax.engine.prepare import Prepared
 from fsjax.engine.seeds import has_own_rows
 from fsjax.errors import ConfigError, FsjaxError, check_choice
 from fsjax.jax_settings import own_settings
-from fsjax.method import BEST_BY, Batch, Method, PyTree, Selection, Spec, TrainState
+from fsjax.method import (
+    BEST_BY,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+)
 from fsjax.registry import structure_of
 from fsjax.sparse_rows import SparseRows
 from fsjax.stored_rows import StoredRows
 
 #: Where files lie that are not the author's.
-_LIBRARIES = tuple(str(Path(package.__file__).parent) for package in (jax, flax, optax)) + (
+_LIBRARIES = (
+    *(str(Path(inspect.getfile(package)).parent) for package in (jax, flax, optax)),
     str(Path(__file__).parents[1]),
 )
 
@@ -90,9 +102,11 @@ def check_functions(method: Method, spec: Spec, prepared: Prepared) -> None:
         so that the kept epoch would have the scores of the epoch before, or if the loss of a
         registered task plays no part in that of the method.
     """
-    rows = prepared.arrays.train
-    if has_own_rows(prepared.arrays):
-        rows = jax.tree.map(lambda leaf: leaf[0], rows)
+    first_axis = 1 if has_own_rows(prepared.arrays) else 0
+    rows: DeviceRows = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape[first_axis:], leaf.dtype),
+        prepared.arrays.train,
+    )
     leaves, tree = jax.tree.flatten(as_batch(spec.task, rows))
     shapes = tuple((leaf.shape, np.dtype(leaf.dtype)) for leaf in leaves)
     validated = bool(prepared.arrays.valid.x.shape[-2])
@@ -118,10 +132,10 @@ def _check_traced(
     key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
     scalar = jax.ShapeDtypeStruct((), jnp.float32)
 
-    def first(values: dict[str, Array], data: Batch, usable: Array) -> TrainState:
+    def first(values: dict[str, Array], data: TrainingRows, usable: Array) -> TrainState:
         with _in_terms_of(method.name, "the builder"):
             bound = structure.bind(values)
-        state = init_state(_watched(bound, spec), spec, np.uint32(0), data, usable)
+        state = init_state(_watched(bound, spec), spec, jnp.uint32(0), data, usable)
         return state.replace(hyper=values)
 
     usable = jax.ShapeDtypeStruct((spec.num_units,), bool)
@@ -136,7 +150,7 @@ def _check_traced(
     trace(lambda method, s, d, k: method.select(method.finish(s, d, k)), data, key)
     if method.predict is not None:
         x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
-        trace(lambda method, s, x: method.predict(s, x), x)
+        trace(lambda method, s, x: method.predictor(s, x), x)
     batch = _batch(spec, data)
     check_custom(_watched(method, spec), state, batch)
     if method.loss is None:
@@ -154,12 +168,16 @@ def _check_traced(
     trace(lambda method, s, d, m, k: end_epoch(method, s, d, m, s.masks, k), data, metrics, key)
 
 
-def _batch(spec: Spec, data: Batch) -> Batch:
+def _batch(spec: Spec, data: TrainingRows) -> Batch[Array]:
     """Shapes of the rows of a step."""
     size = spec.batch_size
-    x = jax.ShapeDtypeStruct((size, spec.num_columns), jnp.float32)
-    y = x if data.y is data.x else jax.ShapeDtypeStruct((size, *data.y.shape[1:]), data.y.dtype)
-    return Batch(x, y, jax.ShapeDtypeStruct((size,), jnp.float32))
+
+    def of_step() -> Batch[Array]:
+        x = jnp.zeros((size, spec.num_columns), jnp.float32)
+        y = jnp.zeros((size, *data.y.shape[1:]), data.y.dtype)
+        return Batch(x, y, jnp.zeros((size,), jnp.float32))
+
+    return jax.eval_shape(of_step)
 
 
 @contextmanager
@@ -319,7 +337,7 @@ def _check_value(name: str, field: str, spec: Spec, args: tuple, value: Any) -> 
         )
 
 
-def _check_scores_in_time(method: Method, state: TrainState, data: Batch) -> None:
+def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows) -> None:
     """ConfigError if ``select`` reads what only ``after_epoch`` writes."""
     changes = method.after_epoch is not Method._field_defaults["after_epoch"]
     if not keeps_snapshot(method, state.spec) or not changes or not jax.tree.leaves(state.extra):
@@ -330,7 +348,7 @@ def _check_scores_in_time(method: Method, state: TrainState, data: Batch) -> Non
     args = (state.extra, data, jax.random.key(0, impl="threefry2x32"))
     names = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(state.extra)]
 
-    def traced(function: Callable[[TrainState, Batch, Array], Any]) -> Any:
+    def traced(function: Callable[[TrainState, TrainingRows, Array], Any]) -> Any:
         def of_extra(extra: PyTree, *more: PyTree) -> Any:
             return function(constant.replace(extra=extra), *more)
 
@@ -338,7 +356,7 @@ def _check_scores_in_time(method: Method, state: TrainState, data: Batch) -> Non
 
     written = _written(traced(lambda s, d, k: method.after_epoch(s, d, k).extra), names)
     read = _read(traced(lambda s, d, k: method.select(method.finish(s, d, k))), names)
-    felt = _read(traced(lambda s, d, k: method.predict(s, _dense(d.x))), names)
+    felt = _read(traced(lambda s, d, k: method.predictor(s, _dense(d.x))), names)
     late = sorted(written & read - felt)
     if late:
         raise ConfigError(

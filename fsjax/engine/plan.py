@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from fsjax.collector import paused
 from fsjax.data.arrays import as_dataset
 from fsjax.data.checks import check_num_features
 from fsjax.data.dataset import Dataset
@@ -35,6 +35,7 @@ from fsjax.errors import (
     check_whole,
     suggests_names,
 )
+from fsjax.garbage_collection import paused
 from fsjax.groups import check_groups
 from fsjax.jax_settings import check_process
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
@@ -47,7 +48,7 @@ from fsjax.tasks.registry import resembled
 MOST = 2**31 - 1
 
 #: A data set, or X and y.
-Data = Dataset | tuple[np.ndarray, np.ndarray | None]
+Data = Dataset | tuple[ArrayLike, ArrayLike | None]
 
 
 @suggests_names
@@ -70,7 +71,7 @@ def plan(
     valid_fraction: float | None = None,
     noise_std: float = 0.0,
     sample_weight: np.ndarray | None = None,
-    groups: Sequence[int] | None = None,
+    groups: Sequence[int] | np.ndarray | None = None,
     columns: np.ndarray | None = None,
     zero_others: bool = False,
     best_by: str | None = None,
@@ -394,18 +395,19 @@ def _sizes(
 ) -> tuple[int, ...]:
     """The numbers of columns; where the method was made for another number it is refused."""
     own = method.about.num_features
-    several = isinstance(given, list | tuple | range | np.ndarray)
-    sizes = list(given) if several else [] if given is None else [given]
-    if several and not sizes:
-        raise ConfigError(f"sizes={tuple(sizes)}; give at least one number")
-    if own is not None and not sizes:
-        sizes = [own]
+    told, sizes = f"num_features={given!r}", [] if own is None else [own]
+    if isinstance(given, list | tuple | range | np.ndarray):
+        sizes = list(given)
+        told = f"sizes={tuple(sizes)}"
+        if not sizes:
+            raise ConfigError(f"{told}; give at least one number")
+    elif given is not None:
+        sizes = [cast(int, given)]  # anything else is refused below
     for k in sizes:
         check_num_features(k, dataset.num_features)
         if groups is not None and k > max(groups) + 1:
             raise ConfigError(f"num_features={k} but there are {max(groups) + 1} groups")
     if own is not None and own not in sizes:
-        told = f"sizes={tuple(sizes)}" if several else f"num_features={given!r}"
         raise ConfigError(
             f"{told} but the method was made for {own}; "
             f"pass num_features to fsjax.methods.{method.name} only"

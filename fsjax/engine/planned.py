@@ -19,12 +19,12 @@ from fsjax.distributed.same import check_same, code
 from fsjax.engine.control import Control
 from fsjax.engine.effort import ONCE
 from fsjax.engine.filling import filled_rows, stack_rows
-from fsjax.engine.loop import Arrays
+from fsjax.engine.loop import Arrays, HostRows, HostTable
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.programs import run
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.search import Found, gate_metrics, search_strengths
-from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, take_rows
+from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, search_of, take_rows
 from fsjax.engine.streamed import predict_streamed
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
@@ -32,6 +32,7 @@ from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
 from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
+from fsjax.sparse_rows import SparseRows
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.fingerprint import described, described_settings, fingerprint, versions
 from fsjax.storage.identity import Identity
@@ -97,17 +98,17 @@ class Plan:
           NonFiniteLossError: if the training loss leaves the finite numbers.
         """
         check_names(f"{self.method.name} has no traced argument", hyper, self.hyper)
-        rows = np.arange(len(self.seeds)) if rows is None else np.asarray(rows)
-        idle = np.zeros(len(rows), bool) if idle is None else np.asarray(idle)
+        places = np.arange(len(self.seeds)) if rows is None else np.asarray(rows)
+        resting = np.zeros(len(places), bool) if idle is None else np.asarray(idle)
         given = {name: [float(value) for value in values] for name, values in hyper.items()}
-        values = {name: [value] * len(rows) for name, value in self.hyper.items()} | given
+        values = {name: [value] * len(places) for name, value in self.hyper.items()} | given
         checkpoints = None
         if self.checkpoint_dir is not None:
-            place = self.checkpoint_dir / (folder or "")
-            checkpoints = Checkpoints(place, self._identity(rows, given))
+            where = self.checkpoint_dir / (folder or "")
+            checkpoints = Checkpoints(where, self._identity(places, given))
         arguments = {name: np.asarray(v, np.float32) for name, v in values.items()}
-        self._check_processes(rows, arguments, idle)
-        return train(self, rows, arguments, idle, checkpoints)
+        self._check_processes(places, arguments, resting)
+        return train(self, places, arguments, resting, checkpoints)
 
     def _check_processes(
         self, rows: np.ndarray, hyper: Mapping[str, np.ndarray], idle: np.ndarray
@@ -139,10 +140,9 @@ class Plan:
             threshold = np.asarray(threshold, np.float32)
         arrays = self.prepared.arrays
         chosen = self._finished(trained, arrays, self._test_rows(), threshold)
-        stored = isinstance(arrays.train.x, StoredRows)
-        if stored and self.method.predict is not None and len(self.prepared.x_test[0]):
-            x = filled_rows(self.prepared.x_test[0])
-            outputs = predict_streamed(self.structure, chosen.states, x)
+        x = self.prepared.x_test[0]
+        if isinstance(x, StoredRows) and self.method.predict is not None and len(x):
+            outputs = predict_streamed(self.structure, chosen.states, filled_rows(x))
             return chosen._replace(outputs=outputs)
         return chosen
 
@@ -169,7 +169,7 @@ class Plan:
         states = jax.tree.map(np.asarray, trained.states)
         return run(finish_seeds, (self.structure,), (states, *args), work=ONCE)
 
-    def arrays_of(self, rows: np.ndarray) -> Arrays:
+    def arrays_of(self, rows: np.ndarray) -> Arrays[HostRows]:
         """The scaled rows of some seeds, given by their place, or those that all share."""
         arrays = self.prepared.arrays
         return take_rows(arrays, rows) if has_own_rows(arrays) else arrays
@@ -179,13 +179,15 @@ class Plan:
         if chosen.outputs is None:
             return {}
         task, outputs = self.spec.task, jax.tree.map(np.asarray, chosen.outputs)
-        per_seed = []
+        entry, per_seed = TABLE[task], []
         for row, (x, y) in enumerate(zip(self.prepared.x_test, self.prepared.y_test, strict=True)):
             if isinstance(outputs, dict):
+                if entry.test_of_rows is None:
+                    raise ConfigError(f"{task} has no test metrics for rows that are not in memory")
                 of_rows = {name: values[row, : len(x)] for name, values in outputs.items()}
-                per_seed.append(TABLE[task].test_of_rows(of_rows))
+                per_seed.append(entry.test_of_rows(of_rows))
                 continue
-            truth = y if TABLE[task].supervised else all_rows(x)
+            truth = y if entry.supervised else _dense(x)
             per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
         return {name: np.array([one[name] for one in per_seed]) for name in per_seed[0]}
 
@@ -315,7 +317,8 @@ class Plan:
         if gates is not None:
             metrics |= gate_metrics(gates)
         if found is not None:
-            metrics |= found.metrics(np.asarray(chosen.closed), k, self.method.search.parameter)
+            parameter = search_of(self.method).parameter
+            metrics |= found.metrics(np.asarray(chosen.closed), k, parameter)
         if "train/unique_percentage" in trained.history:
             unique = trained.history["train/unique_percentage"]
             metrics["unique_percentage"] = unique[np.arange(len(self.seeds)), best_epoch - 1]
@@ -347,8 +350,15 @@ class Plan:
 def _crc32(tree: Any) -> int:
     checksum = 0
     for leaf in jax.tree.leaves(tree):
-        checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
+        # As bytes, which arrays of every type have.
+        content = np.ascontiguousarray(leaf).reshape(-1).view(np.uint8)
+        checksum = zlib.crc32(content.data, checksum)
     return checksum
+
+
+def _dense(x: HostTable) -> np.ndarray:
+    """Scaled rows ``(N, D)`` in memory."""
+    return np.asarray(x[:]) if isinstance(x, SparseRows) else all_rows(x)
 
 
 def own_number(gates: np.ndarray) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from fsjax.arguments import NonNegative, check
 from fsjax.data.checks import check_features, check_task, limits, one_value
@@ -16,7 +16,7 @@ from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.splits import DEFAULT_SEED, Split, make_split
 from fsjax.data.stored import StoredTable
 from fsjax.engine.filling import filled_rows, stack_rows
-from fsjax.engine.loop import Arrays, Rows
+from fsjax.engine.loop import Arrays, HostRows, HostTable, Rows
 from fsjax.engine.value_ranges import check_nonzero, check_range
 from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.given import as_array
@@ -40,8 +40,8 @@ class Prepared(NamedTuple):
       num_outputs: classes, columns or targets.
     """
 
-    arrays: Arrays
-    x_test: tuple[np.ndarray | SparseRows | StoredRows, ...]
+    arrays: Arrays[HostRows]
+    x_test: tuple[HostTable, ...]
     y_test: tuple[np.ndarray, ...]
     feature_mask: np.ndarray
     splits: tuple[Split, ...]
@@ -67,9 +67,9 @@ class Options(NamedTuple):
 class _Part(NamedTuple):
     """The rows of a seed: training, validation and test, and what belongs to them."""
 
-    train: Rows
-    valid: Rows
-    test: Rows
+    train: HostRows
+    valid: HostRows
+    test: HostRows
     feature_mask: np.ndarray
     split: Split
     scaler: Scaler
@@ -111,28 +111,31 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     )
 
 
-def _scaled(
-    scaler: Scaler, X: np.ndarray | csr_array | StoredTable
-) -> np.ndarray | SparseRows | StoredRows:
+def _scaled(scaler: Scaler, X: np.ndarray | csr_array | StoredTable) -> HostTable:
     """Rows ``(N, D)`` as the engine takes them."""
     if isinstance(X, StoredTable):
         return StoredRows(X.shape, X, scaler)
-    if not issparse(X):
+    if isinstance(X, np.ndarray):
         return apply_scaler(scaler, X)
     values, base = apply_sparse(scaler, X)
     starts, counts = X.indptr[:-1].astype(np.int32), np.diff(X.indptr).astype(np.int32)
     return SparseRows(values, X.indices.astype(np.int32), starts, counts, base)
 
 
-def _filled(part: _Part, record_test: bool) -> Arrays:
+def _filled(part: _Part, record_test: bool) -> Arrays[HostRows]:
     """The rows of a part with those that fill up; without test rows unless they are recorded."""
     x, y, weight = part.test
+    none: HostTable
     if isinstance(x, StoredRows):
         none = x.none()
     else:
         none = no_rows(x) if isinstance(x, SparseRows) else x[:0]
     test = part.test if record_test else Rows(none, y[:0], weight[:0])
-    return Arrays(*(Rows(*map(filled_rows, rows)) for rows in (part.train, part.valid, test)))
+
+    def filled(rows: HostRows) -> HostRows:
+        return Rows(filled_rows(rows.x), filled_rows(rows.y), filled_rows(rows.weight))
+
+    return Arrays(filled(part.train), filled(part.valid), filled(test))
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
@@ -161,16 +164,18 @@ def _splits(
             for seed in dict.fromkeys(seeds)
         }
         return [made[seed] for seed in seeds]
-    if not isinstance(split, Sequence) or not all(isinstance(one, Split) for one in split):
+    sequence = split if isinstance(split, Sequence) else ()
+    splits = [item for item in sequence if isinstance(item, Split)]
+    if not isinstance(split, Sequence) or len(splits) < len(split):
         raise ConfigError(
             f"split={split!r}; give the name of a protocol, an fsjax.data.Split, or one for "
             "each seed"
         )
-    if len(split) != len(seeds):
-        raise ConfigError(f"{len(split)} splits for {len(seeds)} seeds; give one for each")
-    if len({tuple(map(len, one)) for one in split}) > 1:
+    if len(splits) != len(seeds):
+        raise ConfigError(f"{len(splits)} splits for {len(seeds)} seeds; give one for each")
+    if len({tuple(map(len, of_seed)) for of_seed in splits}) > 1:
         raise ConfigError("the splits of the seeds differ in size; make them equal")
-    return [_check_split(one, dataset) for one in split]
+    return [_check_split(of_seed, dataset) for of_seed in splits]
 
 
 def _parts(
@@ -243,11 +248,11 @@ def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
     kept = np.zeros(len(part.feature_mask), bool)
     kept[columns] = True
 
-    def take(rows: Rows) -> Rows:
+    def take(rows: HostRows) -> HostRows:
         if isinstance(rows.x, SparseRows):
             return rows._replace(x=only_columns(rows.x, columns, zero_others))
-        x = np.where(kept, rows.x, np.float32(0)) if zero_others else rows.x[:, columns]
-        return rows._replace(x=x)
+        x = rows.x[:]  # which rows on disk refuse
+        return rows._replace(x=np.where(kept, x, np.float32(0)) if zero_others else x[:, columns])
 
     mask = part.feature_mask & kept if zero_others else part.feature_mask[columns]
     train, valid, test = map(take, part[:3])
@@ -263,18 +268,16 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
     extremes = limits(x_train)
     feature_mask = ~one_value(*extremes, x_train.dtype)
     y, weight = _labels(dataset, task), options.sample_weight
-    train, valid, test = (
-        Rows(
-            _scaled(scaler, x),
-            y[part],
-            np.ones(len(part), np.float32) if weight is None else weight[part],
-        )
-        for part, x in zip(
-            split, (x_train, dataset.X[split.valid], dataset.X[split.test]), strict=True
-        )
-    )
-    for name, rows in (("training", train), ("validation", valid), ("test", test)):
-        check_range(rows.x, name, dataset, kind)
+
+    def part_of(places: np.ndarray, x: np.ndarray | csr_array | StoredTable) -> HostRows:
+        of_rows = np.ones(len(places), np.float32) if weight is None else weight[places]
+        return Rows(_scaled(scaler, x), y[places], of_rows)
+
+    train = part_of(split.train, x_train)
+    valid = part_of(split.valid, dataset.X[split.valid])
+    test = part_of(split.test, dataset.X[split.test])
+    for name, part in (("training", train), ("validation", valid), ("test", test)):
+        check_range(part.x, name, dataset, kind)
     check_nonzero(scaler, extremes, feature_mask, dataset, kind)
     if lacks := TABLE[task].trainable(train.y):
         raise DataError(
@@ -292,12 +295,13 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
             "rows; leave them out, choose a method with input_noise, or read it with "
             "data.dense=true"
         )
-    if options.noise_std and issparse(dataset.X):
-        raise ConfigError(
-            f"noise_std={options.noise_std} would fill the zeros of the sparse table "
-            f"{dataset.name}; leave it out, choose a method with input_noise, or give X.toarray()"
-        )
     if options.noise_std:
+        if not isinstance(train.x, np.ndarray):
+            raise ConfigError(
+                f"noise_std={options.noise_std} would fill the zeros of the sparse table "
+                f"{dataset.name}; leave it out, choose a method with input_noise, or give "
+                "X.toarray()"
+            )
         rng = np.random.default_rng(DEFAULT_SEED if seed is None else seed)
         noise = rng.standard_normal(train.x.shape, np.float32)
         train = train._replace(x=train.x + np.float32(options.noise_std) * noise)
@@ -336,4 +340,6 @@ def _labels(dataset: Dataset, task: str) -> np.ndarray:
     if not entry.supervised:
         # The targets are the inputs; labels, if there are any, play no part.
         return np.zeros(dataset.num_samples, entry.dtype)
+    if dataset.y is None:
+        raise DataError(f"task={task} needs a target, but {dataset.name} has none")
     return entry.as_rows(dataset.y).astype(entry.dtype)

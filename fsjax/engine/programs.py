@@ -11,14 +11,14 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
 
-from fsjax.collector import paused
 from fsjax.engine.effort import ANY, options_for
-from fsjax.jax_settings import own_settings
+from fsjax.garbage_collection import paused
+from fsjax.jax_settings import own_settings, setting
 
 #: Programs that are kept, of some 350 mappings each.
 CAPACITY = 32
@@ -50,7 +50,7 @@ def program(
     options = options_for(work)
     settings = (
         None if options is None else tuple(options.items()),
-        jax.config.jax_default_matmul_precision,
+        setting("jax_default_matmul_precision"),
     )
     key = (function, *static, structure, tuple(map(_like, leaves)), tuple(donate), settings)
     with _lock:
@@ -65,7 +65,9 @@ def program(
         compiled.__name__ = function.__name__
         with paused():
             lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
-            _kept[key] = found = lowered.compile(compiler_options=options)
+            # XLA takes numbers, too.
+            of_xla = None if options is None else cast("dict[str, str | bool]", options)
+            _kept[key] = found = lowered.compile(compiler_options=of_xla)
         if len(_kept) > CAPACITY:
             _kept.popitem(last=False)
             # What a program holds refers to itself.
@@ -79,6 +81,15 @@ def run(
 ) -> Any:
     """Calls a :func:`program` at once."""
     return program(function, static, args, **options)(*args)
+
+
+def output_structure(compiled: jax.stages.Compiled) -> Any:
+    """The tree that a program returns, with a number in place of each array.
+
+    ``Compiled.out_info`` would ask for the layouts as well, which JAX does not have where Ctrl-C
+    came while it compiled: it swallows whatever is raised as it reads them.
+    """
+    return jax.tree.unflatten(compiled.out_tree, range(compiled.out_tree.num_leaves))
 
 
 def num_programs() -> int:

@@ -178,7 +178,7 @@ class FitResult:
             raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
         if x.shape[0]:
             check_features(x, self._column_names, "X", "fill them as in the rows of fit")
-        if not issparse(x):
+        if isinstance(x, np.ndarray):
             return self._predict_dense(x)
         size = max(ENTRIES_AT_ONCE // columns, SMALLEST_BLOCK)
         parts = (x[at : at + size].toarray() for at in range(0, max(x.shape[0], 1), size))

@@ -18,12 +18,14 @@ from jax import Array
 from jax.sharding import PartitionSpec
 
 from fsjax.engine import loop
-from fsjax.engine.loop import Arrays
+from fsjax.engine.loop import AnyArray, Arrays, DeviceRows, MemoryRows, Rows
 from fsjax.engine.mesh import RUNS, mesh_of, replicated
-from fsjax.method import PyTree, Spec, TrainState
+from fsjax.errors import ConfigError
+from fsjax.method import Method, PyTree, Search, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.selection import distinct_top_k
 from fsjax.sparse_rows import SparseRows
+from fsjax.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 
@@ -32,7 +34,7 @@ def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
 
 
-def has_own_rows(arrays: Arrays) -> bool:
+def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StoredRows, AnyArray]]) -> bool:
     """Whether each seed has its own rows, so that ``arrays`` has a leading seed axis."""
     return arrays.train.x.ndim == 3
 
@@ -55,7 +57,7 @@ def init_seeds(
     seeds: Array,
     hyper: Mapping[str, Array],
     mask: Array,
-    arrays: Arrays,
+    arrays: Arrays[DeviceRows],
 ) -> TrainState:
     """Stacked initial states ``(S, ...)``.
 
@@ -66,7 +68,9 @@ def init_seeds(
       arrays: the rows, of which those of training are looked at.
     """
 
-    def one(arrays: Arrays, seed: Array, values: dict[str, Array], usable: Array) -> TrainState:
+    def one(
+        arrays: Arrays[DeviceRows], seed: Array, values: dict[str, Array], usable: Array
+    ) -> TrainState:
         data = loop.as_batch(spec.task, arrays.train)
         state = loop.init_state(structure.bind(values), spec, seed, data, usable)
         return state.replace(hyper=values)
@@ -79,7 +83,7 @@ def train_seeds(
     axis: str,
     batch_devices: int,
     states: TrainState,
-    arrays: Arrays,
+    arrays: Arrays[MemoryRows],
     num_epochs: Array,
 ) -> tuple[TrainState, dict[str, Array], Array]:
     """:func:`train_epochs` for all seeds, on an axis that is ``vmap``, ``map`` or ``shard``.
@@ -92,7 +96,9 @@ def train_seeds(
       name, and the epochs done, ``(S,)`` int32.
     """
 
-    def one(arrays: Arrays, state: TrainState, epochs: Array):
+    def one(
+        arrays: Arrays[MemoryRows], state: TrainState, epochs: Array
+    ) -> tuple[TrainState, dict[str, Array]]:
         return loop.train_epochs(structure.bind(state.hyper), state, arrays, epochs)
 
     own = has_own_rows(arrays)
@@ -116,6 +122,13 @@ def train_seeds(
     return states, history, states.epoch
 
 
+def search_of(method: Method) -> Search:
+    """How the method gets exactly K open gates; ConfigError where it does not search for them."""
+    if method.search is None:
+        raise ConfigError(f"{method.name} does not search for a number of open gates")
+    return method.search
+
+
 class Chosen(NamedTuple):
     """What the kept states of S seeds say.
 
@@ -127,7 +140,7 @@ class Chosen(NamedTuple):
       gates: ``(S, D)`` before a search closed any, those of unusable columns as 0; or ``None``.
       closed: the same afterwards.
       outputs: ``(S, N, C)`` for the test rows, or ``None``. Where sparse rows are their own target,
-        ``tasks.row_metrics``, ``(S, N)`` by name.
+        ``tasks.row_metrics``, ``(S, N)`` by name. NumPy's arrays where the rows are on disk.
     """
 
     states: TrainState
@@ -135,14 +148,14 @@ class Chosen(NamedTuple):
     ranking: Array
     gates: Array | None
     closed: Array | None
-    outputs: Array | dict[str, Array] | None
+    outputs: AnyArray | Mapping[str, AnyArray] | None
 
 
 def finish_seeds(
     structure: Structure | Fixed,
     states: TrainState,
-    arrays: Arrays,
-    x_test: Array | None,
+    arrays: Arrays[DeviceRows],
+    x_test: Array | SparseRows | None,
     threshold: Array | None,
 ) -> Chosen:
     """Selection and test outputs of all seeds.
@@ -153,7 +166,11 @@ def finish_seeds(
       threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
     """
 
-    def one(rows: tuple, state: TrainState, limit: Array | None) -> Chosen:
+    def one(
+        rows: tuple[Arrays[DeviceRows], Array | SparseRows | None],
+        state: TrainState,
+        limit: Array | None,
+    ) -> Chosen:
         arrays, x = rows
         method = structure.bind(state.hyper)
         data = loop.as_batch(state.spec.task, arrays.train)
@@ -163,14 +180,16 @@ def finish_seeds(
         state = state.replace(opt_state=(), best=state.best._replace(params=(), masks=(), extra=()))
         selection = method.select(state)
         gates = closed = selection.gates
-        if threshold is not None:
-            state = method.search.close(state, limit)
+        if limit is not None:
+            state = search_of(method).close(state, limit)
             closed = method.select(state).gates
-        if gates is not None:
-            gates, closed = (values * state.feature_mask for values in (gates, closed))
+        gates, closed = (
+            None if values is None else values * state.feature_mask for values in (gates, closed)
+        )
         ranking = distinct_top_k(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
+        outputs: Array | dict[str, Array] | None
         if isinstance(x, SparseRows) and not TABLE[state.spec.task].supervised:
             outputs = loop.metrics_by_row(method, state, x)
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,14 @@ from jax import Array
 
 from fsjax.engine import loop
 from fsjax.engine.effort import ONCE
-from fsjax.engine.loop import EVALUATION_ROWS, MAX_EPOCHS_PER_CALL, Arrays, Rows
+from fsjax.engine.loop import (
+    EVALUATION_ROWS,
+    MAX_EPOCHS_PER_CALL,
+    Arrays,
+    DeviceRows,
+    HostRows,
+    Rows,
+)
 from fsjax.engine.programs import program, run
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
@@ -29,24 +36,35 @@ from fsjax.tasks import TABLE
 #: Entries of the rows that the device gets at once, unless a batch has more.
 ENTRIES = 2**24
 
-#: Training rows of these places, or a part of the rows that are evaluated.
-Piece = tuple[str, int, Rows]
+#: Rows on disk, of which targets and weights are in memory.
+StoredPart = Rows[StoredRows, np.ndarray]
+
+#: Rows that were read and lie on the device.
+ReadRows = Rows[Array, Array]
+
+#: The part that rows are of, the number of their steps or of themselves, and the rows.
+Piece = tuple[str, int, ReadRows]
+
+
+def is_on_disk(arrays: Arrays[HostRows]) -> TypeGuard[Arrays[StoredPart]]:
+    """Whether the rows of a run are read from disk, those of each part."""
+    return isinstance(arrays.train.x, StoredRows)
 
 
 class _Ahead:
-    """An iterator whose next item is made by a thread while this one is used."""
+    """Pieces of which the next one is read by a thread while this one is used."""
 
-    def __init__(self, items: Iterator[Any]) -> None:
+    def __init__(self, items: Iterator[Piece]) -> None:
         self._items, self._pool = items, ThreadPoolExecutor(1)
         self._coming = self._pool.submit(next, items)
 
     @property
     def ready(self) -> bool:
-        """Whether the next item is there."""
+        """Whether the next piece is there."""
         return self._coming.done()
 
-    def take(self) -> Any:
-        """The next item, waited for if need be."""
+    def take(self) -> Piece:
+        """The next piece, waited for if need be."""
         found = self._coming.result()
         self._coming = self._pool.submit(next, self._items)
         return found
@@ -76,7 +94,7 @@ class StreamedEpochs:
         self,
         structure: Structure | Fixed,
         spec: Spec,
-        arrays: Arrays,
+        arrays: Arrays[StoredPart],
         states: TrainState,
         work: float,
     ) -> None:
@@ -90,7 +108,7 @@ class StreamedEpochs:
         self._turns: list[int] = []
 
     def __call__(
-        self, states: TrainState, _: Arrays, epochs: np.ndarray
+        self, states: TrainState, _: Arrays[DeviceRows], epochs: np.ndarray
     ) -> tuple[TrainState, dict[str, np.ndarray], np.ndarray]:
         """As :func:`fsjax.engine.seeds.train_seeds`."""
         number = len(epochs)
@@ -121,34 +139,38 @@ class StreamedEpochs:
         self, state: TrainState, row: int, turns: list[int]
     ) -> tuple[TrainState, dict[str, Array]]:
         """One epoch of one seed, whose state is ``(1, ...)``."""
-        self._aim(_Place(row, int(np.asarray(state.epoch)[0])), turns)
+        place = _Place(row, int(np.asarray(state.epoch)[0]))
+        ahead = self._aim(place, turns)
         masks = jax.tree.map(jnp.copy, state.masks)
         keys, recorded, steps = self._run(_keys, state), [], 0
         while steps < self.spec.steps_per_epoch:
-            _, count, rows = self._take(state)
-            state, some = self._run(_steps, state, keys, np.int32(steps), rows, donate=(0,))
+            _, count, piece = self._take(ahead, state)
+            state, some = self._run(_steps, state, keys, np.int32(steps), piece, donate=(0,))
             recorded.append(some)
             steps += count
         recorded = jax.tree.map(lambda *parts: jnp.concatenate(parts), *recorded)
         state, metrics = self._run(_end_steps, state, recorded, donate=(0,))
-        for name in ("valid", "test"):
-            rows = getattr(self.arrays, name)
+        for name, rows in self._evaluated():
             if len(rows.x):
-                found = self._evaluate(state, rows)
+                found = self._evaluate(ahead, state, rows)
                 metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
         given = (keys, metrics, masks, self.arrays.train)
         state, metrics = self._run(_end_epoch, state, *given, donate=(0,))
-        self._next = self._after(self._next, turns)
+        self._next = self._after(place, turns)
         return state, metrics
 
-    def _evaluate(self, state: TrainState, rows: Rows) -> dict[str, Array]:
+    def _evaluated(self) -> tuple[tuple[str, StoredPart], ...]:
+        """The rows on which epochs are evaluated, in the order in which they are read."""
+        return ("valid", self.arrays.valid), ("test", self.arrays.test)
+
+    def _evaluate(self, ahead: _Ahead, state: TrainState, rows: StoredPart) -> dict[str, Array]:
         """``loop.evaluate`` of rows that come in parts."""
         blocks = _blocks(rows.x)
         if len(blocks) == 1:
-            return self._run(_evaluate, state, self._take(state)[2])
+            return self._run(_evaluate, state, self._take(ahead, state)[2])
         parts = []
         for _ in blocks:
-            parts.append(self._run(_outputs, state, self._take(state)[2]))
+            parts.append(self._run(_outputs, state, self._take(ahead, state)[2]))
         outputs = jax.tree.map(lambda *some: np.concatenate(some, axis=1), *parts)
         return self._run(_evaluate_outputs, state, outputs, rows)
 
@@ -158,25 +180,26 @@ class StreamedEpochs:
         self.compiled += time.perf_counter() - started
         return made(*args)
 
-    def _take(self, state: TrainState) -> Piece:
+    def _take(self, ahead: _Ahead, state: TrainState) -> Piece:
         """The next rows; counts the time in which neither they nor work are there."""
-        if not self._ahead.ready:
+        if not ahead.ready:
             jax.block_until_ready(state)
             started = time.perf_counter()
-            found = self._ahead.take()
+            piece = ahead.take()
             self.waited += time.perf_counter() - started
-            return found
+            return piece
         # One piece is worked on and one is read: no third lies in between.
         jax.block_until_ready(state)
-        return self._ahead.take()
+        return ahead.take()
 
-    def _aim(self, place: _Place, turns: list[int]) -> None:
-        """Reads ahead from here, unless it does already."""
+    def _aim(self, place: _Place, turns: list[int]) -> _Ahead:
+        """The pieces from here on, which are read ahead already if epochs follow each other."""
         if self._ahead is not None and self._next == place and self._turns == turns:
-            return
+            return self._ahead
         self.close()
         self._next, self._turns = place, turns
         self._ahead = _Ahead(self._pieces(place, turns))
+        return self._ahead
 
     @staticmethod
     def _after(place: _Place, turns: list[int]) -> _Place:
@@ -189,8 +212,7 @@ class StreamedEpochs:
         """The rows of all epochs from a place on, in the order in which they are used."""
         while True:
             yield from self._train_pieces(place)
-            for name in ("valid", "test"):
-                rows = getattr(self.arrays, name)
+            for name, rows in self._evaluated():
                 for block in _blocks(rows.x):
                     yield name, len(block), _read(rows, block)
             place = self._after(place, turns)
@@ -215,7 +237,7 @@ class StreamedEpochs:
 
 def predict_streamed(
     structure: Structure | Fixed, states: TrainState, x: StoredRows
-) -> Array | dict[str, np.ndarray]:
+) -> np.ndarray | dict[str, np.ndarray]:
     """Outputs ``(S, N, C)`` for rows on disk; ``tasks.row_metrics`` where they are their own target
     and more than are held at once.
     """
@@ -238,7 +260,7 @@ def _blocks(x: StoredRows) -> list[np.ndarray]:
     return [np.arange(at, min(at + size, len(x))) for at in range(0, len(x), size)]
 
 
-def _read(rows: Rows, places: np.ndarray) -> Rows:
+def _read(rows: StoredPart, places: np.ndarray) -> ReadRows:
     """Some rows on the device."""
     return jax.device_put(Rows(rows.x.read(places), rows.y[places], rows.weight[places]))
 
@@ -265,17 +287,17 @@ def _stacked(tree: PyTree) -> PyTree:
 
 
 def _recorded(
-    structure: Structure | Fixed, arrays: Arrays, states: TrainState
+    structure: Structure | Fixed, arrays: Arrays[StoredPart], states: TrainState
 ) -> Mapping[str, Any]:
     """What an epoch records, found without reading a row."""
 
-    def epoch(states: TrainState, arrays: Arrays) -> dict[str, Array]:
+    def epoch(states: TrainState, arrays: Arrays[ReadRows]) -> dict[str, Array]:
         state = _one(states)
         method = structure.bind(state.hyper)
         return loop.train_epoch(method, state, arrays)[1]
 
-    def like(rows: Rows) -> Rows:
-        return rows._replace(x=jax.ShapeDtypeStruct(rows.x.shape, jnp.float32))
+    def like(rows: StoredPart) -> Rows[jax.ShapeDtypeStruct, np.ndarray]:
+        return Rows(jax.ShapeDtypeStruct(rows.x.shape, jnp.float32), rows.y, rows.weight)
 
     return jax.eval_shape(epoch, states, Arrays(*map(like, arrays)))
 
@@ -297,7 +319,7 @@ def _key(words: Array, number: int) -> Array:
 
 
 def _steps(
-    structure: Structure | Fixed, states: TrainState, keys: Array, first: Array, rows: Rows
+    structure: Structure | Fixed, states: TrainState, keys: Array, first: Array, rows: ReadRows
 ) -> tuple[TrainState, dict[str, Array]]:
     """Steps from number ``first`` on, as many as there are rows for, and what they recorded."""
     state = _one(states)
@@ -329,7 +351,7 @@ def _end_epoch(
     keys: Array,
     metrics: dict[str, Array],
     masks: PyTree,
-    train: Rows,
+    train: Rows[StoredRows, Array],
 ) -> tuple[TrainState, dict[str, Array]]:
     state, metrics, masks = map(_one, (states, metrics, masks))
     method = structure.bind(state.hyper)
@@ -337,13 +359,13 @@ def _end_epoch(
     return _stacked(loop.end_epoch(method, state, everything, metrics, masks, _key(keys, 2)))
 
 
-def _evaluate(structure: Structure | Fixed, states: TrainState, rows: Rows) -> dict[str, Array]:
+def _evaluate(structure: Structure | Fixed, states: TrainState, rows: ReadRows) -> dict[str, Array]:
     state = _one(states)
     return _stacked(loop.evaluate(structure.bind(state.hyper), state, rows))
 
 
 def _outputs(
-    structure: Structure | Fixed, states: TrainState, rows: Rows
+    structure: Structure | Fixed, states: TrainState, rows: ReadRows
 ) -> Array | dict[str, Array]:
     """``(1, B, C)``, or metrics ``(1, B)`` by name where rows are their own target."""
     state = _one(states)
@@ -353,13 +375,16 @@ def _outputs(
     return _stacked(loop.row_metrics(state.spec, outputs, rows.x))
 
 
-def _plain_outputs(structure: Structure | Fixed, states: TrainState, rows: Rows) -> Array:
+def _plain_outputs(structure: Structure | Fixed, states: TrainState, rows: ReadRows) -> Array:
     state = _one(states)
     return loop.predict_rows(structure.bind(state.hyper), state, rows.x)[None]
 
 
 def _evaluate_outputs(
-    structure: Structure | Fixed, states: TrainState, outputs: Any, rows: Rows
+    structure: Structure | Fixed,
+    states: TrainState,
+    outputs: Array | dict[str, Array],
+    rows: Rows[StoredRows, Array],
 ) -> dict[str, Array]:
     state, outputs = _one(states), _one(outputs)
     if isinstance(outputs, dict):

@@ -8,10 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from fsjax.arguments import Rate, check
-from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
 from fsjax.engine.fit import fit
-from fsjax.engine.plan import task_of, to_dataset
+from fsjax.engine.plan import Data, task_of, to_dataset
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Method
@@ -24,7 +23,7 @@ VALID_FRACTION: Final = 0.2
 
 def fit_subsamples(
     method: Method,
-    data: Dataset | tuple[np.ndarray, np.ndarray | None],
+    data: Data,
     *,
     num_pairs: int = 10,
     num_features: int | None = None,

@@ -249,10 +249,15 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
 
 def _rows_of(planned: Plan, rows: np.ndarray) -> Prepared:
     """The data of some seeds, which may repeat."""
-    prepared, names = planned.prepared, ("x_test", "y_test", "splits", "scalers")
-    repeated = {name: tuple(getattr(prepared, name)[row] for row in rows) for name in names}
-    mask = prepared.feature_mask[rows]
-    return prepared._replace(arrays=planned.arrays_of(rows), feature_mask=mask, **repeated)
+    prepared = planned.prepared
+    return prepared._replace(
+        arrays=planned.arrays_of(rows),
+        x_test=tuple(prepared.x_test[row] for row in rows),
+        y_test=tuple(prepared.y_test[row] for row in rows),
+        feature_mask=prepared.feature_mask[rows],
+        splits=tuple(prepared.splits[row] for row in rows),
+        scalers=tuple(prepared.scalers[row] for row in rows),
+    )
 
 
 def _registration(method: Method) -> Registration:

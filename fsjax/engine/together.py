@@ -42,6 +42,8 @@ def restore(checkpoints: Checkpoints, states: Any, names: list[str]) -> Restored
 def _packed(found: Restored) -> bytes:
     epoch, states, history = found
     arrays = by_path(states, "states/") | {f"history/{k}": v for k, v in history.items()}
+    # Of any type for savez, whose options no name with a slash is taken for.
+    entries: dict[str, Any] = {"epoch": np.int64(epoch), **arrays}
     buffer = io.BytesIO()
-    np.savez(buffer, epoch=np.int64(epoch), **arrays)
+    np.savez(buffer, **entries)
     return buffer.getvalue()

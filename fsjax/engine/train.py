@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -18,8 +18,8 @@ from fsjax.engine import mesh, seeds, together
 from fsjax.engine.control import Progress
 from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
-from fsjax.engine.programs import program, run
-from fsjax.engine.streamed import StreamedEpochs
+from fsjax.engine.programs import output_structure, program, run
+from fsjax.engine.streamed import StreamedEpochs, is_on_disk
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.jax_settings import own_settings
 from fsjax.method import PyTree, TrainState
@@ -146,15 +146,15 @@ class _Training:
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, states.masks, plan.spec, searches)
         static = (plan.structure, *self.layout)
-        rows = plan.prepared.arrays.train.x
-        self.streamed = None
-        if isinstance(rows, StoredRows):
-            given = (plan.structure, plan.spec, plan.prepared.arrays, self.states, work)
-            self.program = self.streamed = StreamedEpochs(*given)
-            names = self.streamed.names
+        on_host = plan.prepared.arrays
+        self.streamed: StreamedEpochs | None = None
+        self.program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
+        if is_on_disk(on_host):
+            self.streamed = StreamedEpochs(plan.structure, plan.spec, on_host, self.states, work)
+            self.program, names = self.streamed, self.streamed.names
         else:
-            self.program = program(seeds.train_seeds, static, args, donate=(0,), work=work)
-            names = sorted(self.program.out_info[1])
+            compiled = program(seeds.train_seeds, static, args, donate=(0,), work=work)
+            self.program, names = compiled, sorted(output_structure(compiled)[1])
         self.done, self.history = 0, {name: np.zeros((self.real, 0), np.float32) for name in names}
         if checkpoints is not None:
             restored = together.restore(checkpoints, states, names)
@@ -183,8 +183,8 @@ class _Training:
         place = mesh.place_everywhere if shared else mesh.place_runs
         return place(axis, tree, batch_devices)
 
-    def _save(self) -> None:
-        together.save(self.checkpoints, self.done, self.unpadded(), self.history)
+    def _save(self, checkpoints: Checkpoints) -> None:
+        together.save(checkpoints, self.done, self.unpadded(), self.history)
 
     def close(self) -> None:
         """Ends reading ahead from disk."""
@@ -211,7 +211,7 @@ class _Training:
         self.done += count
         self.ended = self.done == plan.spec.num_epochs or count < epochs
         if self.checkpoints is not None and count and (epochs == to_checkpoint or self.ended):
-            self._save()
+            self._save(self.checkpoints)
         seconds = time.perf_counter() - called
         room = min(SECONDS_PER_CALL, max(plan.control.left, 0.0))
         self.epochs = agreed("epochs", max(1, math.floor(room * epochs / seconds)))
@@ -226,7 +226,7 @@ class _Training:
         )
         if plan.control.ends([told] if count else []) and not self.ended:
             if self.checkpoints is not None and epochs != to_checkpoint:
-                self._save()
+                self._save(self.checkpoints)
             self.ended = True
         return count
 
@@ -247,7 +247,7 @@ class _Training:
         epoch = int(np.argmax(bad.any(axis=0)))
         row = int(np.argmax(bad[:, epoch]))
         rows = self.plan.prepared.arrays.train.x
-        leaves = [rows.limits()] if self.streamed else jax.tree.leaves(rows)
+        leaves = [rows.limits()] if isinstance(rows, StoredRows) else jax.tree.leaves(rows)
         largest = max(
             float(np.abs(leaf).max(initial=0.0))
             for leaf in leaves
@@ -276,14 +276,14 @@ class _Training:
         trained, judged = (
             np.isfinite(self.history[f"{part}/loss"]).any(axis=1) for part in ("train", "valid")
         )
-        for seed, fails in zip(self.seeds, trained & ~judged, strict=True):
-            if fails:
-                raise NonFiniteLossError(
-                    f"the validation loss of seed {seed} was not finite in any epoch, so that none "
-                    "can be kept, while that of the training rows was; look for values in the "
-                    "validation rows that are far outside of those of the training rows, or choose "
-                    "the scaling 'minmax'"
-                )
+        failing = np.flatnonzero(trained & ~judged)
+        if failing.size:
+            raise NonFiniteLossError(
+                f"the validation loss of seed {self.seeds[failing[0]]} was not finite in any "
+                "epoch, so that none can be kept, while that of the training rows was; look for "
+                "values in the validation rows that are far outside of those of the training "
+                "rows, or choose the scaling 'minmax'"
+            )
 
     def newest(self) -> str:
         """The newest validation metric (or training loss), as a mean over seeds, for the bar."""

@@ -9,12 +9,10 @@ import numpy as np
 from fsjax.data.checks import name_some
 from fsjax.data.dataset import Dataset
 from fsjax.data.scaling import Scaler, apply
+from fsjax.engine.loop import HostTable
 from fsjax.errors import DataError
 from fsjax.sparse_rows import SparseRows
 from fsjax.stored_rows import StoredRows
-
-#: Scaled rows ``(N, D)`` as the engine has them.
-ScaledRows = np.ndarray | SparseRows | StoredRows
 
 #: Largest scaled value: losses and metrics square it, in float32.
 _LARGEST = np.float32(1e18)
@@ -26,7 +24,7 @@ _SMALLEST = np.finfo(np.float32).tiny
 _BEYOND = f"values beyond {_LARGEST:g}"
 
 
-def check_range(x: ScaledRows, part: str, dataset: Dataset, kind: str) -> None:
+def check_range(x: HostTable, part: str, dataset: Dataset, kind: str) -> None:
     """Raises DataError for scaled values whose squares float32 does not hold."""
     beyond = _columns_beyond(x)
     if beyond.size:
@@ -37,14 +35,15 @@ def check_range(x: ScaledRows, part: str, dataset: Dataset, kind: str) -> None:
         )
 
 
-def _columns_beyond(x: ScaledRows) -> np.ndarray:
+def _columns_beyond(x: HostTable) -> np.ndarray:
     """The columns of scaled rows ``(N, D)`` with NaN, or values whose squares exceed float32."""
     if not len(x):
         return np.zeros(0, int)
     if isinstance(x, StoredRows):
         return np.flatnonzero(~_fits(*x.limits()))
     if isinstance(x, SparseRows):
-        stored, base = _fits(x.values, x.values), _fits(x.base, x.base)
+        values, of_zero = np.asarray(x.values), np.asarray(x.base)
+        stored, base = _fits(values, values), _fits(of_zero, of_zero)
         return np.unique([*x.columns[~stored], *np.flatnonzero(~base)]).astype(int)
     return np.flatnonzero(~_fits(x.min(axis=0), x.max(axis=0)))
 

@@ -10,17 +10,14 @@ The classes follow from the registration of their methods (:func:`fsjax.register
 import importlib
 from typing import Any
 
-from fsjax.collector import paused
 from fsjax.errors import unknown_attribute as _unknown_attribute
+from fsjax.estimators.base import Selector
+from fsjax.estimators.factory import ESTIMATORS, estimator_of
+from fsjax.estimators.files import load
+from fsjax.methods import METHODS
 
-with paused(for_good=True):
-    from fsjax.estimators.base import Selector
-    from fsjax.estimators.factory import ESTIMATORS, estimator_of
-    from fsjax.estimators.files import load
-    from fsjax.methods import METHODS
-
-    for _build in list(METHODS.values()):
-        estimator_of(_build.registration)
+for _build in list(METHODS.values()):
+    estimator_of(_build.registration)
 
 #: The classes by name.
 _CLASSES = {one.__name__: one for one in ESTIMATORS.values()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fsjax.auto import Selection, select
 from fsjax.errors import DataError
 from fsjax.estimators.base import importances
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class AutoSelector(SelectorMixin, BaseEstimator):
@@ -85,14 +88,14 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         """
         if y is None:
             raise DataError("AutoSelector requires y to be passed, but the target y is None")
-        X, y = validate_data(
+        rows, targets = validate_data(
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
             ensure_min_features=2, accept_sparse="csr",
         )  # fmt: skip
         # Without the user's names, of which two may be the same: x0, x1, ...
         self.selection_: Selection = select(
-            X,
-            y,
+            rows,
+            targets,
             task=self.task,
             metric=self.metric,
             judge=self.judge,
@@ -105,13 +108,14 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         )
         table = self.selection_.table
         order = np.array([_number(name) for name in table["column"]], int)
-        self.scores_ = np.full(X.shape[1], np.nan)
+        columns = rows.shape[1]
+        self.scores_ = np.full(columns, np.nan)
         self.scores_[order] = table["score"]
         self.feature_importances_ = importances(self.scores_)
-        rest = np.setdiff1d(np.arange(X.shape[1]), order)
-        self.ranking_ = np.empty(X.shape[1], int)
-        self.ranking_[np.concatenate([order, rest])] = np.arange(1, X.shape[1] + 1)
-        self.support_ = np.zeros(X.shape[1], bool)
+        rest = np.setdiff1d(np.arange(columns), order)
+        self.ranking_ = np.empty(columns, int)
+        self.ranking_[np.concatenate([order, rest])] = np.arange(1, columns + 1)
+        self.support_ = np.zeros(columns, bool)
         self.support_[[_number(name) for name in self.selection_.columns]] = True
         if not self.support_.any():
             warnings.warn(
@@ -122,7 +126,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.n_features_ = int(self.support_.sum())
         return self
 
-    def plot(self):
+    def plot(self) -> Figure:
         """Scores by the number of columns for every method; see :meth:`Selection.plot`."""
         check_is_fitted(self, "support_")
         return self.selection_.plot()

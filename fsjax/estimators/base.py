@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +32,10 @@ from fsjax.tasks import COUPLED_BATCH, name_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 def _has_head(estimator: Selector) -> bool:
     entry = estimator._entry
@@ -45,6 +50,17 @@ def _has_head(estimator: Selector) -> bool:
 
 def _has_probabilities(estimator: Selector) -> bool:
     return _has_head(estimator) and estimator._entry.probabilities is not None
+
+
+def _available(check: Callable[[Selector], bool]) -> Callable[[F], F]:
+    """scikit-learn's ``available_if`` for a type checker: the method keeps its type."""
+    return available_if(check)
+
+
+def _present(function: Callable[P, R] | None) -> Callable[P, R]:
+    """A function of the task that :func:`_available` has found to be there."""
+    assert function is not None
+    return function
 
 
 def importances(scores: np.ndarray) -> np.ndarray:
@@ -84,6 +100,26 @@ class Selector(SelectorMixin, Reader):
       n_features_in_, feature_names_in_: the columns of ``fit``.
     """
 
+    support_: np.ndarray
+    n_features_: int
+    selected_: list[np.ndarray]
+    selection_frequency_: np.ndarray
+    scores_: np.ndarray
+    feature_importances_: np.ndarray
+    ranking_: np.ndarray
+    history_: dict[str, np.ndarray]
+    n_iter_: int
+    result_: FitResult
+
+    #: Whether the method chose the number of columns itself.
+    own_number_: bool
+
+    if TYPE_CHECKING:  # every class has an ``__init__`` of its own, made from its registration
+
+        def __init__(
+            self, n_features_to_select: float | None = None, **parameters: Any
+        ) -> None: ...
+
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -109,13 +145,13 @@ class Selector(SelectorMixin, Reader):
         """
         entry = self._entry
         cache_by_default()
-        X, y, weight = self._rows(X, y, sample_weight)
+        rows, targets, weight = self._rows(X, y, sample_weight)
         batch_size = self.batch_size
         if entry.coupled and batch_size is not None and batch_size == self.registration.batch_size:
             batch_size = COUPLED_BATCH
         # Drawn where random_state is no number; the other seeds are the next numbers.
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
-        dataset, split, weight = self._data(X, y, weight, first)
+        dataset, split, weight = self._data(rows, targets, weight, first)
         grouped = getattr(self, "groups", None)
         groups = inputs.group_numbers(grouped, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
@@ -204,19 +240,21 @@ class Selector(SelectorMixin, Reader):
     def _learn(self, result: FitResult, wanted: int | None, groups: np.ndarray) -> None:
         """Sets what is learnt from a result, which is about groups, for their columns."""
         units = result.scores.shape[1]
+        by_seed: Iterable[np.ndarray] = result.selected
         if wanted is None:
+            assert result.gates is not None  # else the number would have been chosen
             chosen = result.gates >= 0.5
-            own = [row[open_[row]] for row, open_ in zip(result.ranking, chosen, strict=True)]
+            by_seed = [row[open_[row]] for row, open_ in zip(result.ranking, chosen, strict=True)]
             count = int((chosen.mean(axis=0) >= MAJORITY).sum())
         else:
-            chosen, own, count = selection_mask(result.selected, units), result.selected, wanted
+            chosen, count = selection_mask(result.selected, units), wanted
         # By how many seeds selected them, so the first are those of a majority as well.
         order = consensus(chosen, result.scores, units)
         support, ranking = np.zeros(units, bool), np.empty(units, int)
         support[order[:count]] = True
         ranking[order] = np.arange(1, units + 1)
         self.result_, self.support_ = result, support[groups]
-        self.selected_ = [result.columns_of(one) for one in own]
+        self.selected_ = [result.columns_of(units_of_seed) for units_of_seed in by_seed]
         self.own_number_ = wanted is None
         self.scores_ = np.mean(result.scores, axis=0)[groups]
         self.feature_importances_ = importances(self.scores_)
@@ -238,7 +276,7 @@ class Selector(SelectorMixin, Reader):
         check_is_fitted(self, "support_")
         return self.support_
 
-    @available_if(_has_head)
+    @_available(_has_head)
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Predictions for ``(N, D)`` rows, by the networks of all seeds together.
 
@@ -262,19 +300,19 @@ class Selector(SelectorMixin, Reader):
             found, one = found * deviation + mean, np.ndim(mean) == 0
         return found[:, 0] if one else found
 
-    @available_if(_has_probabilities)
+    @_available(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Mean probabilities over the seeds: ``(N, classes)`` in the order of ``classes_``, or
         ``(N, L)`` of the labels.
         """
-        return self._entry.probabilities(self._outputs(X)).mean(axis=0)
+        return _present(self._entry.probabilities)(self._outputs(X)).mean(axis=0)
 
-    @available_if(_has_probabilities)
+    @_available(_has_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """Natural logarithms of :meth:`predict_proba`, of the same shape and always finite."""
-        return self._entry.log_probabilities(self._outputs(X))
+        return _present(self._entry.log_probabilities)(self._outputs(X))
 
-    @available_if(_has_probabilities)
+    @_available(_has_probabilities)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """How far rows are on the side of a class, by the mean probabilities over the seeds.
 
@@ -283,9 +321,9 @@ class Selector(SelectorMixin, Reader):
           ``(N, classes)`` logarithms of the probabilities for more, of which the largest is
           predicted; for ``'multilabel'`` ``(N, L)`` log-odds of the labels.
         """
-        return self._entry.decision(self._outputs(X))
+        return _present(self._entry.decision)(self._outputs(X))
 
-    @available_if(_has_head)
+    @_available(_has_head)
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """How good the predictions are, larger is better.
 
@@ -294,9 +332,8 @@ class Selector(SelectorMixin, Reader):
         concordance index in [0, 1] for survival.
         """
         entry = self._entry
-        if not entry.classes:
-            y, _ = entry.read(y)
-        return float(entry.score(y, self.predict(X), sample_weight=sample_weight))
+        targets = y if entry.classes else entry.read(y)[0]
+        return float(_present(entry.score)(targets, self.predict(X), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -335,6 +372,6 @@ class Selector(SelectorMixin, Reader):
 
     def _outputs(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self, "support_")
-        X = self._table(X, reset=False, ensure_all_finite=False)
-        inputs.check_finite(X, self)
-        return self.result_.predict(X)
+        rows = self._table(X, reset=False, ensure_all_finite=False)
+        inputs.check_finite(rows, self)
+        return self.result_.predict(rows)

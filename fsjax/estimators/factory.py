@@ -15,6 +15,7 @@ from fsjax.engine import Progress
 from fsjax.errors import nearest
 from fsjax.estimators.base import Selector
 from fsjax.registry import Registration, about_of
+from fsjax.signatures import set_signature
 from fsjax.tasks import Task
 
 #: The classes by the name of their method.
@@ -130,7 +131,7 @@ def _made(registration: Registration) -> type[Selector]:
             setattr(self, name, bound.arguments[name])
 
     # scikit-learn reads the arguments from here.
-    __init__.__signature__ = signature
+    set_signature(__init__, signature)
     __init__.__qualname__ = f"{class_name}.__init__"
     __init__.__module__ = module
     contents = {

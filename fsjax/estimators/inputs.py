@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -13,6 +14,9 @@ from fsjax.data.checks import check_features, check_names, check_text, numeric_c
 from fsjax.data.scaling import KINDS
 from fsjax.errors import ConfigError, check_whole, is_number, nearest
 from fsjax.nullable import plain_columns
+
+#: Rows ``(N, D)`` of a table: an array, or CSR where the method takes sparse tables.
+Rows: TypeAlias = np.ndarray | csr_array
 
 #: Larger seeds do not fit into PRNG keys.
 SEED_LIMIT = 2**31
@@ -58,7 +62,7 @@ def _holds_numbers(column: pd.Series) -> bool:
     return column.dtype.kind not in "mM"
 
 
-def check_finite(X: np.ndarray, estimator: BaseEstimator, where: str = "X") -> None:
+def check_finite(X: Rows, estimator: BaseEstimator, where: str = "X") -> None:
     """Refuses missing and infinite values in ``(N, D)``, of an estimator or of validation data.
 
     DataError tells the columns at fault by name, and what to put before the estimator.
@@ -156,7 +160,7 @@ def shape_of_images(image_shape: Any, num_columns: int) -> tuple[int, ...] | Non
     """``(H, W)`` or ``(H, W, channels)`` as a tuple; ConfigError for all else, or other columns."""
     if image_shape is None:
         return None
-    shape = ()
+    shape: tuple[int, ...] = ()
     if isinstance(image_shape, Sequence | np.ndarray) and not isinstance(image_shape, str):
         shape = tuple(check_whole("a size of image_shape", size) for size in image_shape)
     if len(shape) not in (2, 3) or int(np.prod(shape)) != num_columns:

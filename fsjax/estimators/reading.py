@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +21,10 @@ from sklearn.utils.validation import (
 from fsjax.data.dataset import CheckedDataset, Dataset
 from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split, validation_split
+from fsjax.engine import Progress
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.estimators import inputs
+from fsjax.estimators.inputs import Rows
 from fsjax.given import check_masked
 from fsjax.nullable import plain_columns
 from fsjax.registry import Registration, about_of
@@ -41,6 +44,30 @@ class Reader(BaseEstimator):
     #: What is known of the method.
     registration: ClassVar[Registration]
 
+    # The parameters that all estimators have; ``__init__`` of each class sets them.
+    n_features_to_select: float | None
+    task: str | Task
+    num_epochs: int
+    batch_size: int | None
+    n_seeds: int
+    random_state: int | np.random.RandomState | np.random.Generator | None
+    validation_fraction: float
+    validation_data: tuple[ArrayLike, ArrayLike | None] | None
+    standardize: bool | str
+    class_weight: Mapping[Any, float] | str | None
+    early_stopping: int | None
+    max_time: float | None
+    keep_partial: bool
+    warm_start: bool
+    callback: Callable[[Progress], Any] | None
+    verbose: bool
+
+    classes_: np.ndarray
+    n_features_in_: int
+
+    #: Mean and deviation of the targets, where the task scales them.
+    _target: tuple[np.ndarray, np.ndarray]
+
     @property
     def _entry(self) -> Task:
         """The task; an unknown one, which fit tells, is taken for the first."""
@@ -51,57 +78,69 @@ class Reader(BaseEstimator):
 
     def _rows(
         self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+    ) -> tuple[Rows, np.ndarray | None, np.ndarray | None]:
         """The rows that count, their targets as the network is to predict them, and weights."""
         entry = self._entry
-        X, y = self._validate(X, y)
-        weight = self._weights(X, y, sample_weight)
+        rows, targets = self._validate(X, y)
+        weight = self._weights(rows, targets, sample_weight)
         if weight is not None and not (weight > 0).all():
             kept = weight > 0
-            X, y, weight = X[kept], None if y is None else y[kept], weight[kept]
-            if entry.classes:
-                y = self._numbered(self.classes_[y], " in the rows that count")
-            elif y is not None:
-                y, _ = entry.check(y, None, "y in the rows that count")
-        if entry.scale is not None:
-            standardize = inputs.scaling_of(self.standardize) != "none"
-            self._target = entry.scale(y) if standardize else (0.0 * y[0], 0.0 * y[0] + 1.0)
-            y = self._scaled(y)
-        return X, y, weight
+            rows, weight = rows[kept], weight[kept]
+            if targets is not None:
+                targets = self._counted(targets[kept])
+        if entry.scale is not None and targets is not None:
+            if inputs.scaling_of(self.standardize) != "none":
+                self._target = entry.scale(targets)
+            else:
+                self._target = 0.0 * targets[0], 0.0 * targets[0] + 1.0
+            targets = self._scaled(targets)
+        return rows, targets, weight
 
-    def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """X and y as arrays; for classes, y as their numbers."""
+    def _counted(self, targets: np.ndarray) -> np.ndarray:
+        """The targets of the rows that count, checked again without the others."""
+        where = "in the rows that count"
+        if self._entry.classes:
+            return self._numbered(self.classes_[targets], f" {where}")
+        return self._entry.check(targets, None, f"y {where}")[0]
+
+    def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[Rows, np.ndarray | None]:
+        """X as rows, y as an array; for classes, y as their numbers."""
         self._check_task()
         inputs.check_frame(X)
-        X, y = plain_columns(X), plain_columns(y)
-        check_masked(X, "X")
-        check_masked(y, "y")
-        checks = {"ensure_all_finite": False, "ensure_min_samples": 2}
+        table, target = plain_columns(X), plain_columns(y)
+        check_masked(table, "X")
+        check_masked(target, "y")
+        checks: dict[str, Any] = {"ensure_all_finite": False, "ensure_min_samples": 2}
         entry = self._entry
         if not entry.supervised:
-            X, y = self._table(X, **checks), None
-        else:
-            if y is not None and not entry.classes:
-                y, _ = entry.read(y)
-            X, y = self._table(X, y=y, multi_output=entry.multi_output, **checks)
-        inputs.check_finite(X, self)
+            rows = self._table(table, **checks)
+            inputs.check_finite(rows, self)
+            return rows, None
+        if target is not None and not entry.classes:
+            target, _ = entry.read(target)
+        rows, target = self._table(table, y=target, multi_output=entry.multi_output, **checks)
+        inputs.check_finite(rows, self)
         if entry.classes:
-            if y.dtype.kind in "OMm" and pd.isna(y).any():
-                raise DataError("y has missing labels; leave these rows out")
-            try:
-                check_classification_targets(y)
-            except ValueError as error:
-                advice = "For numbers choose task='regression' in an estimator that has it."
-                raise DataError(f"{error} {advice}") from None
-            y = self._numbered(y)
+            classes = self._class_numbers(target)
             # Above half of the rows scikit-learn warns.
-            if len(self.classes_) <= len(y) / 2:
-                warn_of_numbers(self.classes_[y])
-        elif entry.supervised:
-            y = entry.check(y, None, "y")[0].astype(np.float64)
-            if not np.isfinite(y).all():
-                raise DataError("y has NaN or infinite values; leave these rows out")
-        return X, y
+            if len(self.classes_) <= len(classes) / 2:
+                warn_of_numbers(self.classes_[classes])
+            return rows, classes
+        numbers = entry.check(target, None, "y")[0].astype(np.float64)
+        if not np.isfinite(numbers).all():
+            raise DataError("y has NaN or infinite values; leave these rows out")
+        return rows, numbers
+
+    def _class_numbers(self, labels: np.ndarray) -> np.ndarray:
+        """The numbers ``(N,)`` of labels; DataError for missing labels, and for other targets."""
+        if labels.dtype.kind in "OMm" and pd.isna(labels).any():
+            raise DataError("y has missing labels; leave these rows out")
+        try:
+            check_classification_targets(labels)
+        except ValueError as error:
+            advice = "For numbers choose task='regression' in an estimator that has it."
+            raise DataError(f"{error} {advice}") from None
+        return self._numbered(labels)
 
     def _check_task(self) -> None:
         """ConfigError for a task that the method is not for."""
@@ -114,14 +153,14 @@ class Reader(BaseEstimator):
 
     def _table(self, X: ArrayLike, reset: bool = True, **options: Any) -> Any:
         """``validate_data``; what is sparse stays so, as CSR, where the method takes it."""
-        X = plain_columns(X)
-        sparse = issparse(X) or has_sparse_columns(X)
+        table = plain_columns(X)
+        sparse = issparse(table) or has_sparse_columns(table)
         if not sparse or not about_of(self.registration).sparse:
-            return validate_data(self, X, reset=reset, **options)
+            return validate_data(self, table, reset=reset, **options)
         # Names first: they are gone once a frame is a matrix.
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        validate_data(self, table, reset=reset, skip_check_array=True)
         check = check_X_y if "y" in options else check_array
-        return check(as_csr(X), accept_sparse="csr", estimator=self, **options)
+        return check(as_csr(table), accept_sparse="csr", estimator=self, **options)
 
     def _numbered(self, y: np.ndarray, where: str = "") -> np.ndarray:
         """The numbers of the labels that occur, which become the classes."""
@@ -136,7 +175,7 @@ class Reader(BaseEstimator):
         return ((y - mean) / deviation).astype(np.float32)
 
     def _weights(
-        self, X: np.ndarray, y: np.ndarray | None, sample_weight: ArrayLike | None
+        self, X: Rows, y: np.ndarray | None, sample_weight: ArrayLike | None
     ) -> np.ndarray | None:
         weight = None
         if sample_weight is not None:
@@ -146,13 +185,13 @@ class Reader(BaseEstimator):
                 raise DataError(f"sample_weight: {error}; give a number for each row") from None
         if self.class_weight is None:
             return weight
-        if not self._entry.classes:
+        if y is None or not self._entry.classes:
             raise ConfigError(f"class_weight={self.class_weight!r} needs task='classification'")
         by_class = inputs.class_weights(self.class_weight, self.classes_, y)
         return by_class if weight is None else weight * by_class
 
     def _data(
-        self, X: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None, seed: int
+        self, X: Rows, y: np.ndarray | None, weight: np.ndarray | None, seed: int
     ) -> tuple[Dataset, Split, np.ndarray | None]:
         """The table, who trains and who validates, and the weights of all rows."""
         rows = X.shape[0]
@@ -169,8 +208,8 @@ class Reader(BaseEstimator):
         return dataset, Split(train, valid, np.zeros(0, np.int32)), weight
 
     def _with_validation_data(
-        self, X: np.ndarray, y: np.ndarray | None, weight: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        self, X: Rows, y: np.ndarray | None, weight: np.ndarray | None
+    ) -> tuple[Rows, np.ndarray | None, np.ndarray | None]:
         given = self.validation_data
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise ConfigError("validation_data is a pair (X, y); y is None for reconstruction")
@@ -184,7 +223,7 @@ class Reader(BaseEstimator):
             )
         inputs.check_finite(X_valid, self, "validation_data")
         entry = self._entry
-        if entry.supervised:
+        if y is not None:
             y_valid = np.asarray(given[1]) if entry.classes else entry.read(given[1])[0]
             if y_valid.shape[:1] != X_valid.shape[:1]:
                 raise DataError(

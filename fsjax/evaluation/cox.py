@@ -68,14 +68,16 @@ class CoxRegression(BaseEstimator):
         check_choice("ties", self.ties, TIES)
         if y is None:
             raise DataError("y is None; give (N, 2), time and event")
-        X, y = validate_data(self, X, read_survival(y)[0], multi_output=True, dtype=np.float64)
-        y, _ = check_survival(y, None, "y")
-        self.mean_, deviation = X.mean(axis=0), X.std(axis=0)
+        rows, targets = validate_data(
+            self, X, read_survival(y)[0], multi_output=True, dtype=np.float64
+        )
+        targets, _ = check_survival(targets, None, "y")
+        self.mean_, deviation = rows.mean(axis=0), rows.std(axis=0)
         deviation = np.where(deviation > 1e-12 * np.abs(self.mean_), deviation, np.inf)
-        table = _sorted((X - self.mean_) / deviation, y, self.ties)
+        table = _sorted((rows - self.mean_) / deviation, targets, self.ties)
         # alpha / 2 beta^2 in units of the standardised columns; constant ones stay at 0.
         ridge = self.alpha / np.square(deviation)
-        events = y[:, 1].sum()
+        events = targets[:, 1].sum()
 
         def value(beta: np.ndarray) -> tuple[float, np.ndarray]:
             loss, slope, _ = partial_likelihood(table, beta)
@@ -86,7 +88,7 @@ class CoxRegression(BaseEstimator):
 
         found = minimize(
             value,
-            np.zeros(X.shape[1]),
+            np.zeros(rows.shape[1]),
             jac=True,
             hess=curvature,
             method="trust-exact",
@@ -100,8 +102,8 @@ class CoxRegression(BaseEstimator):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Logarithms of hazard ratios to a row at the mean, ``(N,)``; larger for earlier events."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return (X - self.mean_) @ self.coef_
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        return (rows - self.mean_) @ self.coef_
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Harrell's concordance index in [0, 1]."""

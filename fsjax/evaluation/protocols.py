@@ -75,7 +75,7 @@ def evaluate(
     metrics = dict(result.metrics) if "embedded" in protocols else {}
     further = {f"_k{k}": k for k in map(int, num_features) if k != result.num_features}
     selections = {"": result.selected, **{end: result.select(k) for end, k in further.items()}}
-    splits = result.splits
+    splits: Sequence[Split] = result.splits
     if isinstance(dataset.X, StoredTable) and set(protocols) != {"embedded"}:
         if noise_std:
             raise ConfigError(
@@ -87,9 +87,16 @@ def evaluate(
         named = {f"svm_accuracy{end}": columns for end, columns in selections.items()}
         metrics |= _svm(splits, dataset, named, noise_std)
     if "retrain" in protocols:
-        given = {"task": judged_as(result.task), "scaling": scaling, "options": retrain}
         for end, columns in selections.items():
-            found = retrain_metrics(dataset, splits, columns, result.seeds, **given)
+            found = retrain_metrics(
+                dataset,
+                splits,
+                columns,
+                result.seeds,
+                task=judged_as(result.task),
+                scaling=scaling,
+                options=retrain,
+            )
             metrics |= {f"{name}{end}": values for name, values in found.items()}
     return metrics
 

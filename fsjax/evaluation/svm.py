@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from fsjax.arguments import NonNegative, check
 from fsjax.data.dataset import Dataset
 from fsjax.data.splits import Split
+from fsjax.data.stored import StoredTable
 from fsjax.errors import ConfigError, DataError
 
 #: What to tell a user whose data set the protocol cannot judge.
@@ -55,7 +56,7 @@ def svm_accuracy(
       ConfigError: for columns that do not exist, none, or a negative ``noise_std``.
     """
     check(NonNegative, noise_std=noise_std)
-    if not dataset.num_classes:
+    if dataset.y is None or not dataset.num_classes:
         kind = "no target" if dataset.y is None else "a numeric target"
         raise DataError(f"{dataset.name} has {kind}; {NEEDS_CLASSES}")
     columns = _checked(columns, dataset.num_features)
@@ -91,9 +92,12 @@ def _checked(columns: np.ndarray, num_columns: int) -> np.ndarray:
 
 
 def _rows(dataset: Dataset, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    if issparse(dataset.X):
-        return dataset.X[rows][:, columns].toarray().astype(np.float64)
-    return dataset.X[np.ix_(rows, columns)].astype(np.float64)
+    table = dataset.X
+    if isinstance(table, StoredTable):
+        return table.take(rows, columns).astype(np.float64)
+    if issparse(table):
+        return table[rows][:, columns].toarray().astype(np.float64)
+    return table[np.ix_(rows, columns)].astype(np.float64)
 
 
 def _noise(num_rows: int, columns: np.ndarray, seed: int) -> np.ndarray:

@@ -1,13 +1,12 @@
 """Type stub, written by ``python -m fsjax.stubs``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from fsjax.arguments import Optimizer, Schedule
 from fsjax.method import Method
+from fsjax.registry import METHODS as METHODS
 from fsjax.registry import get_method as get_method
-
-METHODS: dict[str, Callable[..., Method]]
 
 def aefs(
     *,

@@ -11,7 +11,17 @@ from jax import Array
 
 from fsjax.arguments import Layers, NonNegative, Optimizer, Positive, Schedule
 from fsjax.errors import ConfigError
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.network import FIRST_LAYER, PLAIN
 from fsjax.registry import register
 
@@ -66,16 +76,21 @@ def aefs(
     """
     if len(hidden) != 1:
         raise ConfigError(f"hidden={hidden}; aefs has one hidden layer, such as (200,)")
-    training = {"optimizer": optimizer, "learning_rate": learning_rate}
-    body = replace(PLAIN, hidden=hidden, activation=activation, **training)
+    body = replace(
+        PLAIN,
+        hidden=hidden,
+        activation=activation,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+    )
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
         weights, stats = body.init(key, spec)
         return create_state(spec, weights, extra={"stats": stats})
 
     def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
         value, aux = body.train(params, state, batch, key)
         groups = jnp.sum(jnp.sqrt(jnp.sum(jnp.square(encoder(params)), axis=1) + SMOOTHING))

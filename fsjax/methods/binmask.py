@@ -16,7 +16,17 @@ from fsjax import sparsity
 from fsjax.arguments import STATIC, Count, NonNegative, Positive, Rate, known
 from fsjax.errors import ConfigError
 from fsjax.groups import expand
-from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    Search,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, close, keep_stats
 from fsjax.registry import register
 from fsjax.tasks import SUPERVISED
@@ -98,7 +108,7 @@ def binmask(
             end_epoch=epochs if body.finetune_epochs else None,
         )
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         weights, stats = body.init(key, spec)
         if not on_inputs:
             params = sparsity.init_binmask(weights, initial=initial)
@@ -112,7 +122,7 @@ def binmask(
         return create_state(spec, sparsity.Masked(weights, {"inputs": latents}), extra=extra)
 
     def loss(
-        params: sparsity.Masked, state: TrainState, batch: Batch, key: Array
+        params: sparsity.Masked, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
         if not on_inputs:
             value, aux = body.train(sparsity.masked_weights(params), state, batch, key)

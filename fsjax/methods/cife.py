@@ -6,7 +6,7 @@ import numpy as np
 from jax import Array
 
 from fsjax.arguments import Count
-from fsjax.method import Batch, Method, Spec
+from fsjax.method import Method, Spec, TrainingRows
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.greedy_information import greedy_scores
 from fsjax.methods.shared.on_host import on_host
@@ -66,7 +66,7 @@ def cife(*, depth: Count = 200, bins: Count | None = 5) -> Method:
       ConfigError: for a value outside its range.
     """
 
-    def scores(key: Array, spec: Spec, data: Batch) -> Array:
+    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
         del key, spec
         return on_host(lambda *rows: cife_scores(*rows, depth=depth, bins=bins), data)
 

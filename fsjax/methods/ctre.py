@@ -61,7 +61,7 @@ def ctre_sim(
     estimator="CTRESeq",
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the same; grows at random once validation stalls",
-    **{**SPARSE, "small": {**SPARSE["small"], "patience": 1}},
+    **(SPARSE | {"small": {**SPARSE["small"], "patience": 1}}),
 )
 def ctre_seq(
     *,

@@ -21,12 +21,13 @@ from fsjax.method import (
     PyTree,
     Selection,
     Spec,
+    TrainingRows,
     TrainState,
     create_state,
 )
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
-from fsjax.sparse_rows import SparseRows, map_rows, rows_at_once
+from fsjax.sparse_rows import SparseRows, dense, map_rows, rows_at_once
 
 #: Rows of a sparse table whose gradients are held at once.
 ROWS_AT_ONCE = 1024
@@ -73,14 +74,14 @@ def deep_lasso(
     """
     body = NetworkOptions(**options)
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
         weights, stats = body.init(key, spec)
         extra = {"stats": stats, "norms": jnp.zeros(spec.num_columns)}
         return create_state(spec, weights, extra=extra)
 
     def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
         def felt(x: Array) -> tuple[Array, dict[str, PyTree]]:
             rows = batch._replace(x=x)
@@ -93,14 +94,18 @@ def deep_lasso(
     def predict(state: TrainState, x: Array) -> Array:
         return body.predict(state.params, state, x)
 
-    def finish(state: TrainState, data: Batch, key: Array) -> TrainState:
+    def finish(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         del key
+        y = dense(data.y)
 
         def felt(x: Array) -> Array:
-            return state.spec.loss_of(predict(state, x), data.y, data.weight)
+            return state.spec.loss_of(predict(state, x), y, data.weight)
+
+        def outputs(x: Array) -> Array:
+            return predict(state, x)
 
         if isinstance(data.x, SparseRows):
-            norms = sparse_norms(lambda x: predict(state, x), state.spec.loss_of, data)
+            norms = sparse_norms(outputs, state.spec.loss_of, data.x, y, data.weight)
         else:
             norms = jnp.linalg.norm(jax.grad(felt)(data.x), axis=0)
         return state.replace(extra={**state.extra, "norms": norms})
@@ -118,19 +123,21 @@ def deep_lasso(
     )
 
 
-def sparse_norms(outputs: Callable[[Array], Array], loss: Loss, data: Batch) -> Array:
+def sparse_norms(
+    outputs: Callable[[Array], Array], loss: Loss, x: SparseRows, y: Array, weight: Array
+) -> Array:
     """``(D,)`` norms over the rows of a sparse table of the gradients of their loss."""
-    size = min(rows_at_once(data.x, ROWS_AT_ONCE), len(data.x))
-    last = len(data.x) - 1
+    size = min(rows_at_once(x, ROWS_AT_ONCE), len(x))
+    last = len(x) - 1
     # First by the outputs of all rows, of which losses may compare some.
-    by_outputs = jax.grad(loss)(map_rows(outputs, data.x, ROWS_AT_ONCE), data.y, data.weight)
+    by_outputs = jax.grad(loss)(map_rows(outputs, x, ROWS_AT_ONCE), y, weight)
 
     def add(chunk: Array, squares: Array) -> Array:
         number = chunk * size + jnp.arange(size)
         rows = jnp.minimum(number, last)
         by_rows = jnp.where((number <= last)[:, None], by_outputs[rows], 0.0)
-        (slopes,) = jax.vjp(outputs, data.x[rows])[1](by_rows)
+        (slopes,) = jax.vjp(outputs, x[rows])[1](by_rows)
         return squares + jnp.sum(jnp.square(slopes), axis=0)
 
-    squares = jax.lax.fori_loop(0, -(-len(data.x) // size), add, jnp.zeros(data.x.shape[1]))
+    squares = jax.lax.fori_loop(0, -(-len(x) // size), add, jnp.zeros(x.shape[1]))
     return jnp.sqrt(squares)

@@ -13,7 +13,17 @@ from jax.scipy.stats import norm
 
 from fsjax.arguments import Count, NonNegative, Optimizer, Positive, Schedule
 from fsjax.groups import expand
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.gates import open_share
 from fsjax.registry import register
 
@@ -74,12 +84,12 @@ def dufs(
       ConfigError: for a value outside its range.
     """
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
         return create_state(spec, 0.01 * jax.random.truncated_normal(key, -2, 2, (spec.num_units,)))
 
     def objective(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
         shape = (len(batch.x), params.size) if noise == "row" else params.shape
         gates = open_share(params + sigma * jax.random.normal(key, shape))
@@ -105,7 +115,9 @@ def dufs(
     )
 
 
-def smoothness(rows: Array, weight: Array, neighbors: int, width: Array, steps: int) -> Array:
+def smoothness(
+    rows: Array, weight: Array, neighbors: int, width: Array | float, steps: int
+) -> Array:
     """``tr(Z' P^steps Z) / (B D)``, larger where columns vary slowly along the graph of the rows.
 
     Args:

@@ -15,7 +15,17 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.arguments import STATIC, Count, Share
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.network import FIRST_LAYER, PLAIN, NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
@@ -72,7 +82,7 @@ def entryprune(
         # A small lift less, as 0.2 x 15 is a little above 3.
         return num_features + min(max(1, math.ceil(candidates * others - 1e-6)), others)
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
         key_network, key_order = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
@@ -95,7 +105,7 @@ def entryprune(
         return with_kernel(weights, kernel), x[:, places]
 
     def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
         extra, spec = state.extra, state.spec
         inside = extra["kept"] | extra["entered"]
@@ -103,7 +113,7 @@ def entryprune(
         return body.train(weights, state, batch._replace(x=x), key)
 
     def after_step(
-        state: TrainState, grads: PyTree, aux: dict[str, Any], batch: Batch, key: Array
+        state: TrainState, grads: PyTree, aux: dict[str, Any], batch: Batch[Array], key: Array
     ) -> TrainState:
         rows = jnp.sum(batch.weight > 0).astype(jnp.float32)
         change = state.extra["change"] + rows * first_kernel(grads)

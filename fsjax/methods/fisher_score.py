@@ -10,10 +10,10 @@ from jax import Array
 
 from fsjax.arguments import Count, Optimizer, Positive, Schedule, Widths
 from fsjax.errors import ConfigError
-from fsjax.method import Batch, Method, Spec
+from fsjax.method import Method, Spec, TrainingRows
 from fsjax.methods.shared.fixed_columns import filter_method, network_on_columns
 from fsjax.registry import register
-from fsjax.sparse_rows import SparseRows
+from fsjax.sparse_rows import SparseRows, dense
 
 #: The highest score: of columns that do not vary within the classes, but between them.
 HIGHEST = 1e12
@@ -130,9 +130,11 @@ def fisher_score(
       The method, for classification; its scores are those of all training rows.
     """
 
-    def scores(key: Array, spec: Spec, data: Batch) -> Array:
-        function = sparse_fisher_scores if isinstance(data.x, SparseRows) else fisher_scores
-        return function(data.x, data.y, spec.num_outputs, data.weight)
+    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
+        y = dense(data.y)
+        if isinstance(data.x, SparseRows):
+            return sparse_fisher_scores(data.x, y, spec.num_outputs, data.weight)
+        return fisher_scores(data.x, y, spec.num_outputs, data.weight)
 
     only = ("classification",)
     if hidden is None:

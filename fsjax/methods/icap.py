@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from fsjax.arguments import Count
-from fsjax.method import Batch, Method, Spec
+from fsjax.method import Method, Spec, TrainingRows
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.greedy_information import Merge, greedy_scores
 from fsjax.methods.shared.on_host import on_host
@@ -83,7 +83,7 @@ def icap(
       ConfigError: for a value outside its range.
     """
 
-    def scores(key: Array, spec: Spec, data: Batch) -> Array:
+    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
         del key, spec
         return on_host(
             lambda *rows: icap_scores(*rows, depth=depth, bins=bins, redundancy=redundancy), data

@@ -7,7 +7,7 @@ from jax import Array
 from scipy import sparse
 
 from fsjax.arguments import Count, Positive
-from fsjax.method import Batch, Method, Spec
+from fsjax.method import Method, Spec, TrainingRows
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.neighbour_graph import Metric, Weights, neighbour_graph
 from fsjax.methods.shared.on_host import on_host
@@ -95,7 +95,7 @@ def laplacian_score(
         del y
         return -laplacian_scores(x, graph_of(x, weight, t))
 
-    def scores(key: Array, spec: Spec, data: Batch) -> Array:
+    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
         del key, spec
         return on_host(of_rows, data, t)
 

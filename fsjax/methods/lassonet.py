@@ -10,10 +10,20 @@ from jax import Array
 from fsjax import tasks
 from fsjax.arguments import Count, Fraction, Layers, NonNegative, Positive, Rate, Whole, Within
 from fsjax.errors import ConfigError
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared import lassonet_path as paths
 from fsjax.methods.shared.phase_optimizer import adam_then_sgd, to_sgd
-from fsjax.nets import SkipNetwork
+from fsjax.nets import SkipNetwork, outputs_of
 from fsjax.registry import register
 from fsjax.sparsity.hier_prox import hier_prox
 
@@ -97,9 +107,9 @@ def lassonet(
         )
 
     def apply(params: PyTree, state: TrainState, x: Array) -> Array:
-        return SkipNetwork(state.spec.num_outputs, hidden).apply({"params": params}, x)
+        return outputs_of(SkipNetwork(state.spec.num_outputs, hidden), {"params": params}, x)
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         if spec.best_by not in ("loss", "last"):
             raise ConfigError(
                 f"lassonet stops by the validation loss; use best_by='last' in place of "
@@ -109,7 +119,9 @@ def lassonet(
         params = SkipNetwork(spec.num_outputs, hidden).init(key, inputs)["params"]
         return create_state(spec, params, log=paths.first_path(spec))
 
-    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
+    ) -> tuple[Array, dict]:
         outputs = apply(params, state, batch.x)
         return state.spec.loss_of(outputs, batch.y, batch.weight), {}
 
@@ -136,10 +148,10 @@ def lassonet(
         found = over & path.started & (paths.count_selected(state) <= num_features)
         return jnp.where(found, state.epoch - _FAR, -state.epoch.astype(jnp.float32))
 
-    def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
+    def after_epoch(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         path, over = judge(state)
         entering = over & ~path.started
-        first = path_start
+        first: Array | float | None = path_start
         if first is None:
             first = paths.first_lambda(state, entering, hierarchy, path_learning_rate)
         path, finished = paths.next_lambda(path, state, over, first, until, path_multiplier)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lars
 
 from fsjax.arguments import Count, Positive
-from fsjax.method import Batch, Method, Spec
+from fsjax.method import Method, Spec, TrainingRows
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.neighbour_graph import Metric, Weights, neighbour_graph
 from fsjax.methods.shared.on_host import on_host
@@ -162,7 +162,7 @@ def mcfs(
         )
         return (found if signed else np.abs(found)).max(axis=1)
 
-    def scores(key: Array, spec: Spec, data: Batch) -> Array:
+    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
         del key, spec
         return on_host(of_rows, data, t)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jax import Array
 
-from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
+from fsjax.method import About, Method, Selection, Spec, TrainingRows, TrainState, create_state
 from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
 from fsjax.registry import register
@@ -38,7 +38,7 @@ def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
     """
     body = NetworkOptions(**options)
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         weights, stats = body.init(key, spec)
         return create_state(spec, weights, extra={"stats": stats})
 

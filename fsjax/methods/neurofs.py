@@ -24,7 +24,7 @@ from fsjax.arguments import (
     Schedule,
     Share,
 )
-from fsjax.method import Batch, Method, Spec, TrainState
+from fsjax.method import Method, Spec, TrainingRows, TrainState
 from fsjax.methods.shared.attribution import Score
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.registry import register
@@ -132,11 +132,11 @@ def neurofs(
         only=SUPERVISED,
     )
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         state = method.init(key, spec, data)
         return state.replace(extra={**state.extra, "young": jnp.zeros(spec.num_columns, bool)})
 
-    def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
+    def after_epoch(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         before = active_inputs(state.masks["layer_0"]["kernel"])
         state = method.after_epoch(state, data, key)
         young = active_inputs(state.masks["layer_0"]["kernel"]) & ~before
@@ -160,7 +160,9 @@ def active_inputs(mask: Array) -> Array:
     return jnp.any(mask, axis=1)
 
 
-def evolve(layer: Layer, num_features: int, fraction: Array, removal_share: Array) -> Evolution:
+def evolve(
+    layer: Layer, num_features: int, fraction: Array | float, removal_share: Array | float
+) -> Evolution:
     """Which input neurons stay, and how many come back.
 
     Args:
@@ -191,7 +193,9 @@ def evolve(layer: Layer, num_features: int, fraction: Array, removal_share: Arra
 
 
 def drop_inputs(
-    evolution: Callable[[Layer], Evolution], input_fraction: Array, hidden_fraction: Array
+    evolution: Callable[[Layer], Evolution],
+    input_fraction: Array | float,
+    hidden_fraction: Array | float,
 ) -> DropRule:
     """Drops neurons and weak connections of the first layer, weak connections of the others."""
 
@@ -219,7 +223,7 @@ def grow_inputs(evolution: Callable[[Layer], Evolution]) -> GrowRule:
         if layer.number > 0:
             return grow_rules.gradient(layer, dropped, key)
         kept, inactive, number = evolution(layer)
-        slope = jnp.abs(layer.gradient)
+        slope = grow_rules.gradient(layer, dropped, key)
         inactive &= layer.state.feature_mask
         added = largest(jnp.max(slope, axis=1), number, inactive)
         free = (kept | added)[:, None] & (~layer.mask | dropped)

@@ -12,7 +12,17 @@ from jax import Array
 
 from fsjax.arguments import STATIC, Count, Fraction, Positive, Rate, Share
 from fsjax.errors import ConfigError
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
 from fsjax.registry import register
 from fsjax.sparsity import probmask as prob
@@ -112,7 +122,7 @@ def probmask(
         way = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)
         return temperature_start + (temperature_end - temperature_start) * way
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         key_network, key_masks = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         params = prob.init_probmask(weights)
@@ -120,7 +130,7 @@ def probmask(
         return create_state(spec, params, extra=extra)
 
     def loss(
-        params: prob.Probable, state: TrainState, batch: Batch, key: Array
+        params: prob.Probable, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
         def sampled(_: None, number: Array) -> tuple[None, tuple[Array, dict[str, PyTree]]]:
             key_masks, key_network = jax.random.split(jax.random.fold_in(key, number))
@@ -143,7 +153,7 @@ def probmask(
         state = state.replace(params=state.params._replace(probabilities=found))
         return keep_stats(state, grads, aux)
 
-    def after_epoch(state: TrainState, batch: Batch, key: Array) -> TrainState:
+    def after_epoch(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         params = state.params
         thresholds = draw(key, params.probabilities)
         if body.finetune_epochs:

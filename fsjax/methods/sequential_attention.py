@@ -14,7 +14,17 @@ from jax import Array
 
 from fsjax.arguments import Count, Rate
 from fsjax.groups import expand
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.network import PLAIN, NetworkOptions
 from fsjax.registry import register
 from fsjax.selection import distinct_top_k
@@ -69,7 +79,7 @@ def sequential_attention(
     def fresh(key: Array, spec: Spec) -> Array:
         return START * jax.random.normal(key, (spec.num_units,))
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
         key_network, key_logits = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
@@ -102,7 +112,7 @@ def sequential_attention(
         return expand(gates, state.spec.groups)
 
     def loss(
-        params: PyTree, state: TrainState, batch: Batch, key: Array
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
         weights, x = body.gate(params["weights"], batch.x, inputs(params, state))
         return body.train(weights, state, batch._replace(x=x), key)
@@ -117,7 +127,7 @@ def sequential_attention(
         return jnp.clip(phase * columns_per_phase, 0, num_features)
 
     def after_step(
-        state: TrainState, grads: PyTree, aux: dict[str, Any], batch: Batch, key: Array
+        state: TrainState, grads: PyTree, aux: dict[str, Any], batch: Batch[Array], key: Array
     ) -> TrainState:
         del grads, batch
         place, shares = state.extra["place"], attention(state.params, state)

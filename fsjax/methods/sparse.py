@@ -52,12 +52,13 @@ def set(  # noqa: A001
       grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
-    rules = {
-        "drop": getattr(drop_rules, drop),
-        "grow": getattr(grow_rules, grow),
-        "grow_init": grow_init,
-    }
-    return sparse_network(**rules, drop_fraction=drop_fraction, **options)
+    return sparse_network(
+        drop=getattr(drop_rules, drop),
+        grow=getattr(grow_rules, grow),
+        drop_fraction=drop_fraction,
+        grow_init=grow_init,
+        **options,
+    )
 
 
 @register(
@@ -78,8 +79,13 @@ def rigl(*, drop_fraction: Share = 0.2, grow_init: GrowInit = "zeros", **options
       grow_init: new weights are ``zeros``, or ``uniform`` within sqrt(6 / n_in).
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
-    rules = {"drop": drop_rules.magnitude, "grow": grow_rules.gradient, "grow_init": grow_init}
-    return sparse_network(**rules, drop_fraction=drop_fraction, **options)
+    return sparse_network(
+        drop=drop_rules.magnitude,
+        grow=grow_rules.gradient,
+        drop_fraction=drop_fraction,
+        grow_init=grow_init,
+        **options,
+    )
 
 
 @register(

@@ -12,7 +12,17 @@ from jax.scipy.stats import norm
 
 from fsjax.arguments import Count, Positive
 from fsjax.groups import expand
-from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    Search,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.gates import open_share
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats
 from fsjax.registry import register
@@ -62,14 +72,16 @@ def stg(
     """
     body = NetworkOptions(**options)
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         key_network, key_gates = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         mu = 0.01 * jax.random.normal(key_gates, (spec.num_units,))
         extra = {"stats": stats, "threshold": jnp.asarray(-1.0)}
         return create_state(spec, {"weights": weights, "mu": mu}, extra=extra)
 
-    def loss(params: dict, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
+    def loss(
+        params: dict, state: TrainState, batch: Batch[Array], key: Array
+    ) -> tuple[Array, dict]:
         key_noise, key_network = jax.random.split(key)
         mu = params["mu"]
         noise = sigma * jax.random.normal(key_noise, mu.shape)

@@ -21,8 +21,18 @@ from fsjax.arguments import (
     Share,
 )
 from fsjax.errors import ConfigError
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
-from fsjax.nets import Feedforward
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
+from fsjax.nets import Feedforward, outputs_of
 from fsjax.noise import normal
 from fsjax.registry import register
 from fsjax.sparsity import Layer, Recipe, apply_masks, init_masks, needs
@@ -117,7 +127,7 @@ def wast(
     def network(spec: Spec) -> Feedforward:
         return Feedforward(spec.num_outputs, hidden, "sigmoid", "fan_in")
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         if spec.task != "reconstruction":
             raise ConfigError(
                 "wast's importance of a column is the derivative of the squared error (eq. 3), so "
@@ -130,16 +140,18 @@ def wast(
         importance = {"input_importance": nothing, "output_importance": nothing}
         return create_state(spec, apply_masks(params, masks), masks=masks, extra=importance)
 
-    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
+    ) -> tuple[Array, dict]:
         # Inactive weights are 0, so the gradient is that of the dense network, as momentum needs.
         noise = input_noise * normal(key, batch.x.shape)
-        outputs = network(state.spec).apply({"params": params}, batch.x + noise)
+        outputs = outputs_of(network(state.spec), {"params": params}, batch.x + noise)
         share = batch.weight / jnp.sum(batch.weight)
         residual = share @ jnp.abs(outputs - batch.y)
         return state.spec.loss_of(outputs, batch.y, batch.weight), {"residual": residual}
 
     def after_step(
-        state: TrainState, grads: PyTree, aux: dict[str, Array], batch: Batch, key: Array
+        state: TrainState, grads: PyTree, aux: dict[str, Array], batch: Batch[Array], key: Array
     ) -> TrainState:
         state = attend(state.replace(params=apply_masks(state.params, state.masks)), aux)
         return rewired(state, key) if update == "step" else state
@@ -174,7 +186,7 @@ def wast(
         init=init,
         loss=loss,
         optimizer=optimizer,
-        predict=lambda state, x: network(state.spec).apply({"params": state.params}, x),
+        predict=lambda state, x: outputs_of(network(state.spec), {"params": state.params}, x),
         select=lambda state: Selection(state.extra["input_importance"]),
         after_step=after_step,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, logsumexp
 from sklearn.metrics import accuracy_score, mean_poisson_deviance, r2_score, roc_auc_score
 
@@ -108,7 +109,7 @@ def d2_poisson(
 
 
 def survival_score(
-    y: np.ndarray, risk: np.ndarray, sample_weight: np.ndarray | None = None
+    y: np.ndarray, risk: np.ndarray, sample_weight: ArrayLike | None = None
 ) -> float:
     """The concordance index of risks ``(N,)`` for ``y (N, 2)``, time and event."""
     if np.ndim(y) != 2 or np.shape(y)[1] != 2:

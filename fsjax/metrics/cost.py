@@ -4,8 +4,8 @@ import jax
 import numpy as np
 
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree
 from fsjax.sparsity.connections import is_connections
+from fsjax.typing import PyTree
 
 
 def count_connections(params: PyTree, masks: PyTree = ()) -> int:
@@ -34,7 +34,8 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
         return sum(int(np.prod(shape)) for shape in shapes if len(shape) >= 2)
     active, other = jax.tree.flatten(masks)
     given = [np.shape(leaf) for leaf in active]
-    if other != structure or given != shapes:
+    # JAX's types name a PyTreeDef that its stubs do not define.
+    if other != structure or given != shapes:  # type: ignore[operator]
         raise ConfigError(
             f"masks {other} with shapes {given} do not match params {structure} with shapes "
             f"{shapes}; give one mask for each array, or () for none"

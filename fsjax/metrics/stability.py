@@ -211,14 +211,19 @@ def consensus(selected: np.ndarray, scores: np.ndarray, num_features: int) -> np
 
 
 class Selections(Protocol):
-    """What a result tells of the selections of S seeds among D columns, as for :func:`consensus`.
+    """The selections of S seeds among D columns, as in a result; see :func:`consensus`."""
 
-    ``num_features`` is K.
-    """
+    @property
+    def selected(self) -> np.ndarray:
+        """``(S, K)`` column numbers."""
 
-    selected: np.ndarray
-    scores: np.ndarray
-    num_features: int
+    @property
+    def scores(self) -> np.ndarray:
+        """``(S, D)``, larger is better."""
+
+    @property
+    def num_features(self) -> int:
+        """K."""
 
 
 def stability_metrics(result: Selections) -> dict[str, Any]:

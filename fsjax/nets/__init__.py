@@ -3,7 +3,7 @@
 from fsjax.nets.feedforward import Feedforward
 from fsjax.nets.lenet5 import LeNet5
 from fsjax.nets.mlp import MLP, FanInDense
-from fsjax.nets.networks import NETWORKS, build_network, count_parameters
+from fsjax.nets.networks import NETWORKS, build_network, count_parameters, outputs_of
 from fsjax.nets.resnet import ResNet
 from fsjax.nets.skip_network import SkipNetwork
 from fsjax.nets.vgg import VGG
@@ -19,4 +19,5 @@ __all__ = [
     "SkipNetwork",
     "build_network",
     "count_parameters",
+    "outputs_of",
 ]

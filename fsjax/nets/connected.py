@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from fsjax.method import PyTree
 from fsjax.nets.mlp import ACTIVATIONS, fan_in_uniform
 from fsjax.products import product
 from fsjax.sparsity.connections import Connections, connected_dot, is_connections
 from fsjax.sparsity.free import DRAWN_AS_MASKS
+from fsjax.typing import PyTree
 
 #: A layer: its connections, or the shape ``(I, O)`` of its matrix.
 Form = Connections | tuple[int, int]

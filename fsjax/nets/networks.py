@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 import jax
 from flax import linen as nn
+from jax import Array
 
 from fsjax.arguments import check
 from fsjax.errors import ConfigError
@@ -69,6 +70,19 @@ def build_network(
         )
     of_images = {"lenet5": LeNet5, "resnet32": ResNet, "vgg19": VGG}
     return of_images[network](num_outputs, tuple(image_shape), image_order)
+
+
+def outputs_of(network: nn.Module, variables: Mapping[str, Any], x: Array, **options: Any) -> Array:
+    """The outputs ``(B, num_outputs)`` of a network none of whose collections is mutable.
+
+    Args:
+      network: a module that takes rows to outputs.
+      variables: its collections, ``params`` among them.
+      x: ``(B, D)``.
+      **options: further arguments of ``network.apply`` but ``mutable``.
+    """
+    # Flax's annotation has the changed collections too, which only mutable ones give.
+    return cast(Array, network.apply(variables, x, **options))
 
 
 def count_parameters(params: Any) -> int:

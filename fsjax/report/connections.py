@@ -1,6 +1,6 @@
 """Where the connections of a rewiring network go: WAST's Figure 6, and a profile for other data."""
 
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from matplotlib import colormaps
@@ -42,7 +42,7 @@ def draw_connections(
     figure: FigureBase,
     result: FitResult,
     image_shape: tuple[int, ...] | None = None,
-    image_order: str = "C",
+    image_order: Literal["C", "F"] = "C",
 ) -> None:
     """Draws how many connections each input neuron has at the counted epochs.
 
@@ -90,8 +90,13 @@ def _draw_maps(figure: FigureBase, grids: list[np.ndarray], titles: list[str], l
     panels = style.centred(figure, [width] * len(grids), style.WIDTH - MAPS_SIDES)
     norm = Normalize(0.0, max(1.0, max(float(grid.max()) for grid in grids)))
     for axes, grid, title in zip(panels, grids, titles, strict=True):
-        look = {"cmap": style.COLORS, "norm": norm, "interpolation": "nearest"}
-        shown = axes.imshow(grid, aspect=style.aspect_of(*grid.shape), **look)
+        shown = axes.imshow(
+            grid,
+            cmap=style.COLORS,
+            norm=norm,
+            aspect=style.aspect_of(*grid.shape),
+            interpolation="nearest",
+        )
         axes.set_title(title, fontsize=9)
         axes.xaxis.set_major_locator(NullLocator())
         axes.yaxis.set_major_locator(NullLocator())

@@ -167,7 +167,7 @@ def mean_and_std(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _last_panels(history: Mapping[str, np.ndarray]) -> list[Panel]:
     """Distinct picks, or else the topology."""
-    names = ("unique_percentage",)
+    names: tuple[str, ...] = ("unique_percentage",)
     if "train/unique_percentage" not in history:
         names = ("topology_change", "sparsity")
     recorded = {

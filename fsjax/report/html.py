@@ -216,7 +216,8 @@ def _published(metric: str, theirs: Mapping[str, Any]) -> str:
 
 def _selected(result: Mapping[str, Any]) -> str:
     """How many seeds selected each of the columns on which they agree most, and the stability."""
-    number, counts = len(result["selected"]), {}
+    number = len(result["selected"])
+    counts: dict[int, int] = {}
     for of_seed in result["selected"]:
         for column in of_seed:
             counts[column] = counts.get(column, 0) + 1

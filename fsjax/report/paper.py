@@ -175,14 +175,21 @@ def read_table(table: str) -> tuple[Row, ...]:
 def parse_row(record: Mapping[str, str]) -> Row:
     """A record with the fields of :class:`Row`; options are ``key=value`` joined by ``;``."""
     options = (part.split("=", 1) for part in record["options"].split(";") if part)
+    num_features, num_epochs, n_repeats = (
+        int(record[name]) if record[name] else None for name in COUNTS
+    )
     return Row(
-        **{
-            **record,
-            "options": {name: _value(text) for name, text in options},
-            "mean": float(record["mean"]),
-            "std": float(record["std"]) if record["std"] else None,
-            **{name: int(record[name]) if record[name] else None for name in COUNTS},
-        }
+        source=record["source"],
+        method=record["method"],
+        dataset=record["dataset"],
+        task=record["task"],
+        num_features=num_features,
+        num_epochs=num_epochs,
+        options={name: _value(text) for name, text in options},
+        metric=record["metric"],
+        mean=float(record["mean"]),
+        std=float(record["std"]) if record["std"] else None,
+        n_repeats=n_repeats,
     )
 
 

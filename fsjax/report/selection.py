@@ -4,6 +4,7 @@ Networks with masks have a second picture beneath: where the connections of thei
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ MAX_OUTLINED = 64
 def plot_selection(
     result: FitResult,
     image_shape: tuple[int, ...] | None = None,
-    image_order: str = "C",
+    image_order: Literal["C", "F"] = "C",
     feature_names: Sequence[str] | None = None,
     background: np.ndarray | None = None,
 ) -> Figure:
@@ -72,10 +73,13 @@ def plot_selection(
         width = MAP_ABOVE if extra else MAP_ALONE
         height = float(np.clip(width * image_shape[0] / image_shape[1] + MAP_LABELS, 2.8, 8.0))
     # A compressed layout cuts off what stands beside a map in a subfigure.
-    layout = "constrained" if image_shape is None or extra else "compressed"
-    figure = upper = style.new_figure(height + extra, layout, style.title(result))
+    layout: Literal["constrained", "compressed"] = (
+        "constrained" if image_shape is None or extra else "compressed"
+    )
+    figure = style.new_figure(height + extra, layout, style.title(result))
+    upper: FigureBase = figure
     if extra:
-        upper, lower = figure.subfigures(2, 1, height_ratios=(height, extra))
+        upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=(height, extra))[:, 0]
         draw_connections(lower, result, image_shape, image_order)
     if image_shape is None:
         _draw_bars(upper, result, names)
@@ -112,7 +116,7 @@ def _draw_image(
     figure: FigureBase,
     result: FitResult,
     image_shape: tuple[int, ...],
-    image_order: str,
+    image_order: Literal["C", "F"],
     background: np.ndarray | None,
 ) -> None:
     share = style.to_grid(result.selection_frequency, image_shape, image_order).sum(axis=-1)

@@ -45,10 +45,9 @@ def plot_stability(
       ConfigError: if ``top`` is no whole number from 1.
     """
     columns = result.scores.shape[1]
-    top = check_whole("top", top)
     frequency = result.selection_frequency
-    top = min(top, np.count_nonzero(frequency))
-    shown = consensus(result.selected, result.scores, columns)[:top]
+    bars = min(check_whole("top", top), np.count_nonzero(frequency))
+    shown = consensus(result.selected, result.scores, columns)[:bars]
     names = style.unit_names(result, feature_names, shown)
 
     found = stability_text(stability_metrics(result), result.runs)

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from fsjax.atomic import atomic_open
 from fsjax.engine.result import FitResult
@@ -51,13 +52,13 @@ class Picture(Figure):
 
 def new_figure(
     height: float,
-    layout: str = "constrained",
+    layout: Literal["constrained", "compressed"] = "constrained",
     title: str | None = None,
     width: float = WIDTH,
 ) -> Figure:
     """An empty figure, ``width`` by ``height`` inches, drawn without a display."""
-    figure = Picture(figsize=(width, height), dpi=DPI, layout=layout, facecolor="white")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    engine = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, compress=layout == "compressed")
+    figure = Picture(figsize=(width, height), dpi=DPI, layout=engine, facecolor="white")
     FigureCanvasAgg(figure)
     if title is not None:
         figure.suptitle(literal(title), fontsize=10)
@@ -119,11 +120,14 @@ def draw_bars(
 
 def circle(axes: Axes, x: Any, y: Any, size: float, width: float, label: str | None) -> None:
     """Black circles around points, above all else."""
-    look = {"facecolors": "none", "edgecolors": "black", "zorder": 3}
-    axes.scatter(x, y, s=size, linewidths=width, label=label, **look)
+    axes.scatter(
+        x, y, s=size, linewidths=width, label=label, facecolors="none", edgecolors="black", zorder=3
+    )
 
 
-def to_grid(values: np.ndarray, image_shape: tuple[int, ...], image_order: str = "C") -> np.ndarray:
+def to_grid(
+    values: np.ndarray, image_shape: tuple[int, ...], image_order: Literal["C", "F"] = "C"
+) -> np.ndarray:
     """Puts values ``(D,)`` on the pixel grid ``(H, W, C)``, with C = 1 where there are no channels.
 
     The shape is ``(H, W)`` or ``(H, W, C)``, of D entries; the order is ``'C'`` or ``'F'``, as in
@@ -147,7 +151,7 @@ def colorbar(figure: FigureBase, shown: Any, axes: Any, label: str, **options: A
     return bar
 
 
-def plain_number(value: float, _: int | None = None) -> str:
+def plain_number(value: float, _: float | None = None) -> str:
     """A tick of an axis without an exponent of its own."""
     return f"{value:g}"
 

@@ -24,10 +24,10 @@ import optax
 from jax import Array
 
 from fsjax.arguments import NonNegative, Positive, Rate, check
-from fsjax.method import PyTree
 from fsjax.optimizers import active_between, clip_params, cosine_by_epoch
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
 from fsjax.sparsity.probmask import times_masks
+from fsjax.typing import PyTree
 
 
 @jax.custom_vjp
@@ -89,7 +89,8 @@ def mask_penalty(latents: Mapping[str, Array]) -> Array:
 
     Its value is half the number of open entries; closed ones are not pushed any further.
     """
-    return 0.5 * sum(jnp.sum(jnp.square(quantize(values))) for values in latents.values())
+    squares = [jnp.sum(jnp.square(quantize(values))) for values in latents.values()]
+    return jnp.asarray(0.5 * sum(squares))
 
 
 def binmask_optimizer(
@@ -129,9 +130,7 @@ def binmask_optimizer(
     latents = active_between(
         optax.chain(optax.adam(schedule), clip_params(clip)), resting * steps_per_epoch, end
     )
-    return optax.partition(
-        {"weights": weights, "latents": latents}, Masked(weights="weights", latents="latents")
-    )
+    return optax.partition({"weights": weights, "latents": latents}, Masked._make(Masked._fields))
 
 
 def layer_sparsity(latents: Mapping[str, Array]) -> dict[str, float]:
@@ -142,4 +141,5 @@ def layer_sparsity(latents: Mapping[str, Array]) -> dict[str, float]:
 def mask_sparsity(latents: Mapping[str, Array]) -> Array:
     """The share of closed entries of all masks together, a scalar in [0, 1]."""
     size = sum(values.size for values in latents.values())
-    return sum(jnp.sum((values < 0).astype(jnp.float32)) for values in latents.values()) / size
+    closed = [jnp.sum((values < 0).astype(jnp.float32)) for values in latents.values()]
+    return jnp.asarray(sum(closed) / size)

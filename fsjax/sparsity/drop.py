@@ -21,11 +21,11 @@ def magnitude(layer: Layer, fraction: Array, key: Array) -> Array:
 @needs("importance")
 def magnitude_times_importance(layer: Layer, fraction: Array, key: Array) -> Array:
     """The smallest absolute weight times importance of its neuron (WAST, eq. 4)."""
-    return jnp.abs(layer.weight) * layer.importance
+    return jnp.abs(layer.weight) * layer.needed("importance")
 
 
 @active_only
-def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
+def per_sign(layer: Layer, fraction: Array | float, key: Array) -> Array:
     """A fraction of the positive and one of the negative weights, nearest 0 (SET).
 
     Active weights of exactly 0 go too. With ``importance`` in the layer, weights count times
@@ -46,7 +46,7 @@ def per_sign(layer: Layer, fraction: Array, key: Array) -> Array:
 @needs("similarity")
 def lowest_similarity(layer: Layer, fraction: Array, key: Array) -> Array:
     """The connections whose neurons are least similar (CTRE, section 5.2)."""
-    return layer.similarity
+    return layer.needed("similarity")
 
 
 @active_only

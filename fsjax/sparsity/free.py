@@ -86,12 +86,12 @@ def by_rejection(
     def draw(carry: tuple) -> tuple:
         key, _ = carry
         key, *keys = jax.random.split(key, 3)
-        both = (
+        rows, columns = (
             jax.random.randint(own, (length,), 0, number)
             for own, number in zip(keys, shape, strict=True)
         )
         number = wanted + jnp.ceil(spare * wanted).astype(jnp.int32) + 64
-        drawn = places.where(jnp.arange(length) < number, places.keys_of(*both, shape))
+        drawn = places.where(jnp.arange(length) < number, places.keys_of(rows, columns, shape))
         drawn = places.ordered(drawn)
         before = tuple(jnp.concatenate([-jnp.ones(1, jnp.int32), part[:-1]]) for part in drawn)
         free = (drawn[0] < LAST) & ~places.same(before, drawn)

@@ -17,6 +17,7 @@ from fsjax.sparsity.topology import (
     Layer,
     choose_grown,
     cond_with_key,
+    marked,
     may_shrink,
     needs,
     needs_of,
@@ -45,20 +46,20 @@ def random(layer: Layer, dropped: Array, key: Array) -> Array:
 @needs("gradient")
 def gradient(layer: Layer, dropped: Array, key: Array) -> Array:
     """The largest absolute gradients of the loss (RigL)."""
-    return jnp.abs(layer.gradient)
+    return jnp.abs(layer.needed("gradient"))
 
 
 @needs("similarity")
 def similar(layer: Layer, dropped: Array, key: Array) -> Array:
     """The most similar neurons (CTRE, algorithm 1, line 11)."""
-    return layer.similarity
+    return layer.needed("similarity")
 
 
 @needs("similarity")
 def similar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
     """The most similar neurons; random ones where these were just dropped (CTRE, algorithm 2)."""
     wanted = _count(dropped)
-    picks = largest(layer.similarity, wanted, _free(layer, dropped))
+    picks = largest(layer.needed("similarity"), wanted, _free(layer, dropped))
     grown = picks & ~dropped
     rest = random_subset(key, wanted - _count(grown), _free(layer, dropped) & ~grown)
     return grown | rest
@@ -67,7 +68,7 @@ def similar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
 @needs("similarity")
 def dissimilar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
     """The least similar neurons first: CTRE's ablation "LTH" (section 5.1.2)."""
-    return similar_or_random(layer._replace(similarity=-layer.similarity), dropped, key)
+    return similar_or_random(layer._replace(similarity=-layer.needed("similarity")), dropped, key)
 
 
 def short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
@@ -91,14 +92,14 @@ def switched(first: GrowRule, then: GrowRule) -> GrowRule:
     @needs(*sorted(needs_of(first, then) | {"search"}))
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:
         return cond_with_key(
-            layer.search,
+            layer.needed("search"),
             lambda key: choose_grown(then, layer, dropped, key),
             lambda key: choose_grown(first, layer, dropped, key),
             key,
         )
 
     rule.__name__ = f"switched({rule_name(first)}, {rule_name(then)})"
-    rule.between = (first, then)
+    marked(rule, "between", (first, then))
     return may_shrink(rule) if shrinks(first) or shrinks(then) else rule
 
 
@@ -110,13 +111,15 @@ def important_inputs(layer: Layer, dropped: Array, key: Array) -> Array:
     the last neuron that gets some, the lowest positions are filled. The layer is ``(I, O)`` and
     its importance ``(I, 1)``.
     """
-    return _by_neuron(_free(layer, dropped), layer.importance[:, 0], _count(dropped), axis=0)
+    importance = layer.needed("importance")[:, 0]
+    return _by_neuron(_free(layer, dropped), importance, _count(dropped), axis=0)
 
 
 @needs("importance")
 def important_outputs(layer: Layer, dropped: Array, key: Array) -> Array:
     """As :func:`important_inputs`, for the importance ``(1, O)`` of the output neurons."""
-    return _by_neuron(_free(layer, dropped), layer.importance[0], _count(dropped), axis=1)
+    importance = layer.needed("importance")[0]
+    return _by_neuron(_free(layer, dropped), importance, _count(dropped), axis=1)
 
 
 def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Array:

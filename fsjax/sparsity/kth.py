@@ -145,7 +145,7 @@ def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
         low, high, at_high = state
         return (at_high > k) & (high - 1 > low)
 
-    start = (_FIRST, jnp.asarray(_LAST - 1), candidates)
+    start = (jnp.asarray(_FIRST), jnp.asarray(_LAST - 1), candidates)
     _, threshold, at_threshold = jax.lax.while_loop(unfinished, bisect, start)
     # Of the entries at the threshold, those with the highest positions are too many.
     surplus = at_threshold - k

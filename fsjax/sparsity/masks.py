@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,8 @@ from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree
 from fsjax.sparsity.kth import largest, random_subset
+from fsjax.typing import PyTree
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``.
 Where = Callable[[tuple[str, ...], Array], bool]
@@ -133,7 +134,8 @@ def snip_masks(
       counts, where: as in :func:`fsjax.sparsity.init_masks`.
     """
     chosen = masked_leaves(params, where)
-    weights, structure = jax.tree.flatten(params)
+    weights = jax.tree.leaves(params)
+    structure: Any = jax.tree.structure(params)  # of jaxlib, which has no types
     slopes = structure.flatten_up_to(gradients)
     masks = [jnp.ones(jnp.shape(weight), bool) for weight in weights]
     numbers = counts([tuple(weights[i].shape) for i in chosen])
@@ -166,7 +168,7 @@ def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
     """Share of the connections of the masked leaves that are inactive, in [0, 1)."""
     chosen = named_leaves(masks, where).values()
     active = sum(jnp.sum(mask, dtype=jnp.float32) for mask in chosen)
-    return 1.0 - active / sum(mask.size for mask in chosen)
+    return jnp.asarray(1.0 - active / sum(mask.size for mask in chosen))
 
 
 def name_of(path: tuple) -> str:

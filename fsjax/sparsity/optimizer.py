@@ -19,7 +19,6 @@ import optax
 from jax import Array
 
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree
 from fsjax.sparsity import grow
 from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, name_of
 from fsjax.sparsity.recipes import Recipe
@@ -31,6 +30,7 @@ from fsjax.sparsity.topology import (
     needs_of,
     rule_name,
 )
+from fsjax.typing import PyTree
 
 
 class SparseState(NamedTuple):
@@ -191,7 +191,9 @@ def with_masks(opt_state: PyTree, masks: PyTree) -> PyTree:
         are those of the present masks, and so of the parameters.
     """
     present = masks_of(opt_state)
-    if jax.tree.structure(masks) != jax.tree.structure(present):
+    # Structures are of jaxlib, which has no types.
+    new_structure: object = jax.tree.structure(masks)
+    if new_structure != jax.tree.structure(present):
         raise ConfigError("the masks have another structure than the parameters")
     for (path, old), new in zip(
         jax.tree.leaves_with_path(present), jax.tree.leaves(masks), strict=True
@@ -214,7 +216,7 @@ def _is_sparse(node: Any) -> bool:
 
 def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     shape = layer.weight.shape
-    for rule in (recipe.drop, recipe.grow):
+    for rule in filter(None, (recipe.drop, recipe.grow)):
         for what in needs_of(rule):
             if getattr(layer, what) is None:
                 subject = f"the rule {rule_name(rule)} needs {what} of {name}"

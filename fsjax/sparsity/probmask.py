@@ -30,10 +30,10 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fsjax.arguments import Fraction, Positive, check
-from fsjax.method import PyTree
 from fsjax.optimizers import active_between, cosine_by_epoch
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel, name_of
+from fsjax.typing import PyTree
 
 #: Values by the path of the parameter that they belong to, such as ``Dense_0/kernel``, in its
 #: shape.
@@ -200,7 +200,7 @@ def probmask_optimizer(
     end = None if end_epoch is None else end_epoch * steps_per_epoch
     both = optax.partition(
         {"weights": weights, "probabilities": active_between(optax.adam(schedule), 0, end)},
-        Probable(weights="weights", probabilities="probabilities"),
+        Probable._make(Probable._fields),
     )
     if max_norm is None:
         return both
@@ -214,5 +214,5 @@ def layer_sparsity(probabilities: ByPath) -> dict[str, float]:
 
 def mask_sparsity(probabilities: ByPath) -> Array:
     """``1 - sum(s) / n``, a scalar in [0, 1]: the expected share of closed weights."""
-    closed = sum(jnp.sum(1.0 - s) for s in probabilities.values())
-    return closed / num_probabilities(probabilities)
+    closed = [jnp.sum(1.0 - s) for s in probabilities.values()]
+    return jnp.asarray(sum(closed) / num_probabilities(probabilities))

@@ -14,7 +14,6 @@ from jax import Array
 
 from fsjax.arguments import Count, Share, check
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity.masks import (
@@ -24,6 +23,7 @@ from fsjax.sparsity.masks import (
     uniform_counts,
 )
 from fsjax.sparsity.topology import Changed, DropRule, GrowRule, Layer, rewire
+from fsjax.typing import PyTree
 
 #: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``.
 Initializer = Callable[..., Array]
@@ -73,9 +73,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if (self.density is None) == (self.epsilon is None):
-            raise ConfigError(
-                f"density={self.density} and epsilon={self.epsilon}; give one of the two"
-            )
+            raise self._not_one_of_two()
         check(Literal[tuple(_DISTRIBUTIONS)], distribution=self.distribution)
         for name, rule in (("drop", self.drop), ("grow", self.grow)):
             if rule is not None and not callable(rule):
@@ -95,7 +93,14 @@ class Recipe:
         """Active connections of layers of these shapes."""
         if self.epsilon is not None:
             return erdos_renyi_counts(shapes, self.epsilon)
+        if self.density is None:
+            raise self._not_one_of_two()
         return _DISTRIBUTIONS[self.distribution](shapes, self.density)
+
+    def _not_one_of_two(self) -> ConfigError:
+        return ConfigError(
+            f"density={self.density} and epsilon={self.epsilon}; give one of the two"
+        )
 
     def fraction_at(self, step: Array | int) -> Array | float:
         """The share that is replaced at a step."""

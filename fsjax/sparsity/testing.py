@@ -92,10 +92,10 @@ class _Subject:
 
         returned.__name__ = rule_name(self.rule)
         if self.kind == "drop":
-            return picks, choose_dropped(returned, layer, second, None)
+            return picks, choose_dropped(returned, layer, second, key)
         if shrinks(self.rule):
             returned = may_shrink(returned)
-        return picks, choose_grown(returned, layer, second, None)
+        return picks, choose_grown(returned, layer, second, key)
 
 
 @dataclass(frozen=True)
@@ -398,7 +398,7 @@ def _check_counts(subject: _Subject, cases: _Cases) -> None:
         def change(carry: tuple[Array, Array], i: Array) -> tuple[tuple[Array, Array], Array]:
             weight, mask = carry
             layer = Layer(**{**fields, "weight": weight, "mask": mask}, state=subject.state)
-            rules = (drop_rules.magnitude, subject.rule)
+            rules: tuple[DropRule, GrowRule] = (drop_rules.magnitude, subject.rule)
             if subject.kind == "drop":
                 rules = (subject.rule, grow_rules.random)
             done = rewire(layer, *rules, fraction, jax.random.fold_in(key, i))

@@ -27,7 +27,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -36,13 +36,16 @@ import optax
 from jax import Array
 
 from fsjax.errors import ConfigError, check_choice
-from fsjax.method import PyTree
 from fsjax.sparsity.kth import count_true, largest, preferred, smallest
 from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
+from fsjax.typing import PyTree
 
 
 class Layer(NamedTuple):
     """What the rules may look at; :func:`needs` says which of the optional fields one needs.
+
+    To a type checker an optional field may be ``None``; :meth:`needed` gives it to rules that
+    declare it.
 
     Attributes:
       weight: ``(..., O)`` weights, 0 where inactive.
@@ -64,6 +67,17 @@ class Layer(NamedTuple):
     search: Array | None = None
     state: Any = None
 
+    def needed(self, field: str) -> Array:
+        """An optional field that the rule needs, as :func:`needs` says.
+
+        Raises:
+          ConfigError: where the layer has none.
+        """
+        values = getattr(self, field)
+        if values is None:
+            raise ConfigError(f"the layer has no {field}, which its rule needs")
+        return values
+
 
 #: ``(layer, fraction, key) -> array``: scores, of which the lowest fraction of the active
 #: connections goes, or a choice of connections to drop. A choice may have any number.
@@ -73,11 +87,20 @@ DropRule = Callable[[Layer, Array, Array], Array]
 #: choice of as many as were dropped. ``dropped`` is bool; these connections may come back at once.
 GrowRule = Callable[[Layer, Array, Array], Array]
 
+#: A rule, for decorators that give back what they take.
+Rule = TypeVar("Rule", bound=Callable[..., Array])
+
 #: What :func:`needs` may name.
 OPTIONAL = ("gradient", "similarity", "importance", "search", "state")
 
 
-def needs(*fields: str) -> Callable[[Callable], Callable]:
+def marked(rule: Rule, name: str, value: object) -> Rule:
+    """Gives a rule an attribute and returns it."""
+    setattr(rule, name, value)
+    return rule
+
+
+def needs(*fields: str) -> Callable[[Rule], Rule]:
     """Decorates a rule with the optional fields of :class:`Layer` that it needs.
 
     Raises:
@@ -86,9 +109,8 @@ def needs(*fields: str) -> Callable[[Callable], Callable]:
     for field in fields:
         check_choice("needs", field, OPTIONAL)
 
-    def mark(rule: Callable) -> Callable:
-        rule.needs = fields
-        return rule
+    def mark(rule: Rule) -> Rule:
+        return marked(rule, "needs", fields)
 
     return mark
 
@@ -98,14 +120,13 @@ def needs_of(*rules: Callable | None) -> set[str]:
     return {field for rule in rules for field in _mark_of(rule, "needs", ())}
 
 
-def may_shrink(rule: GrowRule) -> GrowRule:
+def may_shrink(rule: Rule) -> Rule:
     """Decorates a grow rule whose choice may be smaller than the number that was dropped.
 
     The layer then has fewer connections from there on (NeuroFS). Without this decorator a choice
     that is too small is filled up.
     """
-    rule.may_shrink = True
-    return rule
+    return marked(rule, "may_shrink", True)
 
 
 def shrinks(rule: GrowRule | None) -> bool:
@@ -113,14 +134,13 @@ def shrinks(rule: GrowRule | None) -> bool:
     return rule is None or _mark_of(rule, "may_shrink", False)
 
 
-def active_only(rule: DropRule) -> DropRule:
+def active_only(rule: Rule) -> Rule:
     """Decorates a drop rule that looks at active connections alone, whatever their arrangement.
 
     It works on the values of all connections as a vector, too, so that layers without any matrix
     can be rewired by it. A sum of the weights of each neuron needs the matrix.
     """
-    rule.active_only = True
-    return rule
+    return marked(rule, "active_only", True)
 
 
 def is_active_only(rule: DropRule | None) -> bool:
@@ -138,10 +158,10 @@ def _function_of(rule: Callable) -> Callable:
 
 
 def _mark_of(rule: Callable | None, name: str, default: Any) -> Any:
-    return getattr(_function_of(rule), name, default)
+    return default if rule is None else getattr(_function_of(rule), name, default)
 
 
-def choose_dropped(rule: DropRule, layer: Layer, fraction: Array, key: Array) -> Array:
+def choose_dropped(rule: DropRule, layer: Layer, fraction: Array | float, key: Array) -> Array:
     """The connections that a drop rule takes away: bool, all of them active.
 
     Args:
@@ -153,7 +173,9 @@ def choose_dropped(rule: DropRule, layer: Layer, fraction: Array, key: Array) ->
     Raises:
       ConfigError: if the rule returns another shape or type than it may.
     """
-    picks = _checked(rule(layer, fraction, key), f"the drop rule {rule_name(rule)}", layer)
+    # Rules treat a number and a traced scalar alike.
+    answer = rule(layer, cast(Array, fraction), key)
+    picks = _checked(answer, f"the drop rule {rule_name(rule)}", layer)
     if picks.dtype == bool:
         return picks & layer.mask
     return smallest(picks, number_to_drop(layer.mask, fraction), layer.mask)
@@ -208,13 +230,17 @@ class Rewired(NamedTuple):
 
 
 def rewire(
-    layer: Layer, drop: DropRule, grow: GrowRule | None, fraction: Array, key: Array
+    layer: Layer,
+    drop: DropRule | None,
+    grow: GrowRule | None,
+    fraction: Array | float,
+    key: Array,
 ) -> Rewired:
     """Drops a fraction of the connections of a layer and grows as many, whatever the rules return.
 
     Args:
       layer: weights, mask and what the rules need.
-      drop: drop rule.
+      drop: drop rule; ``None`` keeps the connections.
       grow: grow rule; ``None`` only drops.
       fraction: share of the active connections to drop, in [0, 1]; may be traced.
       key: PRNG key.
@@ -222,6 +248,8 @@ def rewire(
     Raises:
       ConfigError: if a rule returns neither scores nor a choice in the shape of the weights.
     """
+    if drop is None:
+        return Rewired(layer.mask, jnp.zeros_like(layer.mask))
     key_drop, key_grow = jax.random.split(key)
     dropped = choose_dropped(drop, layer, fraction, key_drop)
     mask = layer.mask & ~dropped
@@ -294,7 +322,7 @@ def keep_moments(
 
     def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
         # Factored moments have no entry for each connection.
-        if keep is True or keep.shape != old.shape:
+        if isinstance(keep, bool) or keep.shape != old.shape:
             return old
         return jnp.where(keep, old, initial)
 
@@ -314,7 +342,7 @@ def cond_with_key(
     return jax.lax.cond(condition, branch(then), branch(otherwise))
 
 
-def number_to_drop(mask: Array, fraction: Array) -> Array:
+def number_to_drop(mask: Array, fraction: Array | float) -> Array:
     """The whole part of ``fraction`` of the active connections, int32."""
     active = count_true(mask)
     # A small lift, as 0.3 x 10 is a little below 3 in float32.

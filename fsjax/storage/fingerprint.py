@@ -18,6 +18,7 @@ import numpy as np
 
 from fsjax.distributed.same import code
 from fsjax.functions import Missing, is_function, text_of
+from fsjax.jax_settings import setting
 from fsjax.method import Method
 from fsjax.registry import is_as_built
 from fsjax.tasks import Task
@@ -76,7 +77,7 @@ def versions(seed_axis: str) -> dict[str, Any]:
         "device": first.device_kind,
         "devices": jax.device_count(),
         "processes": jax.process_count(),
-        "matmul_precision": jax.config.values["jax_default_matmul_precision"],
+        "matmul_precision": setting("jax_default_matmul_precision"),
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         # The code of one version may differ, where it is worked on.

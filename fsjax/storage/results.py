@@ -35,7 +35,8 @@ from fsjax.functions import Missing, is_function, text_of
 from fsjax.groups import check_groups
 from fsjax.jax_settings import own_settings
 from fsjax.method import BEST_BY, About, Method, Spec, TrainState
-from fsjax.registry import METHODS, is_as_built, structure_of
+from fsjax.methods import METHODS
+from fsjax.registry import is_as_built, structure_of
 from fsjax.storage.fingerprint import digest, fingerprint_of_task
 from fsjax.storage.npz import read, write
 from fsjax.storage.trees import by_path, from_paths

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fsjax.errors import DataError
@@ -69,5 +70,5 @@ def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         raise DataError(f"the array {name!r} has the type {found.dtype}; expected {words.dtype}")
     if _is_key(like):
         impl = jax.random.key_impl(like) if isinstance(like, jax.Array) else None
-        return jax.random.wrap_key_data(found, impl=impl)
+        return jax.random.wrap_key_data(jnp.asarray(found), impl=impl)
     return found

@@ -35,6 +35,7 @@ def sample(task: Task, rows: int = ROWS) -> Sample:
     """Rows of the task's example, with outputs at random."""
     rng = np.random.default_rng(0)
     signals = rng.normal(size=(rows, COLUMNS))
+    y: np.ndarray
     if task.supervised:
         checked, _ = task.check(*task.read(task.example(rng, signals)), "the example")
         num_outputs = task.num_outputs(checked, COLUMNS)

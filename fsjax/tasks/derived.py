@@ -96,6 +96,6 @@ def _minus_loss(
 ) -> float:
     """Minus the loss of predictions ``(N,)`` or ``(N, C)``."""
     parts = (np.reshape(part, (len(y), -1)) for part in (predictions, y))
-    columns = (jnp.asarray(part, jnp.float32) for part in parts)
+    outputs, targets = (jnp.asarray(part, jnp.float32) for part in parts)
     weight = jnp.ones(len(y)) if sample_weight is None else jnp.asarray(sample_weight, jnp.float32)
-    return -float(loss(*columns, weight))
+    return -float(loss(outputs, targets, weight))

@@ -37,6 +37,9 @@ class Builder(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> Task:
         """The task with these arguments, checked."""
 
+    def __hash__(self) -> int:
+        """By identity, as functions have it."""
+
 
 #: The functions that make tasks, by name; packages add theirs by the entry points of :data:`GROUP`.
 BUILDERS: dict[str, Builder] = {}
@@ -236,7 +239,7 @@ def _builder(name: str) -> Builder:
         builder = imported("task", name)
         if not isinstance(getattr(builder, "registration", None), TaskRegistration):
             raise ConfigError(f"task {name!r} is not registered; put @fsjax.tasks.register on it")
-        return builder
+        return cast(Builder, builder)
     if name not in BUILDERS:
         _load_entry_points()
     if name not in BUILDERS:
@@ -258,7 +261,11 @@ def _parsed(text: str) -> tuple[str, list[Any], dict[str, Any]]:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ValueError("more than one pair of parentheses")
         args = [ast.literal_eval(value) for value in call.args]
-        kwargs = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        kwargs: dict[str, Any] = {}
+        for word in call.keywords:
+            if word.arg is None:
+                raise ValueError("a dictionary of arguments")
+            kwargs[word.arg] = ast.literal_eval(word.value)
     except (SyntaxError, ValueError):
         raise ConfigError(
             f"task={text!r}: the arguments cannot be read; write numbers or text in quotes, as in "

@@ -31,7 +31,7 @@ def _columns(y: np.ndarray, num_columns: int) -> int:
     return 1 if y.ndim == 1 else y.shape[1]
 
 
-def _standard(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_deviation(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation ``(C,)`` or ``()``; 1 in place of a deviation of 0."""
     deviation = y.std(axis=0, dtype=np.float64)
     return y.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0)
@@ -114,7 +114,7 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         score=r2_score,
         score_name="R2 (the mean over several targets)",
         estimator_type="regressor",
-        scale=_standard,
+        scale=mean_and_deviation,
         example=lambda rng, signals: signals @ np.array([[1.0, 0.5], [-1.0, 1.0], [0.5, -1.0]]),
     ),
     "multilabel": Task(

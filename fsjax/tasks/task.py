@@ -39,7 +39,7 @@ class Task:
       outputs: what the outputs of a network are, in words.
       read: from what users hand in as y to an array, and names of classes.
       check: ``(y, names, where) -> (y, names)``: what is trained on; DataError if it does not fit.
-      num_outputs: ``(y, D) -> C``.
+      num_outputs: ``(y, D) -> C``; y may be ``None`` where it plays no part.
       loss: ``(outputs (B, C), y, weight (B,)) -> scalar``.
       metrics: the same arguments; scalars by name, recorded after each epoch beside the loss.
       test_metrics: ``(outputs (N, C), y) -> numbers by name``, in NumPy.
@@ -83,7 +83,7 @@ class Task:
     outputs: str
     read: Callable[[Any], targets.Target]
     check: Callable[..., targets.Target]
-    num_outputs: Callable[[np.ndarray | None, int], int]
+    num_outputs: Callable[[Any, int], int]
     loss: Callable[[Array, Array, Array], Array]
     metrics: Callable[[Array, Array, Array], dict[str, Array]]
     test_metrics: Callable[[np.ndarray, np.ndarray], dict[str, float]]
@@ -122,7 +122,7 @@ class Task:
     def __repr__(self) -> str:
         return self.name or f"Task(like={self.like!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         # Functions inside functions do not pickle; the builder and its arguments do.
         if self.source is None:
             return super().__reduce__()

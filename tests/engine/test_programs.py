@@ -183,3 +183,19 @@ def test_memory_of_programs_is_given_back(data) -> None:
     assert programs.num_programs() == 0
     # Some hundreds for each program; a tenth of that leaves room for others.
     assert before - mappings() > 30 * many
+
+
+def test_a_program_whose_layouts_are_not_known_trains(data, monkeypatch) -> None:
+    # JAX reads them under a bare `except`, so that Ctrl-C at that moment leaves it without.
+    from jax._src.interpreters import pxla
+
+    def unknown(executable: Any, in_layouts: Any, out_layouts: Any, *_: Any) -> Any:
+        return (None,) * len(in_layouts), (None,) * len(out_layouts)
+
+    method = fsjax.methods.wast(hidden=(7,))
+    options = {"num_features": 3, "num_epochs": 2, "scaling": "standard"}
+    monkeypatch.setattr(pxla, "_get_layouts_from_executable", unknown)
+    result = fsjax.fit(method, data, **options)
+    programs.free()
+    monkeypatch.undo()
+    np.testing.assert_array_equal(result.scores, fsjax.fit(method, data, **options).scores)

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 
 from fsjax.auto.preparation import Part, standardise
 from fsjax.auto.rankers.ranking import LEFT_OUT
+from fsjax.auto.sparse import densify
 from fsjax.tasks import TABLE
 
 #: At least this many rows and columns are kept, however small the effort.
@@ -56,7 +57,7 @@ def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
     columns = np.sort(ordered[relevance[ordered] > LEFT_OUT])
     X = part.X
     if issparse(X):
-        X = standardise(X[:, columns].toarray())[0]
+        X = standardise(densify(X[:, columns]))[0]
     elif len(columns) < X.shape[1]:
         X = X[:, columns]
     return DensePart(X, part.y, columns)

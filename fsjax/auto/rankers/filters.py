@@ -41,4 +41,4 @@ def _f_statistic(X: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
 
 def random(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     """Chance: scores that have nothing to do with the data."""
-    return np.random.default_rng(seed).random(part.X.shape[1])
+    return np.random.default_rng(seed).random((part.X.shape[1],))

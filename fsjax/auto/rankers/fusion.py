@@ -13,7 +13,9 @@ from fsjax.auto.rankers.ranking import Ranking
 CONSTANT = 2
 
 
-def consensus(orders: Sequence[Sequence[int]], num_units: int, sizes: Sequence[int]) -> Ranking:
+def consensus(
+    orders: Sequence[Sequence[int] | np.ndarray], num_units: int, sizes: Sequence[int]
+) -> Ranking:
     """Merges rankings by reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).
 
     A unit scores the sum of ``1 / (2 + rank)`` over the rankings that name it.

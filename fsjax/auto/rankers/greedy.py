@@ -77,7 +77,8 @@ def _forward_pass(X: np.ndarray, Y: np.ndarray, free: np.ndarray, most: int) -> 
     residual, cross = Y.copy(), X.T @ Y
     # Squared lengths of the columns beyond what is explained by those added before.
     lengths = np.full(X.shape[1], float(len(X)))
-    basis, added = np.zeros((len(X), most)), []
+    basis = np.zeros((len(X), most))
+    added: list[int] = []
     for step in range(most):
         usable = free & (lengths > 1e-6 * len(X))
         usable[added] = False

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.method import Batch, Method, Selection, TrainState
+from fsjax.method import Method, Selection, TrainingRows, TrainState
 from fsjax.sparse_rows import rows_at_once
 from fsjax.tasks import TABLE
 
@@ -36,7 +36,7 @@ def scored_by(score: str, method: Method) -> Method:
     if score == "strength":
         return method
 
-    def finish(state: TrainState, data: Batch, key: Array) -> TrainState:
+    def finish(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         state = method.finish(state, data, key)
         found = attribution(
             lambda x: method.predictor(state, x), state.spec.task, data, score != "attribution"
@@ -50,7 +50,7 @@ def scored_by(score: str, method: Method) -> Method:
 
 
 def attribution(
-    outputs: Callable[[Array], Array], task: str, data: Batch, times_input: bool = False
+    outputs: Callable[[Array], Array], task: str, data: TrainingRows, times_input: bool = False
 ) -> Array:
     """Mean absolute derivative of the outputs by every column.
 

@@ -28,8 +28,18 @@ from fsjax.arguments import (
 from fsjax.concrete import Parametrisation, exponential_temperature, gjsd, select, select_discrete
 from fsjax.errors import ConfigError
 from fsjax.groups import gather
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
-from fsjax.nets import MLP
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
+from fsjax.nets import MLP, outputs_of
 from fsjax.selection import unique_percentage
 
 #: Stands for minus infinity in the logits of columns that may not be selected.
@@ -95,7 +105,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
             progress = state.step / (spec.num_epochs * spec.steps_per_epoch)
         return exponential_temperature(progress, start, end)
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         key_selector, key_decoder = jax.random.split(key)
         largest_group = 1 if spec.groups is None else np.bincount(spec.groups).max()
         inputs = jnp.zeros((1, num_features * largest_group))
@@ -105,7 +115,9 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         }
         return create_state(spec, params)
 
-    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
+    ) -> tuple[Array, dict]:
         key_noise, key_dropout = jax.random.split(key)
         selector_logits = logits_of(params, state)
         selected = by_group(
@@ -113,8 +125,12 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
             batch.x,
             state.spec,
         )
-        outputs = decoder(state.spec).apply(
-            {"params": params["decoder"]}, selected, train=True, rngs={"dropout": key_dropout}
+        outputs = outputs_of(
+            decoder(state.spec),
+            {"params": params["decoder"]},
+            selected,
+            train=True,
+            rngs={"dropout": key_dropout},
         )
         value = state.spec.loss_of(outputs, batch.y, batch.weight)
         if takes_part(o.gjsd_weight):
@@ -125,7 +141,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
     def predict(state: TrainState, x: Array) -> Array:
         chosen = logits_of(state.params, state)
         selected = by_group(lambda one: select_discrete(chosen, one), x, state.spec)
-        return decoder(state.spec).apply({"params": state.params["decoder"]}, selected)
+        return outputs_of(decoder(state.spec), {"params": state.params["decoder"]}, selected)
 
     def select_columns(state: TrainState) -> Selection:
         chosen = logits_of(state.params, state)

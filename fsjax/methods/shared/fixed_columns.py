@@ -10,13 +10,23 @@ import optax
 from jax import Array
 
 from fsjax import tasks
-from fsjax.arguments import Optimizer, Schedule
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
-from fsjax.nets import MLP
+from fsjax.arguments import Optimizer, Schedule, Widths
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    PyTree,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
+from fsjax.nets import MLP, outputs_of
 from fsjax.selection import distinct_top_k
 
 #: ``(key, spec, data) -> scores (D,)`` from all training rows.
-Filter = Callable[[Array, Spec, Batch], Array]
+Filter = Callable[[Array, Spec, TrainingRows], Array]
 
 
 def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS) -> Method:
@@ -27,7 +37,7 @@ def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS) -> Method
       only: the tasks that the method is for; the first is its default.
     """
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         return create_state(spec, (), extra={"score": scores(key, spec, data)})
 
     return Method(
@@ -39,7 +49,7 @@ def network_on_columns(
     scores: Filter,
     num_features: int,
     *,
-    hidden: tuple[int, ...],
+    hidden: Widths,
     layer_norm: bool,
     optimizer: str | Optimizer,
     learning_rate: float | Schedule,
@@ -54,7 +64,7 @@ def network_on_columns(
     def network(spec: Spec) -> MLP:
         return MLP(spec.num_outputs, hidden, layer_norm=layer_norm)
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         key_score, key_network = jax.random.split(key)
         params = network(spec).init(key_network, jnp.zeros((1, num_features)))["params"]
         return create_state(spec, params, extra={"score": scores(key_score, spec, data)})
@@ -63,9 +73,11 @@ def network_on_columns(
         return distinct_top_k(state.extra["score"], num_features, feature_mask=state.feature_mask)
 
     def apply(params: PyTree, state: TrainState, x: Array) -> Array:
-        return network(state.spec).apply({"params": params}, x[:, picks(state)])
+        return outputs_of(network(state.spec), {"params": params}, x[:, picks(state)])
 
-    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
+    def loss(
+        params: PyTree, state: TrainState, batch: Batch[Array], key: Array
+    ) -> tuple[Array, dict]:
         outputs = apply(params, state, batch.x)
         return state.spec.loss_of(outputs, batch.y, batch.weight), {}
 

@@ -152,7 +152,11 @@ def _by_histogram(
     counts = np.bincount(cells.ravel(), weights, int(sizes.sum()) * len(symbol))
     counts = counts.reshape(-1, len(symbol))
     merged = np.add.reduceat(counts, np.flatnonzero(np.diff(symbol, prepend=-1)), axis=1)
-    return tuple(np.add.reduceat(_times_log(part).sum(axis=1), starts) for part in (merged, counts))
+
+    def sums(part: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(_times_log(part).sum(axis=1), starts)
+
+    return sums(merged), sums(counts)
 
 
 def _by_sorting(
@@ -168,7 +172,7 @@ def _by_sorting(
         keys = np.take_along_axis(keys, order, axis=1)
         weights = table.weight[order].ravel()
     merged = keys // len(symbol) * len(symbol) + symbol[keys % len(symbol)]
-    return tuple(_sums_of_runs(part, weights) for part in (merged, keys))
+    return _sums_of_runs(merged, weights), _sums_of_runs(keys, weights)
 
 
 def _sums_of_runs(keys: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -52,7 +52,9 @@ def first_path(spec: Spec) -> Path:
     )
 
 
-def judge(state: TrainState, patience: Array, limit: Array, tolerance: Array) -> tuple[Path, Array]:
+def judge(
+    state: TrainState, patience: Array, limit: Array, tolerance: Array | float
+) -> tuple[Path, Array]:
     """Records an epoch: which features are in, and whether it improved the objective.
 
     Returns the path, and whether (bool) the epoch is the last one at this lambda or of the dense
@@ -74,7 +76,12 @@ def judge(state: TrainState, patience: Array, limit: Array, tolerance: Array) ->
 
 
 def next_lambda(
-    path: Path, state: TrainState, over: Array, first: Array, until: int, multiplier: Array
+    path: Path,
+    state: TrainState,
+    over: Array,
+    first: Array | float,
+    until: int,
+    multiplier: Array | float,
 ) -> tuple[Path, Array]:
     """Goes to the next lambda, or ends the path when at most ``until`` features are in.
 
@@ -100,7 +107,9 @@ def _objective(state: TrainState, penalty: Array) -> Array:
     return state.value + penalty * jnp.sum(skip_norms(state.params, state.spec.groups))
 
 
-def first_lambda(state: TrainState, wanted: Array, hierarchy: Array, rate: Array) -> Array:
+def first_lambda(
+    state: TrainState, wanted: Array, hierarchy: Array | float, rate: Array | float
+) -> Array:
     """The lambda after the dense phase: :func:`automatic_start` by the step size, and a tenth.
 
     It means nothing where ``wanted`` (bool) is false.
@@ -111,7 +120,7 @@ def first_lambda(state: TrainState, wanted: Array, hierarchy: Array, rate: Array
 
 
 def automatic_start(
-    skip: Array, kernel: Array, hierarchy: Array, may_leave: Array, wanted: Array
+    skip: Array, kernel: Array, hierarchy: Array | float, may_leave: Array, wanted: Array
 ) -> Array:
     """A strength too small to remove a feature: the one that the authors' code finds.
 

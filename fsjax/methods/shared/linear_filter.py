@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from fsjax.method import Batch, Method, Spec
+from fsjax.method import Method, Spec, TrainingRows
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.on_host import on_host
 
@@ -28,7 +28,7 @@ def linear_filter(solve: Solver, *values: float, low: float) -> Method:
     def of_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray, *values: float) -> np.ndarray:
         return np.linalg.norm(solve(x, y, weight, *values), axis=1)
 
-    def scores(key: Array, spec: Spec, data: Batch) -> Array:
+    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
         del key
         targets = low + (1.0 - low) * jax.nn.one_hot(data.y, spec.num_outputs)
         return on_host(of_rows, data._replace(y=targets), *values)

@@ -6,8 +6,9 @@ them all as further keyword arguments, checked by their annotations.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -29,14 +30,22 @@ from fsjax.arguments import (
 )
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, PyTree, Spec, TrainState
-from fsjax.nets import build_network
+from fsjax.nets import build_network, outputs_of
 from fsjax.optimizers import cosine_by_epoch, for_run
 
 #: The first dense layer of the multilayer perceptrons, which sees the inputs.
 FIRST_LAYER = "FanInDense_0"
 
+
+class Training(TypedDict):
+    """Arguments of :func:`fsjax.registry.register` that the methods of BinMask share."""
+
+    batch_size: int
+    training: Mapping[str, Any]
+
+
 #: How they are trained by default (BinMask, section 4.1).
-TRAINING = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
+TRAINING: Training = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
 
 
 @dataclass(frozen=True)
@@ -131,7 +140,7 @@ class NetworkOptions:
         return variables["params"], variables.get("batch_stats", {})
 
     def train(
-        self, weights: PyTree, state: TrainState, batch: Batch, key: Array
+        self, weights: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, PyTree]]:
         """The loss of a batch with its L1 term, a scalar, and ``aux`` for :func:`keep_stats`."""
         stats, spec = state.extra["stats"], state.spec
@@ -152,7 +161,7 @@ class NetworkOptions:
     def predict(self, weights: PyTree, state: TrainState, x: Array) -> Array:
         """Outputs ``(B, C)`` with running statistics and without dropout."""
         variables = {"params": weights, "batch_stats": state.extra["stats"]}
-        return self.module(state.spec).apply(variables, x, train=False)
+        return outputs_of(self.module(state.spec), variables, x, train=False)
 
     def gate(self, weights: PyTree, x: Array, gates: Array) -> tuple[PyTree, Array]:
         """Weights and inputs x ``(B, D)`` such that each input is multiplied by its gate (D,)."""

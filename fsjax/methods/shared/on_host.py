@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from fsjax.method import Batch
+from fsjax.method import TrainingRows
 
 #: ``(x (N, D), y, weight (N,), *values) -> scores (D,)``, all of them NumPy's.
 HostScores = Callable[..., np.ndarray]
 
 
-def on_host(scores: HostScores, data: Batch, *values: Array | float) -> Array:
+def on_host(scores: HostScores, data: TrainingRows, *values: Array | float) -> Array:
     """Calls a NumPy function of the training rows from compiled code.
 
     Args:

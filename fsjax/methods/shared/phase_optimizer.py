@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from fsjax.method import PyTree
+from fsjax.typing import PyTree
 
 
 class PhaseState(NamedTuple):
@@ -23,7 +23,7 @@ class PhaseState(NamedTuple):
     """
 
     adaptive: Array
-    count: Array
+    count: Array  # type: ignore[assignment]  # as Optax's states; nobody looks for tuple.count
     moment: PyTree
     square: PyTree
 

@@ -7,9 +7,9 @@ masks stay as they are, and the kept state is dense again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -120,8 +120,17 @@ class SparseOptions(DenseOptions):
     form: Literal["auto", "dense", "coordinates", "topology"] = "auto"
 
 
+class Shared(TypedDict):
+    """Arguments of :func:`fsjax.registry.register` that the sparse classifiers share."""
+
+    num_epochs: int
+    batch_size: int
+    small: Mapping[str, Any]
+    options: SparseOptions
+
+
 #: What the registrations of the sparse classifiers share.
-SPARSE = {
+SPARSE: Shared = {
     "num_epochs": 500,
     "batch_size": 100,
     "small": {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},

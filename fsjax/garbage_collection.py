@@ -1,0 +1,24 @@
+"""Python's garbage collector, paused while many long-lived objects are created."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """Disables the garbage collector within the block.
+
+    Imported modules and traced programs are hundreds of thousands of objects, hardly any of them
+    garbage: looking for it takes a sixth of the time of an import, and a tenth of that of a first
+    fit.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

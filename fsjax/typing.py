@@ -1,0 +1,8 @@
+"""Types that stand for what Python's own cannot say."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+#: A tree of dicts, tuples and dataclasses with arrays as leaves.
+PyTree: TypeAlias = Any
