@@ -181,7 +181,7 @@ def run(main: Callable[[], None]) -> None:
     def guarded(argv: Sequence[str]) -> None:
         if len(argv) > 1:
             fail(f"unexpected argument {argv[1]!r}; options are written --name=value")
-        # Orbax and JAX report every save; the progress bar says enough.
+        # JAX reports every compilation; the progress bar says enough.
         logging.set_verbosity(logging.WARNING)
         with interruptible():
             try:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from flax.traverse_util import flatten_dict
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
@@ -26,6 +25,7 @@ from fsjax.errors import ConfigError
 from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate, sampled_rows
 from fsjax.lock import exclusive
 from fsjax.methods import get_method
+from fsjax.storage.identity import Identity
 
 TABLES = (
     "metrics.csv",
@@ -141,46 +141,48 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
     """
     if workdir.exists() and not workdir.is_dir():
         raise ConfigError(f"workdir {workdir} is a file; name a folder")
-    found, here = workdir / "config.json", json.loads(config.to_json())
+    path = workdir / "config.json"
     # The manifest tells the configuration where that file is damaged.
-    if not manifest.is_of(workdir, here):
-        if found.exists():
-            _check_same(found, here)
-        elif there := [name for name in WRITTEN if (workdir / name).exists()]:
-            raise ConfigError(
-                f"workdir {workdir} has files of another origin ({', '.join(there)}), which would "
-                "be replaced; choose another folder"
-            )
+    earlier = manifest.identity_of(workdir)
+    if earlier is None and path.exists():
+        earlier = _identity_of_file(path)
+    elif earlier is None and (there := [one for one in WRITTEN if (workdir / one).exists()]):
+        raise ConfigError(
+            f"workdir {workdir} has files of another origin ({', '.join(there)}), which would "
+            "be replaced; choose another folder"
+        )
+    if earlier is not None and (changes := identity(config).changes(earlier)):
+        raise ConfigError(
+            f"workdir {workdir} holds another run ({changes}); choose another folder, or remove it "
+            "to start anew"
+        )
     return (workdir / "result.json").exists() and not manifest.damaged(workdir)
 
 
-def _check_same(path: Path, here: dict[str, Any]) -> None:
-    """ConfigError unless a ``config.json`` is that of the configuration ``here``."""
+def identity(config: ConfigDict) -> Identity:
+    """What the run of a configuration is."""
+    return _identity_of_fields(json.loads(config.to_json()))
+
+
+def _identity_of_fields(fields: dict[str, Any]) -> Identity:
+    # Where a run is trained may change, as the device; it may go on elsewhere.
+    fields.get("train", {}).pop("batch_devices", None)
+    return Identity(settings=fields)
+
+
+def _identity_of_file(path: Path) -> Identity:
+    """That of a ``config.json``; ConfigError for any other file."""
     try:
-        there = json.loads(path.read_text())
+        fields = json.loads(path.read_text())
         for added in ("versions", "device", "git_revision"):
-            there.pop(added)
+            fields.pop(added)
         for added in ("command", "continued"):
-            there.pop(added, None)
+            fields.pop(added, None)
+        return _identity_of_fields(fields)
     except (ValueError, KeyError, AttributeError, TypeError):
         raise ConfigError(
             f"{path} is not a configuration of fsjax; choose another workdir"
         ) from None
-    # A copy: where a run is trained may change, as the device; it may go on elsewhere.
-    here = json.loads(json.dumps(here))
-    for one in (there, here):
-        one.get("train", {}).pop("batch_devices", None)
-    old, new = (flatten_dict(one, keep_empty_nodes=True, sep=".") for one in (there, here))
-    differing = [
-        f"{name} is {old.get(name)!r} there and {new.get(name)!r} here"
-        for name in sorted({*old, *new})
-        if old.get(name) != new.get(name)
-    ]
-    if differing:
-        raise ConfigError(
-            f"workdir {path.parent} holds another run ({'; '.join(differing[:3])}); choose another "
-            "folder, or remove it to start anew"
-        )
 
 
 def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any] | None:
@@ -234,7 +236,7 @@ def end(config: ConfigDict, workdir: Path) -> None:
     """Writes the page, and the manifest of all else: the run is finished."""
     report.write_report(workdir)
     names = {"config.json", *WRITTEN} - {"report.html"}
-    manifest.write_manifest(workdir, json.loads(config.to_json()), names)
+    manifest.write_manifest(workdir, identity(config), names)
 
 
 def _command() -> str | None:

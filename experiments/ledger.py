@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from experiments import manifest
+from experiments.manifest import DamagedError, read_sealed, sha256_of_file, write_sealed
 from fsjax.atomic import write_text
-from fsjax.seal import DamagedError, read_sealed, sha256_of_file, write_sealed
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
         TrainState,
         create_state,
     )
-    from fsjax.persist import load, save
     from fsjax.publish import register
+    from fsjax.storage.results import load, save
 
 _check_backend()
 
@@ -87,8 +87,8 @@ _MODULES = {
         "create_state",
     ),
     "auto": ("select",),
-    "persist": ("load", "save"),
     "publish": ("register",),
+    "storage.results": ("load", "save"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_array
 
-from fsjax import persist
 from fsjax.data.splits import Split
 from fsjax.engine import FitResult, Plan, plan
-from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.loop import HostRows, Rows, as_batch
-from fsjax.engine.serial import by_path
 from fsjax.method import Batch, Method, TrainState
 from fsjax.registry import is_as_built
+from fsjax.storage import results
+from fsjax.storage.checkpoints import Checkpoints
+from fsjax.storage.trees import by_path
 from fsjax.tasks import TABLE, Task, name_of, row_metrics
 from fsjax.tasks import loss as task_loss
 from fsjax.tasks import metrics as task_metrics
@@ -343,7 +343,7 @@ def check_resume(planned: Plan) -> None:
 
 def check_saving(result: FitResult) -> None:
     """A result that was taken apart for a file comes back whole."""
-    back = persist.unpack(*persist.pack(result))
+    back = results.unpack(*results.pack(result))
     _require(np.array_equal(back.selected, result.selected), "a saved result selects others")
     if result.method.predict is not None:
         x = np.linspace(-1, 1, 3 * NUM_COLUMNS).reshape(3, NUM_COLUMNS)

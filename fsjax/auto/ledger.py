@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fsjax.atomic import named_errors, write_text
 from fsjax.errors import ConfigError
+from fsjax.storage.identity import Identity
 
 NAME = "progress.jsonl"
 
@@ -26,7 +27,7 @@ class Ledger:
 
     Args:
       folder: where ``progress.jsonl`` is kept, or ``None``.
-      identity: what the pieces are of (hashes of the table, settings): JSON values by name.
+      identity: what the pieces are of, where there is a folder.
 
     Attributes:
       damaged: lines of the file that did not fit their checksums.
@@ -35,7 +36,7 @@ class Ledger:
       ConfigError: if the folder cannot be written, or holds pieces of something else.
     """
 
-    def __init__(self, folder: Path | None, identity: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path | None, identity: Identity | None = None) -> None:
         self._done: dict[str, Any] = {}
         self._path: Path | None = None
         self.damaged = 0
@@ -44,26 +45,26 @@ class Ledger:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._path = folder / NAME
-            self._open(self._path, json.loads(json.dumps(identity)))
+            self._open(self._path, identity or Identity())
         except FileExistsError:
             raise ConfigError(f"{folder} is a file; name a folder for the report") from None
         except OSError as error:
             raise ConfigError(f"{folder} cannot be written: {error.strerror}") from None
 
-    def _open(self, path: Path, identity: dict[str, Any]) -> None:
+    def _open(self, path: Path, identity: Identity) -> None:
         pieces, self.damaged = _read(path)
         theirs = pieces.pop(_IDENTITY, None)
         if theirs is None:
             # Nobody knows what these pieces are of.
             pieces = {}
-        elif theirs != identity:
-            differing = [name for name in identity if theirs.get(name) != identity[name]]
+        elif changes := identity.changes(Identity.from_json(theirs)):
             raise ConfigError(
-                f"{path.parent} holds another selection (it differs in "
-                f"{', '.join(differing)}); name another folder, or remove this one"
+                f"{path.parent} holds another selection ({changes}); name another folder, or "
+                "remove this one"
             )
         self._done = pieces
-        lines = [_line(_IDENTITY, identity), *(_line(key, value) for key, value in pieces.items())]
+        kept = {_IDENTITY: identity.to_json(), **pieces}
+        lines = [_line(key, value) for key, value in kept.items()]
         write_text(path, "".join(lines))
 
     def __contains__(self, key: str) -> bool:
@@ -94,7 +95,7 @@ class Section(Ledger):
     """
 
     def __init__(self, ledger: Ledger, prefix: str) -> None:
-        super().__init__(None, {})
+        super().__init__(None)
         self._ledger, self._prefix = ledger, prefix
 
     def __contains__(self, key: str) -> bool:

@@ -41,6 +41,7 @@ from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_n
 from fsjax.given import as_array
 from fsjax.lock import exclusive
 from fsjax.methods import METHODS
+from fsjax.storage.identity import Identity
 from fsjax.tables.columns import arrays_of, is_sparse
 from fsjax.version import __version__
 
@@ -408,7 +409,7 @@ def _methods(
     return tuple(dict.fromkeys(["random", "univariate", *names]))
 
 
-def _identity(problem: Problem, judge: Judge | None) -> dict[str, Any]:
+def _identity(problem: Problem, judge: Judge | None) -> Identity:
     def digest(*values: np.ndarray) -> str:
         checksum = hashlib.sha256()
         for value in values:
@@ -416,19 +417,23 @@ def _identity(problem: Problem, judge: Judge | None) -> dict[str, Any]:
         return checksum.hexdigest()[:16]
 
     X, groups = problem.design.X, problem.row_groups
-    return {
-        "table": digest(*arrays_of(X)),
-        "columns": digest(np.array(problem.design.names)),
-        "target": digest(problem.y),
-        "task": problem.task,
-        "metric": problem.metric.name,
-        "judge": None if judge is None else judge.words,
-        "impute": problem.design.impute,
-        "row_groups": None if groups is None else digest(groups),
-        "ordered": problem.ordered,
-        "keep": list(problem.keep),
-        "costs": None if problem.costs is None else digest(problem.costs),
-        "methods": list(problem.methods),
-        "seed": problem.seed,
-        "fsjax": __version__,
-    }
+    return Identity(
+        settings={
+            "task": problem.task,
+            "metric": problem.metric.name,
+            "judge": None if judge is None else judge.words,
+            "impute": problem.design.impute,
+            "ordered": problem.ordered,
+            "keep": problem.keep,
+            "costs": None if problem.costs is None else digest(problem.costs),
+            "methods": problem.methods,
+            "seed": problem.seed,
+        },
+        data={
+            "table": digest(*arrays_of(X)),
+            "columns": digest(np.array(problem.design.names)),
+            "target": digest(problem.y),
+            "row_groups": None if groups is None else digest(groups),
+        },
+        code={"fsjax": __version__},
+    )

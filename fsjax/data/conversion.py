@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +16,7 @@ from fsjax.atomic import write_text
 from fsjax.data.parsers import NOTICEABLE
 from fsjax.data.streams import Source, TargetColumn, open_source
 from fsjax.errors import ConfigError, DataError, check_flag
+from fsjax.storage.identity import Identity
 
 #: The record of a conversion, written last: without it there is none.
 MANIFEST = "manifest.json"
@@ -59,10 +60,10 @@ def convert(
     source = Path(source).expanduser()
     made = Path(f"{source}.fsjax") if folder is None else Path(folder).expanduser()
     if made.exists() and source.exists():
-        _check_same(made, _identity(source, target))
+        _check_same(made, _described(source, target))
         return made
     table = open_source(source, target)
-    record = _identity(source, target)
+    record = _described(source, target)
     partial = made.with_name(f".{made.name}.{os.getpid()}.partial")
     try:
         partial.mkdir(parents=True)
@@ -79,8 +80,12 @@ def convert(
     return made
 
 
-def _identity(source: Path, target: TargetColumn) -> dict[str, Any]:
+def _described(source: Path, target: TargetColumn) -> dict[str, Any]:
     return {"form": _FORM, "source": files_of(source), "target": target}
+
+
+def _identity(record: Mapping[str, Any]) -> Identity:
+    return Identity(settings={"target": record["target"]}, data={"source": record["source"]})
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -128,11 +133,9 @@ def _check_same(made: Path, record: dict[str, Any]) -> None:
     """DataError unless the folder is the conversion that the record tells."""
     if not (made / MANIFEST).exists():
         raise DataError(f"{made} exists and is no conversion; name another folder")
-    there = read_manifest(made)
-    if any(there[name] != value for name, value in record.items()):
+    if changes := _identity(record).changes(_identity(read_manifest(made))):
         raise DataError(
-            f"{made} is the conversion of {there['source']['path']} with target "
-            f"{there['target']!r}; remove it, or name another folder"
+            f"{made} holds another conversion ({changes}); remove it, or name another folder"
         )
 
 

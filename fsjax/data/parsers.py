@@ -15,7 +15,6 @@ import pandas as pd
 import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.archives import Arrays
 from fsjax.data.checks import one_value
 from fsjax.data.dense import dense
 from fsjax.data.matfile import read_arrays
@@ -23,6 +22,7 @@ from fsjax.data.sparse import as_csr
 from fsjax.data.unlzw import unlzw
 from fsjax.errors import DataError
 from fsjax.limits import check_bytes, limit_of
+from fsjax.storage.npz import Arrays
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
 

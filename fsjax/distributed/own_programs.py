@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-import jax
 from jax._src import compilation_cache, compiler
+
+from fsjax.jax_settings import setting
 
 
 def keep_own_programs() -> None:
@@ -23,7 +24,7 @@ def keep_own_programs() -> None:
 def _write(
     key: str, seconds: float, name: str, backend: Any, executable: Any, callbacks: Any
 ) -> None:
-    short = seconds < jax.config.jax_persistent_cache_min_compile_time_secs
+    short = seconds < setting("jax_persistent_cache_min_compile_time_secs")
     if callbacks or short or backend.platform != "cpu":
         return
     # A full disk costs the next start some seconds, never this run.

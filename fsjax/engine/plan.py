@@ -19,7 +19,6 @@ from fsjax.data.splits import Split
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Callback, Control
 from fsjax.engine.custom import check_loss
-from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.planned import Plan
@@ -38,6 +37,7 @@ from fsjax.groups import check_groups
 from fsjax.jax_settings import check_process
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
+from fsjax.storage.fingerprint import fingerprint_of_task
 from fsjax.tables.scaled import filled_length
 from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
 from fsjax.tasks.registry import resembled

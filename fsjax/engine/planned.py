@@ -16,15 +16,12 @@ import numpy as np
 from fsjax.data.dataset import Dataset
 from fsjax.distributed.members import group
 from fsjax.distributed.same import check_same, code
-from fsjax.engine.checkpoint import Checkpoints
-from fsjax.engine.circumstances import circumstances
 from fsjax.engine.control import Control
 from fsjax.engine.effort import ONCE
-from fsjax.engine.fingerprint import described, fingerprint, telling_settings
-from fsjax.engine.loop import CONNECTION_EPOCHS, Arrays, HostRows, keeps_snapshot
+from fsjax.engine.loop import Arrays, HostRows
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.programs import run
-from fsjax.engine.result import FitResult
+from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.search import Found, gate_metrics, search_strengths
 from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, search_of, take_rows
 from fsjax.engine.streamed import predict_streamed
@@ -34,6 +31,9 @@ from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
 from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
+from fsjax.storage.checkpoints import Checkpoints
+from fsjax.storage.fingerprint import described, described_settings, fingerprint, versions
+from fsjax.storage.identity import Identity
 from fsjax.stored_rows import StoredRows
 from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows
 from fsjax.tasks import TABLE
@@ -103,9 +103,8 @@ class Plan:
         values = {name: [value] * len(places) for name, value in self.hyper.items()} | given
         checkpoints = None
         if self.checkpoint_dir is not None:
-            identity = self._identity(places) | {f"hyper.{k}": v for k, v in given.items()}
             where = self.checkpoint_dir / (folder or "")
-            checkpoints = Checkpoints(where, identity, circumstances(self.axis))
+            checkpoints = Checkpoints(where, self._identity(places, given))
         arguments = {name: np.asarray(v, np.float32) for name, v in values.items()}
         self._check_processes(places, arguments, resting)
         return train(self, places, arguments, resting, checkpoints)
@@ -116,7 +115,9 @@ class Plan:
         """ConfigError in all processes, unless they are about to train the same."""
         if group() is None:
             return
-        settings = self._identity(rows) | {
+        run = self._identity(rows)
+        settings = {
+            **run.settings,
             "hyper": {name: values.tolist() for name, values in hyper.items()},
             "idle": idle.tolist(),
             "sizes": self.sizes,
@@ -124,9 +125,8 @@ class Plan:
             "checkpoints": (self.checkpoint_dir is not None, self.checkpoint_every),
             "ends": (self.control.callback is not None, self.control.max_time),
         }
-        data = settings.pop("data_crc32"), _crc32((self.prepared.x_test, self.prepared.y_test))
-        method = settings.pop("code")
-        check_same(code=(code(), method), data=data, configuration=settings)
+        data = run.data, _crc32((self.prepared.x_test, self.prepared.y_test))
+        check_same(code=(code(), run.code), data=data, configuration=settings)
 
     def choose(self, trained: Trained, threshold: np.ndarray | None = None) -> Chosen:
         """What the kept epochs of all seeds select, and their outputs for the test rows.
@@ -278,22 +278,29 @@ class Plan:
         rows = self.prepared.arrays.train.x
         return _crc32((self.prepared.arrays, content_of(rows)))
 
-    def _identity(self, rows: np.ndarray) -> dict[str, object]:
+    def _identity(self, rows: np.ndarray, hyper: Mapping[str, Sequence[float]] = {}) -> Identity:
         """What makes a run the same run: a checkpoint of another one must not be continued."""
+        settings = {name: repr(value) for name, value in described_settings(self.method).items()}
         spec = self.spec._asdict()
-        if not self.spec.task_code:  # which checkpoints of built-in tasks do not have
-            del spec["task_code"]
-        return {
-            "method": self.method.name,
-            **{f"method.{name}": repr(v) for name, v in telling_settings(self.method).items()},
-            "code": fingerprint(self.method),
-            "dataset": self.dataset.name,
-            "data_crc32": self._data_crc32,
-            "seeds": [self.seeds[row] for row in rows],
-            **spec,
-            "loss": described(self.spec.loss),
-            **({} if self.start is None else {"start_crc32": _crc32(self.start)}),
-        }
+        code = {"code": fingerprint(self.method), "task_code": spec.pop("task_code")}
+        start = None if self.start is None else _crc32(self.start)
+        return Identity(
+            settings={
+                **spec,
+                "loss": described(self.spec.loss),
+                "method": self.method.name,
+                **{f"method.{name}": value for name, value in settings.items()},
+                "hyper": dict(hyper),
+                "seeds": [self.seeds[row] for row in rows],
+            },
+            data={
+                "dataset": self.dataset.name,
+                "data_crc32": self._data_crc32,
+                "start_crc32": start,
+            },
+            code=code,
+            versions=versions(self.axis),
+        )
 
     def _result(self, trained: Trained, chosen: Chosen, k: int, found: Found | None) -> FitResult:
         prepared, spec = self.prepared, self.spec
@@ -301,7 +308,7 @@ class Plan:
         scores, ranking = np.asarray(chosen.scores), np.asarray(chosen.ranking)
         self._check_scores(scores, "after training")
         _warn_of_equal(scores, self.usable, self.method)
-        best_epoch = states.best.epoch if keeps_snapshot(self.method, spec) else states.epoch
+        best_epoch = kept_epochs(self.method, states)
         metrics = self.test_metrics(chosen)
         gates = None if chosen.gates is None else np.asarray(chosen.gates)
         if gates is not None:
@@ -312,11 +319,7 @@ class Plan:
         if "train/unique_percentage" in trained.history:
             unique = trained.history["train/unique_percentage"]
             metrics["unique_percentage"] = unique[np.arange(len(self.seeds)), best_epoch - 1]
-        counted: tuple[int, ...] = ()
-        connections = None
-        if not isinstance(states.trace, tuple):
-            counted = tuple(epoch for epoch in CONNECTION_EPOCHS if epoch <= spec.num_epochs)
-            connections = states.trace[:, : len(counted)]
+        counted, connections = counted_connections(states)
         return FitResult(
             method=self.method,
             dataset=self.dataset.name,

@@ -15,6 +15,7 @@ from fsjax.data.scaling import Scaler
 from fsjax.data.scaling import apply as apply_scaler
 from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.data.splits import Split
+from fsjax.engine.loop import CONNECTION_EPOCHS, keeps_snapshot
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
 from fsjax.engine.value_ranges import check_new_rows
@@ -232,6 +233,20 @@ class FitResult:
             return np.asarray(chosen)
         found = [np.flatnonzero(np.asarray(groups) == group) for group in chosen]
         return np.concatenate([np.zeros(0, int), *found])
+
+
+def kept_epochs(method: Method, states: TrainState) -> np.ndarray:
+    """``(S,)`` the epochs whose states were kept."""
+    best = keeps_snapshot(method, states.spec)
+    return np.asarray(states.best.epoch if best else states.epoch)
+
+
+def counted_connections(states: TrainState) -> tuple[tuple[int, ...], np.ndarray | None]:
+    """T epochs, and ``(S, T, D)`` connections of the inputs at them; ``None`` where none counts."""
+    if isinstance(states.trace, tuple):
+        return (), None
+    epochs = tuple(epoch for epoch in CONNECTION_EPOCHS if epoch <= states.spec.num_epochs)
+    return epochs, states.trace[:, : len(epochs)]
 
 
 def _table(x: Any) -> np.ndarray | csr_array:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fsjax.distributed.members import group, is_lead, share
-from fsjax.engine.checkpoint import Checkpoints, Restored
-from fsjax.engine.serial import by_path, from_paths
+from fsjax.storage.checkpoints import Checkpoints, Restored
+from fsjax.storage.trees import by_path, from_paths
 
 
 def save(

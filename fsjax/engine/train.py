@@ -15,7 +15,6 @@ from tqdm import tqdm
 
 from fsjax.distributed.members import agreed, is_lead
 from fsjax.engine import mesh, seeds, together
-from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.control import Progress
 from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
@@ -26,6 +25,7 @@ from fsjax.jax_settings import own_settings
 from fsjax.method import PyTree, TrainState
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.sparsity.connections import indexed_like, without_index
+from fsjax.storage.checkpoints import Checkpoints
 from fsjax.tables.scaled import leaves_of
 from fsjax.tasks import TABLE
 

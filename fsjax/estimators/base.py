@@ -14,7 +14,6 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from fsjax import container, persist
 from fsjax.data.sparse import has_sparse_columns
 from fsjax.engine import FitResult, fit
 from fsjax.engine.compilation import cache_by_default
@@ -27,6 +26,7 @@ from fsjax.estimators.reading import Reader
 from fsjax.method import Method
 from fsjax.metrics.stability import consensus, selection_mask
 from fsjax.registry import METHODS, about_of
+from fsjax.storage import npz, results
 from fsjax.tasks import COUPLED_BATCH, name_of
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Selector(SelectorMixin, Reader):
         """
         check_is_fitted(self, "support_")
         check_parameters(self, self.result_)
-        container.write(path, *pack(self))
+        npz.write(path, *pack(self))
 
     def plot(self, kind: str = "selection", **options: Any) -> Figure:
         """A picture of what was learnt; notebooks show it, ``savefig`` writes it to a file.
@@ -228,13 +228,13 @@ class Selector(SelectorMixin, Reader):
         state = super().__getstate__()
         if "result_" in state:
             # The functions of a method do not pickle; its name and settings do.
-            state = {**state, "result_": persist.pack(state["result_"])}
+            state = {**state, "result_": results.pack(state["result_"])}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "result_" in state:
             name_of(state["task"])  # imports the module of a registered task that names it
-            state = {**state, "result_": persist.unpack(*state["result_"])}
+            state = {**state, "result_": results.unpack(*state["result_"])}
         super().__setstate__(state)
 
     def _learn(self, result: FitResult, wanted: int | None, groups: np.ndarray) -> None:

@@ -1,12 +1,11 @@
 """Reads a fitted estimator from one file without pickle."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fsjax import container, persist, possible
 from fsjax.engine import FitResult
 from fsjax.errors import DataError, FsjaxError
 from fsjax.estimators.base import Selector
@@ -14,6 +13,7 @@ from fsjax.estimators.factory import ESTIMATORS
 from fsjax.estimators.inputs import group_numbers
 from fsjax.estimators.packing import ARRAYS, KIND, from_json
 from fsjax.estimators.parameters import check_parameters
+from fsjax.storage import npz, results
 from fsjax.tasks import TABLE
 
 
@@ -30,7 +30,7 @@ def load(path: str | Path, max_bytes: int | None = None) -> Selector:
     Raises:
       DataError: with the reason, for a file that cannot be read, or holds what no estimator can.
     """
-    header, arrays = container.read(path, max_bytes)
+    header, arrays = npz.read(path, max_bytes)
     if header.get("kind") != KIND:
         raise DataError(f"{path} holds a {header.get('kind')!r}, no estimator; use fsjax.load")
     classes = {one.__name__: one for one in ESTIMATORS.values()}
@@ -52,7 +52,7 @@ def load(path: str | Path, max_bytes: int | None = None) -> Selector:
 def _unpacked(
     kind: type[Selector], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> Selector:
-    result = persist.unpack(header["result"], arrays)
+    result = results.unpack(header["result"], arrays)
     spec = result.states.spec
     # What earlier versions did not know is as the method has it, not as estimators do by default.
     trained, defaults = dict(result.method.about.settings), kind.registration.defaults()
@@ -60,11 +60,6 @@ def _unpacked(
     parameters |= {name: from_json(value) for name, value in header["parameters"].items()}
     estimator = kind(**parameters)
     _check_kind(estimator, result)
-    if header["n_features_in"] != spec.num_columns:
-        raise DataError(
-            f"the header's 'n_features_in' is {header['n_features_in']!r}, but the network has "
-            f"{spec.num_columns} columns"
-        )
     estimator.n_features_in_ = spec.num_columns
     for name in ARRAYS:
         if f"estimator/{name}" in arrays:
@@ -72,12 +67,12 @@ def _unpacked(
             as_text = name == "feature_names_in_"
             setattr(estimator, name, values.astype(object) if as_text else values)
     if hasattr(estimator, "feature_names_in_"):
-        possible.check_names(estimator.feature_names_in_, spec.num_columns)
+        _check_names(estimator.feature_names_in_, spec.num_columns)
     entry = TABLE[spec.task]
     if entry.classes != hasattr(estimator, "classes_"):
         raise DataError(f"the array 'classes_' does not belong to the task {spec.task}")
     if entry.classes:
-        possible.check_classes(estimator.classes_, spec.num_outputs)
+        _check_classes(estimator.classes_, spec.num_outputs)
     check_parameters(estimator, result)
     if (entry.scale is not None) != bool(header["target"]):
         raise DataError(f"the header's 'target' does not belong to the task {spec.task}")
@@ -103,6 +98,27 @@ def _check_kind(estimator: Selector, result: FitResult) -> None:
         raise DataError(
             f"it holds a result of {result.method.name!r} for the task {result.task!r}, but the "
             f"estimator {type(estimator).__name__} is of {name!r} for {task!r}"
+        )
+
+
+def _check_classes(classes: np.ndarray, num_outputs: int) -> None:
+    """DataError unless there is one label, in ascending order, for each output of a network."""
+    if classes.ndim != 1 or len(classes) != num_outputs:
+        raise DataError(
+            f"the array 'classes_' has the shape {classes.shape}, but the network has "
+            f"{num_outputs} classes"
+        )
+    if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+        raise DataError("the array 'classes_' holds NaN or infinite labels")
+    if not np.array_equal(np.unique(classes), classes):
+        raise DataError("the array 'classes_' is not in ascending order, or has a label twice")
+
+
+def _check_names(names: Sequence[Any], num_columns: int) -> None:
+    """DataError unless there is a name of its own for each column."""
+    if np.ndim(names) != 1 or len(names) != num_columns or len(set(names)) < num_columns:
+        raise DataError(
+            f"the array 'feature_names_in_' does not hold {num_columns} different names"
         )
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from fsjax import persist
 from fsjax.errors import ConfigError
 from fsjax.functions import is_function, text_of
+from fsjax.storage import results
 from fsjax.tasks import name_of
 
 KIND = "estimator"
@@ -20,7 +20,7 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
     ConfigError for parameters and labels that JSON and plain arrays do not hold.
     """
-    result, arrays = persist.pack(estimator.result_)
+    result, arrays = results.pack(estimator.result_)
     parameters = {
         name: name_of(value) if name == "task" else to_json(name, value)
         for name, value in estimator.get_params(deep=False).items()
@@ -31,7 +31,6 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "class": type(estimator).__name__,
         "origin": estimator.registration.origin,
         "parameters": parameters,
-        "n_features_in": estimator.n_features_in_,
         "target": [part.tolist() for part in getattr(estimator, "_target", ())],
         "own_number": estimator.own_number_,
         "result": result,

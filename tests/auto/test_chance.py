@@ -22,7 +22,7 @@ def problem(X: np.ndarray, y: np.ndarray, task: str = "classification", **more) 
 
 
 def result_of(X: np.ndarray, y: np.ndarray, task: str = "classification", **more) -> Chance:
-    return chance_test(problem(X, y, task, **more), Ledger(None, {}), Clock(1e6), 1.0)
+    return chance_test(problem(X, y, task, **more), Ledger(None), Clock(1e6), 1.0)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_rows_that_take_part_have_their_targets_and_are_permuted_as_they_may(kin
     X = np.random.default_rng(0).normal(size=(90, 3))
     more = {"groups": {"row_groups": np.arange(90) // 3}, "series": {"ordered": True}}
     asked = problem(X, X[:, 1], "regression", **more.get(kind, {})).replace(seed=4)
-    assert chance_test(asked, Ledger(None, {}), Clock(1e6), 1.0) == Chance(0, 49, 60)
+    assert chance_test(asked, Ledger(None), Clock(1e6), 1.0) == Chance(0, 49, 60)
     ((y, draws, seed, groups, ordered),) = calls
     rows = some_rows(asked, 60)
     np.testing.assert_array_equal(y, X[rows, 1])
@@ -92,11 +92,11 @@ def test_the_first_chunk_is_drawn_whatever_the_time_and_time_ends_the_rest():
     rng = np.random.default_rng(0)
     one = problem(rng.normal(size=(40, 5)), np.resize([0, 1], 40))
     clock = Clock(1e6)
-    ledger = Ledger(None, {})
+    ledger = Ledger(None)
     short = chance_test(one, ledger, clock, 1e-12)
     assert chance.LEAST <= short.draws < chance.DRAWS
     clock.stop()
-    assert chance_test(one, Ledger(None, {}), clock, 1.0) == Chance(0, 0, 40)
+    assert chance_test(one, Ledger(None), clock, 1.0) == Chance(0, 0, 40)
     # What was drawn before counts.
     assert chance_test(one, ledger, clock, 1.0) == short
 

@@ -140,7 +140,7 @@ def test_a_judge_is_tried_on_columns_that_training_rows_chose(monkeypatch):
 
     monkeypatch.setitem(SIMPLE, "univariate", watched)
     judge = judges_of("classification")[0]
-    plan(problem(columns=60), judge, Ledger(None, {}), Clock(3600.0))
+    plan(problem(columns=60), judge, Ledger(None), Clock(3600.0))
     assert rows == [96] * 5
 
 
@@ -153,20 +153,20 @@ def test_each_fold_has_a_seed_of_its_own_and_the_effort_of_the_method(monkeypatc
 
     monkeypatch.setitem(SIMPLE, "random", watched)
     monkeypatch.setattr(Contest, "effort", lambda self, name: 0.3)
-    contest = Contest(problem(columns=3, seed=7), Ledger(None, {}), Clock(3600.0))
+    contest = Contest(problem(columns=3, seed=7), Ledger(None), Clock(3600.0))
     contest.run_needed()
     assert calls == [(96, "classification", 7 + fold, 0.3) for fold in range(5)]
 
 
 def test_the_chance_level_is_learnt_from_the_training_rows():
     metric = METRICS["accuracy"]._replace(chance=lambda train, test: len(train) - len(test))
-    contest = Contest(problem(metric=metric), Ledger(None, {}), Clock(3600.0))
+    contest = Contest(problem(metric=metric), Ledger(None), Clock(3600.0))
     assert set(contest.chance_level()) == {96 - 24}
 
 
 def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
     monkeypatch.setattr(Contest, "_listed", lambda self, name, folds=1: 1e9 * (name == "lassonet"))
-    contest = Contest(problem(), Ledger(None, {}), Clock(3600.0))
+    contest = Contest(problem(), Ledger(None), Clock(3600.0))
     contest.run_needed()
     contest.run_simple(0.9)
     contest.run_networks(0.9)
@@ -180,7 +180,7 @@ def test_a_method_that_fails_does_not_lose_the_others(monkeypatch):
         raise ValueError("singular")
 
     monkeypatch.setitem(SIMPLE, "l1", failing)
-    contest = Contest(problem(), Ledger(None, {}), Clock(3600.0))
+    contest = Contest(problem(), Ledger(None), Clock(3600.0))
     contest.run_needed()
     contest.run_simple(0.9)
     assert contest.left_out == {"l1": "failed: singular"}
@@ -189,11 +189,11 @@ def test_a_method_that_fails_does_not_lose_the_others(monkeypatch):
 
 def test_tall_tables_are_compared_on_as_many_rows_as_there_is_time_for():
     one = problem(30_000, 4)
-    long = plan(one, None, Ledger(None, {}), Clock(3600.0))
-    short = plan(one, None, Ledger(None, {}), Clock(2.0))
+    long = plan(one, None, Ledger(None), Clock(3600.0))
+    short = plan(one, None, Ledger(None), Clock(2.0))
     assert len(short.y) <= len(long.y) == 10_000
     # The same plan is carried out when it is started again.
-    ledger = Ledger(None, {})
+    ledger = Ledger(None)
     first = plan(one, None, ledger, Clock(3600.0))
     again = plan(one, None, ledger, Clock(0.1))
     assert len(again.y) == len(first.y) and again.judge == first.judge
@@ -237,7 +237,7 @@ def test_other_questions_do_not_take_over_the_work_of_this_one(change, tmp_path)
 
 def test_the_members_of_a_consensus_stay_when_more_methods_are_done():
     one = problem(methods=("random", "univariate", "forward", "rfe", "consensus"))
-    ledger = Ledger(None, {})
+    ledger = Ledger(None)
     contest = Contest(one, ledger, Clock(3600.0))
     contest.run_needed()
     contest.run_simple(0.9)
@@ -252,7 +252,7 @@ def test_the_members_of_a_consensus_stay_when_more_methods_are_done():
 def test_costs_are_those_of_all_columns_of_a_selection():
     prices = np.linspace(1.0, 2.0, 700)
     one = problem(60, 700, costs=prices, sizes=(1, 600), methods=("random", "univariate"))
-    contest = Contest(one, Ledger(None, {}), Clock(3600.0))
+    contest = Contest(one, Ledger(None), Clock(3600.0))
     contest.run_needed()
     costs = contest.costs()
     assert costs["all", 700] == pytest.approx(prices.sum())
@@ -271,7 +271,7 @@ def test_networks_train_their_folds_together(monkeypatch):
 
     monkeypatch.setattr(compete.library, "rank_folds", watched)
     one = problem(methods=("random", "univariate", "l1_l21"), seed=3)
-    contest = Contest(one, Ledger(None, {}), Clock(3600.0))
+    contest = Contest(one, Ledger(None), Clock(3600.0))
     contest.run_needed()
     contest.run_networks(1.0)
     assert seen == [("l1_l21", 5, 3)]

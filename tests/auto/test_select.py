@@ -116,7 +116,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, found, monkeypatch):
     assert len(calls) - done == 4 * 10 - 27
     pd.testing.assert_frame_equal(whole.table, found.table)
     pd.testing.assert_frame_equal(whole.curves, found.curves)
-    with pytest.raises(ConfigError, match="another selection .it differs in .*seed"):
+    with pytest.raises(ConfigError, match="another selection .*seed was 0, is"):
         fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path, seed=1)
 
 

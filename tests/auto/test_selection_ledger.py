@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from fsjax.auto.ledger import NAME, Ledger, Section
 from fsjax.errors import ConfigError
+from fsjax.storage.identity import Identity
 
 
 def filled(folder) -> Ledger:
-    ledger = Ledger(folder, {"seed": 0})
+    ledger = Ledger(folder, Identity({"seed": 0}))
     assert ledger.get("a", lambda: {"value": 1.5}) == {"value": 1.5}
     assert ledger.get("b", lambda: 25) == 25
     return ledger
@@ -23,14 +24,14 @@ def test_it_goes_on_after_a_cut_line(tmp_path):
     filled(tmp_path)
     path = tmp_path / NAME
     path.write_text(path.read_text()[:-4])
-    again = Ledger(tmp_path, {"seed": 0})
+    again = Ledger(tmp_path, Identity({"seed": 0}))
     assert "a" in again and "b" not in again and again.damaged == 1
     assert again.get("a", lambda: pytest.fail("it was done")) == {"value": 1.5}
     again.get("b", lambda: 3)
-    whole = Ledger(tmp_path, {"seed": 0})
+    whole = Ledger(tmp_path, Identity({"seed": 0}))
     assert whole["b"] == 3 and whole.damaged == 0
-    with pytest.raises(ConfigError, match="another selection .it differs in seed"):
-        Ledger(tmp_path, {"seed": 1})
+    with pytest.raises(ConfigError, match="another selection .seed was 0, is 1"):
+        Ledger(tmp_path, Identity({"seed": 1}))
 
 
 def test_a_changed_digit_is_not_believed(tmp_path):
@@ -39,7 +40,7 @@ def test_a_changed_digit_is_not_believed(tmp_path):
     text = path.read_text()
     assert '"value": 25' in text
     path.write_text(text.replace('"value": 25', '"value": 26'))
-    again = Ledger(tmp_path, {"seed": 0})
+    again = Ledger(tmp_path, Identity({"seed": 0}))
     assert "b" not in again and again["a"] == {"value": 1.5} and again.damaged == 1
 
 
@@ -52,7 +53,7 @@ def test_damage_of_any_kind_costs_pieces_and_nothing_else(tmp_path_factory, plac
     before = path.read_bytes()
     start = int(place * len(before))
     path.write_bytes(before[:start] + content + before[start + length :])
-    again = Ledger(folder, {"seed": 0})
+    again = Ledger(folder, Identity({"seed": 0}))
     assert again.get("a", lambda: {"value": 1.5}) == {"value": 1.5}
     assert again.get("b", lambda: 25) == 25
 
@@ -62,27 +63,27 @@ def test_lines_that_are_no_pieces(tmp_path, line):
     filled(tmp_path)
     path = tmp_path / NAME
     path.write_text(path.read_text() + line + "\n")
-    assert Ledger(tmp_path, {"seed": 0}).damaged == 1
+    assert Ledger(tmp_path, Identity({"seed": 0})).damaged == 1
 
 
 def test_pieces_of_nobody_knows_what_are_not_believed(tmp_path):
     filled(tmp_path)
     path = tmp_path / NAME
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-    assert "a" not in Ledger(tmp_path, {"seed": 0})
+    assert "a" not in Ledger(tmp_path, Identity({"seed": 0}))
 
 
 def test_sections_do_not_see_each_other(tmp_path):
     ledger = filled(tmp_path)
     part = Section(ledger, "part/")
     assert "a" not in part and part.get("a", lambda: 7) == 7 and ledger["a"] == {"value": 1.5}
-    assert Section(Ledger(tmp_path, {"seed": 0}), "part/")["a"] == 7
+    assert Section(Ledger(tmp_path, Identity({"seed": 0})), "part/")["a"] == 7
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is a file; name a folder"):
-        Ledger(tmp_path / "file", {})
+        Ledger(tmp_path / "file")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")

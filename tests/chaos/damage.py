@@ -26,7 +26,7 @@ def half_finished(name: str, reference: Reference) -> Path:
 def _die_after_two_epochs() -> None:
     import os
 
-    from fsjax.engine.checkpoint import Checkpoints
+    from fsjax.storage.checkpoints import Checkpoints
 
     save = Checkpoints.save
 

@@ -27,7 +27,7 @@ PATIENCE: Final = 180.0
 CONFIGS: Final = ("wast", "stg", "ip_cae")
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["experiments.run", "orbax.checkpoint.v1", "sklearn.svm"])
+_context.set_forkserver_preload(["experiments.run", "sklearn.svm"])
 
 
 class Done(NamedTuple):

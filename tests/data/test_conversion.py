@@ -87,7 +87,7 @@ def test_a_folder_of_parquet_files_is_converted_when_it_is_loaded(tmp_path: Path
     path = write(tmp_path, "folder", frame())
     assert load(path, target="label").num_features == 2
     assert load(path, target="label").name == "table.folder"
-    with pytest.raises(DataError, match="with target 'label'; remove it, or name another folder"):
+    with pytest.raises(DataError, match="another conversion .target was 'label', is .n"):
         load(path, target="n")
     with pytest.raises(ConfigError, match="was converted with the target 'label', not 'n'"):
         load(f"{path}.fsjax", target="n")

@@ -22,8 +22,8 @@ ARGUMENTS = (
 
 
 def newest(workdir: Path) -> int:
-    """The epoch of the newest checkpoint that has its record; 0 where there is none."""
-    found = [int(path.stem[6:]) for path in (workdir / "checkpoints").glob("epoch_*.json")]
+    """The epoch of the newest checkpoint; 0 where there is none."""
+    found = [int(path.stem[6:]) for path in (workdir / "checkpoints").glob("epoch_*.npz")]
     return max(found, default=0)
 
 

@@ -14,10 +14,10 @@ import pytest
 
 import fsjax
 from fsjax.data import Split
-from fsjax.engine.checkpoint import Checkpoints
 from fsjax.engine.plan import to_dataset
 from fsjax.engine.prepare import Options, Prepared, prepare
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
+from fsjax.storage.checkpoints import Checkpoints
 
 STATIC = fsjax.methods.static_sparse(hidden=(8,), epsilon=2, learning_rate=0.1)
 

@@ -158,7 +158,7 @@ def test_a_signal_leaves_a_checkpoint(number, tmp_path):
         assert signal.getsignal(number) is stop
     finally:
         signal.signal(number, before)
-    assert [path.name for path in tmp_path.glob("*.json")] == ["epoch_000004.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["epoch_000004.npz"]
     resumed = network(checkpoint_dir=tmp_path)
     assert resumed.cost["trained_epochs"] == 8
     np.testing.assert_array_equal(resumed.scores, network().scores)

@@ -21,14 +21,14 @@ def killed_once(config: ml_collections.ConfigDict, grid: Grid, folder: Path) -> 
     Returns:
       The number of the process that came to the end, and the file of the result.
     """
-    first = not list(folder.glob("checkpoints/*/epoch_*.json"))
+    first = not list(folder.glob("checkpoints/*/epoch_*.npz"))
     if first:
         threading.Thread(target=_kill, args=(folder,), daemon=True).start()
     return os.getpid(), fit_cell(config, grid, folder)
 
 
 def _kill(folder: Path) -> None:
-    while not list(folder.glob("checkpoints/*/epoch_*.json")):
+    while not list(folder.glob("checkpoints/*/epoch_*.npz")):
         time.sleep(0.001)
     os.kill(os.getpid(), signal.SIGKILL)
 

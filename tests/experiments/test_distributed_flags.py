@@ -51,7 +51,7 @@ def test_launchers_that_are_refused_exist() -> None:
 
 def test_others_get_what_decides_and_no_checkpoints(tmp_path: Path) -> None:
     there = tmp_path / "run"
-    for name in ("config.json", "a/metrics.csv", "report.html", "checkpoints/epoch_000001.json"):
+    for name in ("config.json", "a/metrics.csv", "report.html", "checkpoints/epoch_000001.npz"):
         (there / name).parent.mkdir(parents=True, exist_ok=True)
         (there / name).write_text(name)
     results = tmp_path / "results.csv"

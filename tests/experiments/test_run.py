@@ -88,7 +88,7 @@ def test_a_finished_run_is_read_again_and_another_one_refused(finished: Path) ->
     run_experiment(config, finished, progress=False)
     assert (finished / "report.html").exists()
     config.num_features = 8
-    with pytest.raises(ConfigError, match="holds another run .*num_features is 7 there and 8"):
+    with pytest.raises(ConfigError, match="holds another run .*num_features was 7, is 8"):
         run_experiment(config, finished, progress=False)
 
 
@@ -168,11 +168,11 @@ def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import fsjax.engine.checkpoint as checkpoint
+    from fsjax.storage.checkpoints import Checkpoints
 
     config = quick(num_epochs=3, checkpoint_every=1)
     whole = run_experiment(config, tmp_path / "whole", progress=False)
-    saved = checkpoint.Checkpoints.save
+    saved = Checkpoints.save
 
     def save_then_die(self, epoch, states, history) -> None:
         saved(self, epoch, states, history)
@@ -180,7 +180,7 @@ def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint.Checkpoints, "save", save_then_die)
+        patch.setattr(Checkpoints, "save", save_then_die)
         with pytest.raises(KeyboardInterrupt):
             run_experiment(config, tmp_path / "killed", progress=False)
     assert not (tmp_path / "killed" / "result.json").exists()

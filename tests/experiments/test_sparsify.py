@@ -106,7 +106,7 @@ def test_a_finished_comparison_is_read_again_and_another_one_refused(
     assert sparsify.run(tiny(), workdir, progress=False) == result
     config = tiny()
     config.binmask.initial = 0.2
-    with pytest.raises(ConfigError, match="holds another run .*binmask.initial is 0.1 there"):
+    with pytest.raises(ConfigError, match="holds another run .*binmask.initial was 0.1, is"):
         sparsify.run(config, workdir, progress=False)
 
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fsjax
-from fsjax import container, estimators, persist
+from fsjax import estimators
 from fsjax.estimators import packing
+from fsjax.storage import npz, results
 
 from .damage import damaged
 from .outcomes import RIGHT, WRONG, Outcome, outcome_of
@@ -48,7 +49,7 @@ def _saved() -> list[Saved]:
         for one in (stg, wast, classes, numbers):
             result = isinstance(one, fsjax.FitResult)
             (functools.partial(fsjax.save, one) if result else one.save)(path)
-            load, pack = (fsjax.load, persist.pack) if result else (estimators.load, packing.pack)
+            load, pack = (fsjax.load, results.pack) if result else (estimators.load, packing.pack)
             header, arrays = pack(one)
             found.append(Saved(path.read_bytes(), header, arrays, load, pack))
     return found
@@ -91,7 +92,7 @@ def lying_attempt(number: int, seed: int) -> Outcome:
     arrays = {name: np.array(value) for name, value in saved.arrays.items()}
     what = (_lie_in_array if rng.random() < 0.6 else _lie_in_header)(header, arrays, rng)
     kind, told = outcome_of(
-        lambda: _load(saved, lambda path: container.write(path, header, arrays)),
+        lambda: _load(saved, lambda path: npz.write(path, header, arrays)),
         lambda found: (WRONG, "accepted"),
     )
     return kind, f"{what}: {told}"
@@ -112,7 +113,6 @@ def _lie_in_header(header: dict, arrays: dict, rng: np.random.Generator) -> str:
         (result, "seeds", [-1] * len(result["seeds"])),
         (result, "seeds", [1] * len(result["seeds"]) if len(result["seeds"]) > 1 else []),
         (result, "num_features", value if value != 0 else 99),
-        (result, "task", "survival"),
         (result, "runs", "other"),
         (result, "scalers", [99] * len(result["seeds"])),
         (result, "splits", value),
@@ -130,12 +130,9 @@ def _lie_in_header(header: dict, arrays: dict, rng: np.random.Generator) -> str:
         (result["method"], "name", "other"),
         (result["method"], "settings", {"unknown": 1}),
         (result, "unit_names", ["a"]),
-        (result, "connection_epochs", [5, 1]),
     ]  # fmt: skip
     if result is not header:
         choices += [
-            (header, "n_features_in", value),
-            (header, "n_features_in", 10**9),
             (header, "own_number", "x"),
             (header, "class", "Other"),
             (header, "class", "IPCAE"),
@@ -173,19 +170,19 @@ def _lie_in_array(header: dict, arrays: dict, rng: np.random.Generator) -> str:
         if not name.startswith("splits/") or last == "train":
             lies["cut"] = lambda: arrays.update({name: cut})
     wrong: dict[str, tuple[Any, ...]] = {
-        "selected": (-1, 99),
         "ranking": (-1, 99),
         "scores": (np.nan,),
         "gates": (np.nan, -0.5, 1.5),
-        "best_epoch": (-5, 99),
         "constant_columns": (-1, 99),
-        "input_connections": (-1, np.nan),
+        "trace": (-1, np.nan),
         "shift": (np.nan, np.inf),
         "scale": (np.nan, np.inf, -1.0),
         "train": (-1,),
         "embedded_accuracy": (-1.0, 101.0, np.inf),
         "unique_percentage": (-1.0, 101.0),
     }
+    if name == "states/best/epoch":
+        wrong[last] = (-5, 99)
     if name.startswith("states/params"):
         wrong[last] = (np.nan,)
     for value in wrong.get(last, ()):

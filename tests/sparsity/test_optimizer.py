@@ -25,9 +25,10 @@ from sparsity_trees import (
 )
 
 from fsjax import sparsity
-from fsjax.engine.checkpoint import Checkpoints
 from fsjax.errors import ConfigError
 from fsjax.sparsity import SparseState, drop, grow
+from fsjax.storage.checkpoints import Checkpoints
+from fsjax.storage.identity import Identity
 
 
 def train(
@@ -319,9 +320,9 @@ def test_half_precision_parameters(precision: Any) -> None:
 def test_a_checkpoint_goes_on_as_if_there_was_none(tmp_path: Any) -> None:
     tx = sparsity.sparse(optax.adam(0.05), sparsity.rigl(0.3, every=2), jax.random.key(0))
     state = tx.init(SMALL)
-    Checkpoints(tmp_path, {}).save(1, state, {})
+    Checkpoints(tmp_path, Identity()).save(1, state, {})
     template = sparsity.sparse(optax.adam(0.05), sparsity.rigl(0.3), jax.random.key(1)).init(SMALL)
-    _, restored, _ = Checkpoints(tmp_path, {}).restore(template, [])
+    _, restored, _ = Checkpoints(tmp_path, Identity()).restore(template, [])
     chex.assert_trees_all_equal(restored, state)
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fsjax.engine.serial import by_path, from_paths
 from fsjax.errors import DataError
+from fsjax.storage.trees import by_path, from_paths
 
 TREE = {
     "a": [jnp.arange(3), {"b": jnp.ones((2, 2), bool)}],

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax.container import VERSION, read, write
 from fsjax.errors import ConfigError, DataError
+from fsjax.storage.npz import VERSION, read, write
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def _head(**changes: Any) -> np.ndarray:
         ({"header": _head(version="1")}, "version is '1'"),
         ({"header": _head(version=True)}, "version is True"),
         ({"header": _head(version=1)}, "version 1 .* by fsjax 9.9, .*load it there, or fit again"),
-        ({"header": _head(version=VERSION + 1)}, "version 3 .* by fsjax 9.9; .*install a newer"),
+        ({"header": _head(version=VERSION + 1)}, "version 4 .* by fsjax 9.9; .*install a newer"),
     ],
 )
 def test_files_of_others_are_refused(entries: dict, reason: str, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax import persist
-from fsjax.container import read, write
 from fsjax.errors import ConfigError, DataError
 from fsjax.methods import ip_cae, stg, wast
+from fsjax.storage.npz import read, write
+from fsjax.storage.results import load, pack, save, unpack
 
 #: Built when they are trained: the registry remembers the latest methods only.
 METHODS = {
@@ -52,15 +52,21 @@ def results(x: np.ndarray) -> dict[str, fsjax.FitResult]:
 def saved(results: dict[str, fsjax.FitResult], tmp_path_factory: Any) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("saved")
     for name, result in results.items():
-        persist.save(result, folder / name)
+        save(result, folder / name)
     return {name: folder / name for name in results}
 
 
 @pytest.fixture
 def packed(results: dict[str, fsjax.FitResult]) -> tuple[dict, dict]:
     """A header, free to be changed, and arrays."""
-    header, arrays = persist.pack(results["wast"])
+    header, arrays = pack(results["wast"])
     return json.loads(json.dumps(header)), dict(arrays)
+
+
+def test_what_follows_from_the_rest_is_not_stored(packed: tuple[dict, dict]) -> None:
+    header, arrays = packed
+    derived = "task selected best_epoch connection_epochs input_connections".split()
+    assert not {*derived} & {*header, *arrays}
 
 
 def assert_same(one: Any, other: Any) -> None:
@@ -73,7 +79,7 @@ def assert_same(one: Any, other: Any) -> None:
 def test_all_comes_back_bit_for_bit(
     name: str, results: dict[str, fsjax.FitResult], saved: dict[str, Path], x: np.ndarray
 ) -> None:
-    result, loaded = results[name], persist.load(saved[name])
+    result, loaded = results[name], load(saved[name])
     for field in dataclasses.fields(fsjax.FitResult):
         if field.name not in ("method", "states"):
             assert_same(getattr(result, field.name), getattr(loaded, field.name))
@@ -87,9 +93,9 @@ def test_all_comes_back_bit_for_bit(
 
 def test_shared_splits_and_scalers_are_stored_once(results: dict[str, fsjax.FitResult]) -> None:
     for name, number in (("ip_cae", 1), ("wast", 2)):
-        header, arrays = persist.pack(results[name])
+        header, arrays = pack(results[name])
         assert len([key for key in arrays if key.endswith("/train")]) == number
-        loaded = persist.unpack(header, arrays)
+        loaded = unpack(header, arrays)
         assert len({id(split) for split in loaded.splits}) == number
 
 
@@ -100,12 +106,11 @@ def test_another_process_predicts_the_same(
     script = """
 import sys
 import numpy as np
-from fsjax import persist
-from fsjax.container import read, write
+from fsjax.storage.results import load, save
 path, folder = sys.argv[1:]
-result = persist.load(path)
+result = load(path)
 np.save(folder + "/outputs.npy", result.predict(np.load(folder + "/x.npy")))
-persist.save(result, folder + "/again")
+save(result, folder + "/again")
 assert "matplotlib" not in sys.modules
 """
     command = [sys.executable, "-c", script, str(saved["ip_cae"]), str(tmp_path)]
@@ -113,21 +118,21 @@ assert "matplotlib" not in sys.modules
     outputs = np.load(tmp_path / "outputs.npy")
     np.testing.assert_array_equal(outputs, results["ip_cae"].predict(x))
     # The other process built the method anew, and its file is as good.
-    np.testing.assert_array_equal(persist.load(tmp_path / "again").predict(x), outputs)
+    np.testing.assert_array_equal(load(tmp_path / "again").predict(x), outputs)
 
 
 def test_the_path_is_taken_as_given(results: dict[str, fsjax.FitResult], tmp_path: Path) -> None:
     path = tmp_path / "new" / "result.v1"
     path.parent.mkdir()
     path.write_text("older")
-    persist.save(results["ip_cae"], str(path))
+    save(results["ip_cae"], str(path))
     assert [file.name for file in path.parent.iterdir()] == ["result.v1"]
-    assert persist.load(str(path)).seeds == (3, 1)
+    assert load(str(path)).seeds == (3, 1)
 
 
 def test_numpy_numbers_are_settings(results: dict[str, fsjax.FitResult]) -> None:
     method = wast(hidden=[np.int64(4)], density=np.float32(0.5))
-    header, _ = persist.pack(dataclasses.replace(results["wast"], method=method))
+    header, _ = pack(dataclasses.replace(results["wast"], method=method))
     assert header["method"]["settings"]["hidden"] == [4]
     assert json.loads(json.dumps(header)) == header
 
@@ -156,14 +161,14 @@ def test_a_method_that_no_name_and_settings_give_is_not_saved(
     method = method._replace(about=about._replace(**fields) if fields else about, **own)
     changed = dataclasses.replace(result, method=method)
     with pytest.raises(ConfigError, match=reason):
-        persist.save(changed, tmp_path / "result.npz")
+        save(changed, tmp_path / "result.npz")
     assert not list(tmp_path.iterdir())
 
 
 def test_states_of_another_method_are_not_saved(results: dict[str, fsjax.FitResult]) -> None:
     changed = dataclasses.replace(results["wast"], method=wast(hidden=(5,)))
     with pytest.raises(ConfigError, match="do not fit its method: .*layer_0.* expected"):
-        persist.pack(changed)
+        pack(changed)
 
 
 Change = Callable[[dict, dict], Any]
@@ -190,36 +195,33 @@ def longer(header: dict, arrays: dict) -> None:
     [
         (lambda h, a: h.update(kind="estimator"), "kind 'estimator', not a result"),
         (lambda h, a: h.pop("seeds"), "'seeds' is None"),
-        (lambda h, a: h.update(seeds=[]), "seeds=\\(\\)"),
-        (lambda h, a: h.update(seeds=[1, 2, 3]), "expected \\(3, 2, 8\\)"),
+        (lambda h, a: h.update(seeds=[]), "seeds is empty"),
+        (lambda h, a: h.update(seeds=[1, 2, 3]), "expected \\(3, 8\\)"),
         (lambda h, a: h.update(seeds=[1, 1]), "repeats a seed"),
         (lambda h, a: h.update(seeds=[-1, 1]), "a seed=-1"),
-        (lambda h, a: h.update(task="regression"), "task is 'regression', and 'reconstruction'"),
+        (lambda h, a: h.update(num_features=9), "num_features=9, but there are 8"),
         (lambda h, a: h.update(runs="third"), "runs='third'"),
-        (lambda h, a: h.update(connection_epochs=[1, 0]), "connection_epochs .* not ascending"),
-        (lambda h, a: h["cost"].update(params=-4), "cost 'params' is -4"),
-        (lambda h, a: h["cost"].update(params=float("nan")), "cost 'params' is nan"),
+        (lambda h, a: h["cost"].update(params=-4), "cost params=-4"),
+        (lambda h, a: h["cost"].update(params=float("nan")), "cost params=nan"),
         (lambda h, a: h["spec"].update(num_rows=2**40), "num_rows=1099511627776; choose a whole"),
         (lambda h, a: h["spec"].update(num_rows=48), "rows, which does not fit .* num_rows=48"),
         (lambda h, a: h["spec"].update(num_epochs=-5), "num_epochs=-5; choose"),
         (lambda h, a: h["spec"].update(num_columns=10**9), "expected \\(2, 1000000000\\)|num_out"),
-        (lambda h, a: h["spec"].update(num_outputs=3), "num_outputs=3 for the task reconstruction"),
+        (lambda h, a: h["spec"].update(num_outputs=3), "states/.* shape .* expected"),
         (lambda h, a: h["spec"].update(image_shape=[3, 3]), "no grid of its 8 columns"),
         (lambda h, a: h["spec"].update(groups=[0, 0]), "groups has shape \\(2,\\)"),
-        (lambda h, a: h["spec"].update(shuffle="no"), "shuffle is 'no'"),
+        (lambda h, a: h["spec"].update(shuffle="no"), "shuffle='no'"),
         (lambda h, a: h["spec"].update(best_by="f1"), "best_by='f1'"),
-        (lambda h, a: put(a, "selected", -1), "'selected' is not what comes first"),
-        (lambda h, a: a.update(selected=a["selected"][:, [0, 0, 1]]), "'selected' is not what"),
         (lambda h, a: put(a, "ranking", 9), "'ranking' is no order of the 8 columns"),
         (lambda h, a: put(a, "scores", np.nan), "'scores' holds NaN"),
-        (lambda h, a: put(a, "best_epoch", -5), "'best_epoch' holds -5; expected .* 0 to 2"),
-        (lambda h, a: put(a, "best_epoch", 3), "'best_epoch' holds 3"),
+        (lambda h, a: put(a, "states/best/epoch", -5), "kept epoch' holds -5; expected .* 0 to 2"),
+        (lambda h, a: put(a, "states/best/epoch", 3), "kept epoch' holds 3"),
         (lambda h, a: put(a, "constant_columns", 9), "'constant_columns' holds 9"),
-        (lambda h, a: put(a, "input_connections", -1), "'input_connections' holds -1"),
+        (lambda h, a: put(a, "states/trace", -1), "'states/trace' holds -1"),
         (lambda h, a: put(a, "history/train/sparsity", 2.0), "'history/train/sparsity' holds 2"),
         (lambda h, a: longer(h, a), "the history have \\[2, 3\\] epochs"),
-        (lambda h, a: put(a, "scalers/0/shift", np.inf), "'scalers/0' hold NaN or infinite"),
-        (lambda h, a: put(a, "scalers/1/scale", -1.0), "'scalers/1/scale' holds negative"),
+        (lambda h, a: put(a, "scalers/0/shift", np.inf), "'scalers/0/shift' holds inf"),
+        (lambda h, a: put(a, "scalers/1/scale", -1.0), "'scalers/1/scale' holds -1"),
         (lambda h, a: put(a, "splits/0/train", -1), "'splits/0' hold a row twice, or one below"),
         (lambda h, a: a.update({"splits/1/valid": a["splits/1/train"]}), "'splits/1' hold a row"),
         (lambda h, a: spoil_params(a), "'states/params' hold NaN"),
@@ -228,8 +230,8 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: h.update(history=["loss", 3]), "'history' is .* expected names"),
         (lambda h, a: h["history"].append("valid/f1"), "'history/valid/f1' is missing"),
         (lambda h, a: h.update(unit_names=["a"]), "'unit_names' is .* expected 8 names"),
-        (lambda h, a: h.update(runs=3), "'runs' is 3"),
-        (lambda h, a: h["cost"].update(params="4"), "'params' is '4'"),
+        (lambda h, a: h.update(runs=3), "runs=3"),
+        (lambda h, a: h["cost"].update(params="4"), "cost params='4'"),
         (lambda h, a: h["method"].update(name="mine"), "'mine' is not registered here; import 'fs"),
         (lambda h, a: h["method"]["settings"].update(colour=1), "colour"),
         (lambda h, a: h["method"]["settings"].update(hidden={}), "cannot be built again"),
@@ -239,9 +241,9 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: a.pop("scores"), "'scores' is missing"),
         (lambda h, a: a.pop("ranking"), "'ranking' is missing"),
         (lambda h, a: a.pop("scalers/1/shift"), "'scalers/1/shift' is missing"),
-        (lambda h, a: a.pop("input_connections"), "'input_connections' is missing"),
+        (lambda h, a: a.pop("states/trace"), "'states/trace' is missing"),
         (lambda h, a: a.update(scores=a["scores"][:, 1:]), "'scores' has the shape \\(2, 7\\)"),
-        (lambda h, a: a.update(selected=a["scores"][:, :3]), "'selected' has the type float32"),
+        (lambda h, a: a.update(ranking=a["scores"]), "'ranking' has the type float32"),
         (lambda h, a: a.pop("states/key"), "'states/key' is missing"),
         (lambda h, a: a.update({"states/params/bias": a["scores"]}), "no 'states/params/bias'"),
         (
@@ -255,7 +257,7 @@ def test_what_is_no_result_of_the_method_is_refused(
 ) -> None:
     change(*packed)
     with pytest.raises(DataError, match=reason):
-        persist.unpack(*packed)
+        unpack(*packed)
 
 
 @pytest.mark.parametrize("origin", [None, "mine_alone:build"])
@@ -269,28 +271,28 @@ def test_a_file_imports_nothing(
     if origin is None:
         del header["method"]["origin"]
     with pytest.raises(DataError, match="'origin' is None|import 'mine_alone' first"):
-        persist.unpack(header, arrays)
+        unpack(header, arrays)
 
 
 def test_load_names_the_file(packed: tuple[dict, dict], tmp_path: Path) -> None:
     header, arrays = packed
     write(tmp_path / "a", {**header, "kind": "estimator"}, arrays)
     with pytest.raises(DataError, match="a: this is of the kind 'estimator'"):
-        persist.load(tmp_path / "a")
+        load(tmp_path / "a")
 
 
 def test_gates_are_shares(results: dict[str, fsjax.FitResult]) -> None:
-    header, arrays = persist.pack(results["stg"])
+    header, arrays = pack(results["stg"])
     put(arrays, "gates", 1.5)
-    with pytest.raises(DataError, match="'gates' holds 1.5; expected numbers from 0 to 1"):
-        persist.unpack(header, arrays)
+    with pytest.raises(DataError, match="'gates' holds 1.5; expected finite numbers from 0 to 1"):
+        unpack(header, arrays)
 
 
 def test_gates_are_a_part_of_what_opens_them(results: dict[str, fsjax.FitResult]) -> None:
-    header, arrays = persist.pack(results["stg"])
+    header, arrays = pack(results["stg"])
     np.testing.assert_array_equal(arrays["gates"], results["stg"].gates)
     with pytest.raises(DataError, match="'gates' is missing"):
-        persist.unpack(header, {name: v for name, v in arrays.items() if name != "gates"})
+        unpack(header, {name: v for name, v in arrays.items() if name != "gates"})
 
 
 def test_a_file_may_hold_a_result_beside_other_things(
@@ -303,4 +305,4 @@ def test_a_file_may_hold_a_result_beside_other_things(
     found, stored = read(path)
     assert found["kind"] == "estimator" and found["fsjax"] == fsjax.__version__
     assert_same(stored["names"], names)
-    assert persist.unpack(found["result"], stored).dataset == header["dataset"]
+    assert unpack(found["result"], stored).dataset == header["dataset"]

@@ -1,51 +1,76 @@
 """A fitted result as one ``.npz`` file that holds arrays and JSON, and no code.
 
-The file keeps the method's name and settings, and the method is built again from them. What only
-continued training needs, the state of the optimiser, is left out: a loaded result predicts, scores
-and selects; to continue a run there are the checkpoints of :func:`fsjax.fit`. Of functions, such as
-schedules, optimisers and losses of the user's own, the file keeps name and SHA-256: in the loaded
-result :class:`fsjax.functions.Missing` stands in their place, with which nothing can be trained.
+The file keeps the method's name and settings, from which the method is built again, and nothing
+that follows from the rest. What only continued training needs, the state of the optimiser, is left
+out: a loaded result predicts, scores and selects; to continue a run there are the checkpoints of
+:func:`fsjax.fit`. Of functions, such as schedules, optimisers and losses of the user's own, it has
+name and SHA-256: in the loaded result :class:`fsjax.functions.Missing` stands in their place, with
+which nothing can be trained.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
 import optax
 
-from fsjax import possible
-from fsjax.arguments import Kind
-from fsjax.container import read, write
+from fsjax.arguments import Kind, NonNegative, Within, check, checked, kind_of
 from fsjax.data.scaling import Scaler
 from fsjax.data.splits import Split
-from fsjax.engine.fingerprint import digest, fingerprint_of_task
 from fsjax.engine.loop import Arrays, Rows
-from fsjax.engine.result import FitResult
+from fsjax.engine.prepare import check_seeds
+from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.seeds import finish_seeds, init_seeds
-from fsjax.engine.serial import by_path, from_paths
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import ConfigError, DataError, check_choice, nearest
 from fsjax.functions import Missing, is_function, text_of
+from fsjax.groups import check_groups
 from fsjax.jax_settings import own_settings
-from fsjax.method import Method, Spec, TrainState
+from fsjax.method import BEST_BY, About, Method, Spec, TrainState
 from fsjax.methods import METHODS
 from fsjax.registry import is_as_built, structure_of
-from fsjax.tasks import TABLE
+from fsjax.storage.fingerprint import digest, fingerprint_of_task
+from fsjax.storage.npz import read, write
+from fsjax.storage.trees import by_path, from_paths
+from fsjax.tables.scaled import filled_length
+from fsjax.tasks import BUILDERS, TABLE, TASKS, get_task
+from fsjax.tasks.registry import resembled
 from fsjax.version import __version__
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.
 RESULT = "result"
 
+#: Of what a result is made of a run for each.
+RUNS = ("seed", "half")
+
 _STATES = "states/"
 
 #: The attributes that the header holds as they are.
-_TOLD = "dataset task num_features seeds cost connection_epochs unit_names runs judged_on".split()
+_PLAIN = "dataset num_features seeds cost unit_names runs judged_on".split()
+
+_Size = Annotated[int, Within(least=1, most=2**31 - 1)]
+
+#: What the fields of a spec may be, but for those that :func:`_check_spec` looks at.
+_SPEC = dict.fromkeys(
+    "num_columns num_outputs num_rows batch_size num_epochs steps_per_epoch repeats".split(), _Size
+) | {
+    "early_stopping": _Size | None,
+    "shuffle": bool,
+    "best_by": Literal[BEST_BY],
+    "image_order": Literal["C", "F"],
+}
+
+#: The upper ends of metrics from 0, up to rounding, by the last part of their names.
+_MOST = {"topology_change": 100.001} | dict.fromkeys(
+    ("sparsity", "auc", "concordance_index"), 1.001
+)
 
 
 def save(result: FitResult, path: str | Path) -> None:
@@ -94,9 +119,10 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Takes a result apart, of S seeds and a method of ``fsjax.methods.METHODS``.
 
     Returns:
-      A header of what JSON knows, with ``kind``, and the arrays by name: the result's own under
-      the names of its attributes, ``(S, ...)`` each, ``scalers/0/shift``, ``splits/0/train`` and
-      so on for each that differs, and the leaves of the states as ``states/`` and their path.
+      A header of what JSON knows, with ``kind``, and the arrays by name: those that do not follow
+      from the states under the names of their attributes, ``(S, ...)`` each, ``scalers/0/shift``,
+      ``splits/0/train`` and so on for each that differs, and the leaves of the states as
+      ``states/`` and their path.
 
     Raises:
       ConfigError: for a method that is not registered or was changed after it was built, and for
@@ -113,27 +139,32 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise ConfigError("the scores hold NaN; save result.selected and result.scores with numpy")
     scalers, scaler_of = _distinct(result.scalers)
     splits, split_of = _distinct(result.splits)
-    # Row numbers, also where a user's part is an empty list, which NumPy takes for floats.
-    splits = [Split(*(np.asarray(part, np.int32) for part in split)) for split in splits]
+    spec = states.spec._asdict().items()
     header = {
         "kind": RESULT,
         "method": described,
-        "spec": _spec_fields(states.spec),
-        **{name: getattr(result, name) for name in _TOLD},
+        # The code of a task is that of whoever reads it.
+        "spec": {name: _stored(value) for name, value in spec if name != "task_code"},
+        **{name: getattr(result, name) for name in _PLAIN},
         "metrics": list(result.metrics),
         "history": list(result.history),
         "scalers": scaler_of,
         "splits": split_of,
     }
-    arrays = {
-        **{name: value for name, value in vars(result).items() if isinstance(value, np.ndarray)},
+    arrays: dict[str, Any] = {
+        "ranking": result.ranking,
+        "scores": result.scores,
+        "constant_columns": result.constant_columns,
         "metrics": dict(result.metrics),
         "history": dict(result.history),
         "scalers": scalers,
-        "splits": splits,
+        # Row numbers, also where a user's part is an empty list, which NumPy takes for floats.
+        "splits": [Split(*(np.asarray(part, np.int32) for part in split)) for split in splits],
     }
-    arrays = by_path(jax.tree.map(np.asarray, arrays)) | leaves
-    return json.loads(json.dumps(header, default=_plain)), arrays
+    if result.gates is not None:
+        arrays["gates"] = result.gates
+    arrays = jax.tree.map(np.asarray, arrays)
+    return json.loads(json.dumps(header, default=_plain)), by_path(arrays) | leaves
 
 
 def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitResult:
@@ -148,72 +179,76 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
     """
     if header.get("kind") != RESULT:
         raise DataError(f"this is of the kind {header.get('kind')!r}, not a {RESULT}")
-    seeds = _listed(header, "seeds")
-    num_features = _value(header, "num_features", int)
-    if not seeds or num_features < 1:
-        raise DataError(f"the header has seeds={seeds} and num_features={num_features}")
     method, spec = _rebuild(header)
-    rows, columns, cost = len(seeds), spec.num_columns, _value(header, "cost", dict)
-    told = {
-        "dataset": _value(header, "dataset", str),
-        "task": _value(header, "task", str),
-        "num_features": num_features,
-        "seeds": seeds,
-        "cost": {name: _value(cost, name, int | float) for name in cost},
-        "connection_epochs": _listed(header, "connection_epochs"),
-        "runs": _value({"runs": "seed", **header}, "runs", str),
-    }
-    possible.check_header(told, spec)
+    seeds, num_features = _listed(header, "seeds"), _value(header, "num_features", int)
+    cost, runs = _value(header, "cost", dict), header.get("runs", "seed")
+    try:
+        check_seeds(seeds)
+        check_choice("runs", runs, RUNS)
+        for name, value in cost.items():
+            check(NonNegative, **{f"the cost {name}": value})
+    except ConfigError as error:
+        raise DataError(f"the header is wrong: {error}") from None
+    if not 1 <= num_features <= spec.num_units:
+        raise DataError(
+            f"the header's num_features={num_features}, but there are {spec.num_units} columns"
+        )
     # The arrays before the states: those of a hostile header's shapes may be huge.
-    counted = len(told["connection_epochs"])
-    wanted = _shapes(rows, num_features, counted, spec, method.about.gates)
-    own = {name: _array(arrays, name, *one) for name, one in wanted.items()}
-    possible.check_arrays(own, spec)
-    scaler_of, split_of = (_listed(header, name, rows) for name in ("scalers", "splits"))
-    scalers = {number: _scaler(arrays, f"scalers/{number}", columns) for number in scaler_of}
-    splits = {number: _split(arrays, f"splits/{number}", spec) for number in split_of}
-
-    def several(name: str, *shape: int) -> dict[str, np.ndarray]:
-        names = _listed(header, name, kind=str)
-        return {one: _array(arrays, f"{name}/{one}", shape, "biuf") for one in names}
-
-    metrics, history = several("metrics", rows), several("history", rows, -1)
-    possible.check_recorded(metrics, history, spec.num_epochs)
+    count = len(seeds)
+    ranking = _array(arrays, "ranking", (count, spec.num_units), "iu")
+    if (np.sort(ranking, axis=1) != np.arange(spec.num_units)).any():
+        raise DataError(
+            f"the array 'ranking' is no order of the {spec.num_units} columns for every seed"
+        )
+    scores = _array(arrays, "scores", ranking.shape, "f")
+    if np.isnan(scores).any():
+        raise DataError("the array 'scores' holds NaN")
+    constant = _array(arrays, "constant_columns", (count,), "iu", 0, spec.num_columns)
+    gates = _array(arrays, "gates", ranking.shape, "f", 0, 1) if method.about.gates else None
+    scaler_of, split_of = (_listed(header, name, count) for name in ("scalers", "splits"))
+    scalers = {i: _scaler(arrays, f"scalers/{i}", spec.num_columns) for i in scaler_of}
+    splits = {i: _split(arrays, f"splits/{i}", spec) for i in split_of}
+    metrics = _recorded(header, arrays, "metrics", (count,))
+    history = _recorded(header, arrays, "history", (count, -1))
+    lengths = {values.shape[1] for values in history.values()}
+    if len(lengths) > 1 or any(length > spec.num_epochs for length in lengths):
+        raise DataError(
+            f"the arrays of the history have {sorted(lengths)} epochs; expected as many each, at "
+            f"most {spec.num_epochs}"
+        )
     unit_names = None
     if header.get("unit_names") is not None:
         unit_names = _listed(header, "unit_names", spec.num_units, kind=str)
-    states = from_paths(_template_of(header, method, spec, rows), arrays, _STATES)
-    possible.check_states(states.params, states.hyper)
+    states = _states(header, arrays, method, spec, count)
+    best_epoch = kept_epochs(method, states)
+    _check_within("the kept epoch", best_epoch, 0, spec.num_epochs)
+    counted, connections = counted_connections(states)
+    if connections is not None:
+        _check_within("states/trace", connections, 0, math.inf)
     return FitResult(
         method=method,
-        states=states,
-        scalers=tuple(scalers[number] for number in scaler_of),
-        splits=tuple(splits[number] for number in split_of),
-        unit_names=unit_names,
-        judged_on=_value({"judged_on": None, **header}, "judged_on", int | NoneType),
+        dataset=_value(header, "dataset", str),
+        task=spec.task,
+        num_features=num_features,
+        seeds=seeds,
+        selected=ranking[:, :num_features],
+        ranking=ranking,
+        scores=scores,
+        gates=gates,
         metrics=metrics,
         history=history,
-        **told,
-        **{"gates": None, **own},
+        best_epoch=best_epoch,
+        cost=cost,
+        states=states,
+        scalers=tuple(scalers[i] for i in scaler_of),
+        splits=tuple(splits[i] for i in split_of),
+        constant_columns=constant,
+        connection_epochs=counted,
+        input_connections=connections,
+        unit_names=unit_names,
+        runs=runs,
+        judged_on=_value({"judged_on": None, **header}, "judged_on", int | NoneType),
     )
-
-
-def _shapes(
-    rows: int, num_features: int, counted: int, spec: Spec, gates: bool
-) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Shape and kinds of dtype of the arrays that a result has."""
-    units, shapes = (rows, spec.num_units), {}
-    if counted:
-        shapes["input_connections"] = ((rows, counted, spec.num_columns), "iuf")
-    if gates:
-        shapes["gates"] = (units, "f")
-    return shapes | {
-        "selected": ((rows, num_features), "iu"),
-        "ranking": (units, "iu"),
-        "scores": (units, "f"),
-        "best_epoch": ((rows,), "iu"),
-        "constant_columns": ((rows,), "iu"),
-    }
 
 
 def _described(method: Method) -> dict[str, Any]:
@@ -256,12 +291,6 @@ def _setting(name: str, value: Any, kind: Kind | None) -> Any:
     return value
 
 
-def _spec_fields(spec: Spec) -> dict[str, Any]:
-    """The fields of a spec that a file has: the code of a task is that of whoever reads it."""
-    fields = spec._asdict().items()
-    return {name: _stored(value) for name, value in fields if name != "task_code"}
-
-
 def _plain(value: Any) -> Any:
     """What JSON does not know, as it knows it."""
     if isinstance(value, np.generic):
@@ -276,7 +305,7 @@ def _rebuild(header: Mapping[str, Any]) -> tuple[Method, Spec]:
     """The method, and a spec that it can have been trained with."""
     described = _value(header, "method", dict)
     name, settings = _value(described, "name", str), _value(described, "settings", dict)
-    spec_fields = _value(header, "spec", dict)
+    fields = _value(header, "spec", dict)
     if name not in METHODS:  # It may name a module, which no file may import.
         origin = _value(described, "origin", str).partition(":")[0]
         raise DataError(
@@ -287,22 +316,68 @@ def _rebuild(header: Mapping[str, Any]) -> tuple[Method, Spec]:
     try:
         kinds = METHODS[name].registration.kinds
         method = METHODS[name](**{k: _setting(k, v, kinds.get(k)) for k, v in settings.items()})
-        lists = {key: tuple(v) for key, v in spec_fields.items() if isinstance(v, list)}
-        loss = _restored("loss", spec_fields.get("loss"))
-        spec = Spec(**{**spec_fields, **lists, "loss": loss})
+        lists = {key: tuple(v) for key, v in fields.items() if isinstance(v, list)}
+        spec = Spec(**{**fields, **lists, "loss": _restored("loss", fields.get("loss"))})
     except Exception as error:
         raise _not_built(header, error) from error
-    possible.check_spec(spec, method.about)
+    try:
+        spec = _checked_spec(spec, method.about)
+    except ConfigError as error:
+        raise DataError(str(error)) from None
     return method, spec._replace(task_code=fingerprint_of_task(TABLE[spec.task]))
 
 
-def _template_of(
-    header: Mapping[str, Any], method: Method, spec: Spec, num_seeds: int
-) -> TrainState:
+def _checked_spec(spec: Spec, about: About) -> Spec:
+    """A spec that the method could have been trained with; ConfigError for any other."""
+    fields = spec._asdict()
+    for name, annotation in _SPEC.items():
+        fields[name] = checked(f"the spec's {name}", fields[name], kind_of(annotation))
+    spec = Spec(**fields)
+    # No file imports a module, or an entry point.
+    if not isinstance(spec.task, str) or spec.task.partition("(")[0] not in (*TASKS, *BUILDERS):
+        raise ConfigError(
+            f"the spec's task={spec.task!r}: {nearest(str(spec.task), TASKS)}, or import the "
+            "module that registers it first (a file never does that by itself)"
+        )
     try:
-        return _template(method, spec, num_seeds)
+        name = get_task(spec.task).name
+    except Exception as error:  # of functions that get values from elsewhere
+        raise ConfigError(f"the spec's task={spec.task!r} cannot be made: {error}") from error
+    if name != spec.task:
+        raise ConfigError(f"the spec's task={spec.task!r} is called {name!r}")
+    check_choice("the spec's task", resembled(name), about.tasks)
+    check_groups(spec.groups, spec.num_columns)
+    if not isinstance(spec.loss, Missing | None):
+        raise ConfigError(f"the spec's loss is {spec.loss!r}; expected the name of a function")
+    shape = spec.image_shape
+    if shape is not None:
+        whole = isinstance(shape, tuple) and all(type(size) is int and size > 0 for size in shape)
+        if not whole or len(shape) not in (2, 3) or math.prod(shape) != spec.num_columns:
+            raise ConfigError(
+                f"the spec's image_shape is {shape!r}, which is no grid of its {spec.num_columns} "
+                "columns"
+            )
+    return spec
+
+
+def _states(
+    header: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    method: Method,
+    spec: Spec,
+    num_seeds: int,
+) -> TrainState:
+    """The states, of which neither parameters nor float arguments are NaN."""
+    try:
+        template = _template(method, spec, num_seeds)
     except Exception as error:
         raise _not_built(header, error) from error
+    states: TrainState = from_paths(template, arrays, _STATES)
+    for name, tree in (("params", states.params), ("hyper", states.hyper)):
+        for leaf in jax.tree.leaves(tree):
+            if np.issubdtype(leaf.dtype, np.floating) and np.isnan(leaf).any():
+                raise DataError(f"the arrays 'states/{name}' hold NaN")
+    return states
 
 
 def _not_built(header: Mapping[str, Any], error: Exception) -> DataError:
@@ -344,36 +419,74 @@ def _distinct(items: Sequence[Any]) -> tuple[list[Any], list[int]]:
 
 
 def _scaler(arrays: Mapping[str, np.ndarray], name: str, columns: int) -> Scaler:
-    """One number for all columns, or one for each."""
-    names = [f"{name}/{part}" for part in Scaler._fields]
-    shapes = [() if np.ndim(arrays.get(part)) == 0 else (columns,) for part in names]
-    found = Scaler(*(_array(arrays, *both, "f") for both in zip(names, shapes, strict=True)))
-    possible.check_scaler(found, name)
-    return found
+    """One number for all columns, or one for each; finite, and no column is turned around."""
+    parts = []
+    for part, least in zip(Scaler._fields, (-math.inf, 0), strict=True):
+        shape = () if np.ndim(arrays.get(f"{name}/{part}", ())) == 0 else (columns,)
+        parts.append(_array(arrays, f"{name}/{part}", shape, "f", least))
+    return Scaler(*parts)
 
 
 def _split(arrays: Mapping[str, np.ndarray], name: str, spec: Spec) -> Split:
-    found = Split(*(_array(arrays, f"{name}/{part}", (-1,), "iu") for part in Split._fields))
-    possible.check_split(found, spec, name)
-    return found
+    """Rows of which none is in two parts, as many as the spec says."""
+    split = Split(*(_array(arrays, f"{name}/{part}", (-1,), "iu") for part in Split._fields))
+    rows = np.concatenate(split)
+    if (rows < 0).any() or len(np.unique(rows)) < len(rows):
+        raise DataError(f"the arrays of {name!r} hold a row twice, or one below 0")
+    if filled_length(len(split.train)) != spec.num_rows:
+        raise DataError(
+            f"the array '{name}/train' has {len(split.train)} rows, which does not fit the spec's "
+            f"num_rows={spec.num_rows}"
+        )
+    return split
+
+
+def _recorded(
+    header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], kind: str, shape: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """Metrics or series by name, where shares and percentages are such; NaN was not recorded."""
+    recorded = {}
+    for name in _listed(header, kind, kind=str):
+        values = recorded[name] = _array(arrays, f"{kind}/{name}", shape, "biuf")
+        last = name.rpartition("/")[2]
+        most = 100.001 if last.endswith(("accuracy", "percentage")) else _MOST.get(last)
+        if most is not None:
+            _check_within(f"{kind}/{name}", values[~np.isnan(values)], 0, most)
+    return recorded
 
 
 def _array(
-    arrays: Mapping[str, np.ndarray], name: str, shape: Sequence[int], kinds: str
+    arrays: Mapping[str, np.ndarray],
+    name: str,
+    shape: Sequence[int],
+    kinds: str,
+    least: float | None = None,
+    most: float = math.inf,
 ) -> np.ndarray:
-    """An array of this shape, where -1 is any length, and one of these kinds of dtype."""
+    """An array of this shape, where -1 is any length, one of these kinds of dtype, and a range."""
     if name not in arrays:
         raise DataError(f"the array {name!r} is missing")
     values = arrays[name]
     fits = len(shape) == values.ndim and all(
-        given == wanted or wanted == -1 for given, wanted in zip(values.shape, shape, strict=True)
+        size == wanted or wanted == -1 for size, wanted in zip(values.shape, shape, strict=True)
     )
     if not fits:
         expected = str(tuple(shape)).replace("-1", "any")
         raise DataError(f"the array {name!r} has the shape {values.shape}; expected {expected}")
     if values.dtype.kind not in kinds:
         raise DataError(f"the array {name!r} has the type {values.dtype}, which is not expected")
+    if least is not None:
+        _check_within(name, values, least, most)
     return values
+
+
+def _check_within(name: str, values: np.ndarray, least: float, most: float) -> None:
+    bad = ~((values >= least) & (values <= most) & np.isfinite(values))
+    if bad.any():
+        raise DataError(
+            f"the array {name!r} holds {values[bad][0]}; expected finite numbers from {least:g} to "
+            f"{most:g}"
+        )
 
 
 def _value(fields: Mapping[str, Any], name: str, kind: Any) -> Any:

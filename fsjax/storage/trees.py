@@ -64,6 +64,8 @@ def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         raise DataError(
             f"the array {name!r} has the shape {found.shape}; expected {tuple(words.shape)}"
         )
+    if found.dtype.kind == "V" == words.dtype.kind and found.itemsize == words.dtype.itemsize:
+        found = found.view(words.dtype)  # bfloat16 and its like, which files do not name
     if found.dtype != words.dtype:
         raise DataError(f"the array {name!r} has the type {found.dtype}; expected {words.dtype}")
     if _is_key(like):

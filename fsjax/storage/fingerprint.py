@@ -1,4 +1,7 @@
-"""What tells methods, and tasks, apart across processes: names and settings, or the code itself."""
+"""What tells methods and tasks apart, in any process: names and settings, or the code itself.
+
+Bytecode, not source: closures, notebooks and lambdas on one line have no text of their own.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jaxlib
 import numpy as np
 
+from fsjax.distributed.same import code
 from fsjax.functions import Missing, is_function, text_of
+from fsjax.jax_settings import setting
 from fsjax.method import Method
-from fsjax.registry import METHODS, is_as_built
+from fsjax.registry import is_as_built
 from fsjax.tasks import Task
+from fsjax.version import __version__
 
 
 def fingerprint(method: Method) -> str:
@@ -25,14 +32,19 @@ def fingerprint(method: Method) -> str:
     put together by hand, or changed after it was built, is known by the code of its functions and
     by what they refer to.
     """
-    if is_as_built(method):
-        build = method.about.source.structure.build
-        settings = tuple(telling_settings(method).items())
-        if build.__module__.startswith("fsjax.methods"):
-            return _call(build, settings)
-        return _call_and_code(build, settings)
-    about = method.about._replace(source=None)
-    return digest((about, *method[1:]))
+    if not is_as_built(method):
+        return digest((method.about._replace(source=None), *method[1:]))
+    return _built(method.about.source.structure.build, tuple(described_settings(method).items()))
+
+
+def fingerprint_of_task(task: Task) -> str:
+    """Likewise of a registered task; empty for a built-in one."""
+    return "" if task.source is None else _built(task.source.build, task.source.settings)
+
+
+def _built(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> str:
+    call = f"{build.__module__}:{build.__qualname__} {settings!r}"
+    return call if build.__module__.startswith("fsjax.methods") else f"{call} {digest(build)}"
 
 
 def digest(value: Any) -> str:
@@ -42,20 +54,9 @@ def digest(value: Any) -> str:
     return hashlib.sha256(_Substance().of(value).encode()).hexdigest()
 
 
-def telling_settings(method: Method) -> dict[str, Any]:
-    """The settings that tell a method from others of its name, :func:`described`.
-
-    The name of an optimiser is not among them where the method has only one by name.
-    """
-    builder = METHODS.get(method.name)
-    kinds = builder.registration.kinds if builder else {}
-
-    def tells(name: str, value: Any) -> bool:
-        kind = kinds.get(name)
-        only = kind is not None and kind.function == "optimizer" and kind.choices == (value,)
-        return not only
-
-    return {name: described(value) for name, value in method.about.settings if tells(name, value)}
+def described_settings(method: Method) -> dict[str, Any]:
+    """The settings of a method, :func:`described`."""
+    return {name: described(value) for name, value in method.about.settings}
 
 
 def described(value: Any) -> Any:
@@ -63,20 +64,25 @@ def described(value: Any) -> Any:
     return f"{text_of(value)} {digest(value)[:16]}" if is_function(value) else value
 
 
-def fingerprint_of_task(task: Task) -> str:
-    """Likewise of a registered task; empty for a built-in one."""
-    if task.source is None:
-        return ""
-    return _call_and_code(task.source.build, task.source.settings)
+def versions(seed_axis: str) -> dict[str, Any]:
+    """Devices, precision and versions, on which the last bits of a run depend.
 
-
-def _call(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> str:
-    return f"{build.__module__}:{build.__qualname__} {settings!r}"
-
-
-def _call_and_code(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> str:
-    code = hashlib.sha256(_Substance().of(build).encode()).hexdigest()
-    return f"{_call(build, settings)} {code}"
+    A run that is continued under others ends within rounding of the one in one piece, or, where a
+    rounding tips a choice of columns, elsewhere.
+    """
+    first = jax.devices()[0]
+    return {
+        "seed_axis": seed_axis,
+        "platform": first.platform,
+        "device": first.device_kind,
+        "devices": jax.device_count(),
+        "processes": jax.process_count(),
+        "matmul_precision": setting("jax_default_matmul_precision"),
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        # The code of one version may differ, where it is worked on.
+        "fsjax": f"{__version__} ({code()['fsjax'][:12]})",
+    }
 
 
 class _Substance:

@@ -1,0 +1,128 @@
+"""Checkpoints of a run: the states of all seeds and the history so far, one file for each.
+
+A file takes its name when it is whole, and is read against the checksums of its arrays; where the
+newest is damaged, the one before it counts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fsjax.atomic import remove_leftovers
+from fsjax.errors import ConfigError, DataError
+from fsjax.storage import npz
+from fsjax.storage.identity import Identity
+from fsjax.storage.trees import by_path, from_paths
+
+#: ``kind`` of the header of a checkpoint.
+CHECKPOINT = "checkpoint"
+
+#: Checkpoints that are kept: if the newest is damaged, there is another.
+KEPT = 2
+
+#: Epochs done, states, and the history.
+Restored = tuple[int, Any, dict[str, np.ndarray]]
+
+
+class Checkpoints:
+    """The checkpoints of one run in a folder; the two newest are kept.
+
+    Args:
+      folder: where they lie.
+      identity: what the run is. A folder with the checkpoints of another run is refused; one with
+        such of other versions is continued with a warning.
+    """
+
+    def __init__(self, folder: str | Path, identity: Identity) -> None:
+        self.folder, self.identity = Path(folder).absolute(), identity
+
+    def save(self, epoch: int, states: Any, history: Mapping[str, np.ndarray]) -> None:
+        """Writes the states after ``epoch`` epochs and the history, then drops older ones.
+
+        Raises:
+          OSError: if they cannot be written; older checkpoints stay.
+        """
+        header = {"kind": CHECKPOINT, "epoch": epoch, "identity": self.identity.to_json()}
+        arrays = by_path(states, "states/") | by_path(dict(history), "history/")
+        npz.write(self._path(epoch), header, arrays, compress=False)
+        remove_leftovers(self.folder)
+        # A later one is damaged, or the run would have gone on from it.
+        kept = [one for one in self._epochs() if one <= epoch][-KEPT:]
+        for other in {*self._epochs()} - {*kept}:
+            self._path(other).unlink(missing_ok=True)
+
+    def restore(self, states: Any, history_names: Sequence[str]) -> Restored | None:
+        """The newest whole checkpoint; a warning names those that are damaged.
+
+        Args:
+          states: freshly initialised states, which give structure and dtypes.
+          history_names: names of the recorded values.
+
+        Returns:
+          Epochs done, states and history ``(S, epochs)``; ``None`` if there is no whole one.
+
+        Raises:
+          ConfigError: if the folder belongs to another run, or an earlier version of fsjax.
+          DataError: for a checkpoint of a later version.
+        """
+        for path in self.folder.glob("epoch_*"):
+            if path.is_dir():
+                raise ConfigError(
+                    f"{path} is a checkpoint of an earlier version of fsjax; finish the run with "
+                    f"that version, or remove {self.folder} to start anew"
+                )
+        epochs = self._epochs()
+        while epochs:
+            epoch = epochs.pop()
+            try:
+                return self._read(epoch, states, history_names)
+            except npz.VersionError:
+                raise
+            except DataError as error:
+                rest = "an older one" if epochs else "the beginning"
+                warnings.warn(
+                    f"the checkpoint {self._path(epoch)} is damaged ({error}); going on from "
+                    f"{rest}",
+                    stacklevel=2,
+                )
+        return None
+
+    def _epochs(self) -> list[int]:
+        numbers = (path.stem.removeprefix("epoch_") for path in self.folder.glob("epoch_*.npz"))
+        return sorted(int(number) for number in numbers if number.isdigit())
+
+    def _path(self, epoch: int) -> Path:
+        return self.folder / f"epoch_{epoch:06d}.npz"
+
+    def _read(self, epoch: int, states: Any, history_names: Sequence[str]) -> Restored:
+        path = self._path(epoch)
+        # Nothing is compressed: the arrays are no larger than the file.
+        header, stored = npz.read(path, max_bytes=max(path.stat().st_size, 1))
+        if header.get("kind") != CHECKPOINT or header.get("epoch") != epoch:
+            raise DataError(f"it is a {header.get('kind')} of epoch {header.get('epoch')}")
+        earlier = Identity.from_json(header.get("identity"))
+        if changes := self.identity.changes(earlier):
+            raise ConfigError(
+                f"{self.folder} holds the checkpoints of another run ({changes}); choose another "
+                "folder or remove it"
+            )
+        arrays = dict(stored)
+        if changes := self.identity.changes(earlier, ["versions"]):
+            warnings.warn(
+                f"{path} is continued under other circumstances ({changes}), so that the end may "
+                "differ from that of a run in one piece",
+                stacklevel=3,
+            )
+        try:
+            history = {name: arrays[f"history/{name}"] for name in history_names}
+            return epoch, from_paths(states, arrays, "states/"), history
+        except (DataError, KeyError) as error:
+            raise ConfigError(
+                f"{path} does not hold the states of this version of the method ({error}); remove "
+                f"{self.folder} to start anew"
+            ) from None
