@@ -7,10 +7,10 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
+from fsjax.environment.garbage_collection import paused as _paused
+from fsjax.environment.matplotlib_backend import check_backend as _check_backend
 from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
 from fsjax.errors import unknown_attribute as _unknown_attribute
-from fsjax.garbage_collection import paused as _paused
-from fsjax.matplotlib_backend import check_backend as _check_backend
 from fsjax.version import __version__ as __version__
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 from jax import Array, lax
 
-from fsjax.jax_settings import setting
+from fsjax.environment.jax_settings import setting
 from fsjax.rounded import rounded_product
 
 #: JAX's name for products of factors that are rounded to bfloat16, and added up in float32.

@@ -16,7 +16,7 @@ import pandas as pd
 from fsjax.atomic import write_text
 from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.csv_text import csv_of
-from fsjax.terminal import printable
+from fsjax.environment.terminal import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

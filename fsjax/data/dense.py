@@ -7,8 +7,8 @@ import math
 import numpy as np
 import scipy.sparse
 
+from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
-from fsjax.limits import check_bytes
 
 
 def dense(
@@ -32,7 +32,7 @@ def dense(
 
 
 def check_size(shape: tuple[int, ...], dtype: np.dtype, max_bytes: int | None = None) -> None:
-    """DataError for an array that would take more than :func:`fsjax.limits.limit_of` allows."""
+    """DataError for an array that would take more than :func:`fsjax.environment.memory_limits.limit_of` allows."""
     size = " x ".join(f"{length:,}" for length in shape)
     needed = math.prod(map(int, shape)) * dtype.itemsize
     check_bytes(needed, max_bytes, f"a dense table of {size}", "keep fewer columns")

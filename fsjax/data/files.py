@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from fsjax.data.download import check_recorded
 from fsjax.data.parsers import Table
+from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
-from fsjax.limits import check_bytes
 
 _PACKED = ("", ".gz", ".Z")
 

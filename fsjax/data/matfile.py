@@ -21,8 +21,8 @@ import numpy as np
 import scipy.sparse
 
 from fsjax.data import matlab_process
+from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
-from fsjax.limits import check_bytes, limit_of
 
 #: Seconds in which the process has to start, and seconds that it has for each byte.
 _START: Final = 60.0

@@ -20,8 +20,8 @@ from fsjax.data.dense import dense
 from fsjax.data.matfile import read_arrays
 from fsjax.data.sparse import as_csr
 from fsjax.data.unlzw import unlzw
+from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
-from fsjax.limits import check_bytes, limit_of
 from fsjax.storage.npz import Arrays
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")

@@ -9,8 +9,8 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
+from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
-from fsjax.limits import check_bytes
 
 #: The most non-zeros, rows or columns of a table: the device numbers them with 32 bits.
 MOST = 2**31 - 1

@@ -31,8 +31,8 @@ from fsjax.data.text_tables import (
     frame_of_text,
     without_separator_line,
 )
+from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
-from fsjax.limits import check_bytes
 
 RULES = ("mean", "median")
 """What ``impute`` may be for a user's table."""

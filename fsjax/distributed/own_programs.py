@@ -7,7 +7,7 @@ from typing import Any
 
 from jax._src import compilation_cache, compiler
 
-from fsjax.jax_settings import setting
+from fsjax.environment.jax_settings import setting
 
 
 def keep_own_programs() -> None:

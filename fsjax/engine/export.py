@@ -13,8 +13,8 @@ from jax import export as jax_export
 from fsjax.atomic import atomic_open
 from fsjax.data.scaling import is_single
 from fsjax.engine.result import FitResult
+from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError
-from fsjax.jax_settings import own_settings
 
 #: What the program is lowered for.
 PLATFORMS = ("cpu", "cuda", "tpu")

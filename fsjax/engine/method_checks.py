@@ -34,8 +34,8 @@ from fsjax.engine.loop import (
 )
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.seeds import has_own_rows
+from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, FsjaxError, check_choice
-from fsjax.jax_settings import own_settings
 from fsjax.method import (
     BEST_BY,
     Batch,

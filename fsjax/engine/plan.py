@@ -24,6 +24,8 @@ from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Options, check_seeds, prepare
 from fsjax.engine.result import FitResult
+from fsjax.environment.garbage_collection import paused
+from fsjax.environment.jax_settings import check_process
 from fsjax.errors import (
     ConfigError,
     DataError,
@@ -32,9 +34,7 @@ from fsjax.errors import (
     check_whole,
     suggests_names,
 )
-from fsjax.garbage_collection import paused
 from fsjax.groups import check_groups
-from fsjax.jax_settings import check_process
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.storage.fingerprint import fingerprint_of_task

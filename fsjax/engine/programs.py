@@ -17,8 +17,8 @@ import jax
 import numpy as np
 
 from fsjax.engine.effort import ANY, options_for
-from fsjax.garbage_collection import paused
-from fsjax.jax_settings import own_settings, setting
+from fsjax.environment.garbage_collection import paused
+from fsjax.environment.jax_settings import own_settings, setting
 
 #: Programs that are kept, of some 350 mappings each.
 CAPACITY = 32

@@ -20,8 +20,8 @@ from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import output_structure, program, run
 from fsjax.engine.streamed import StreamedEpochs, is_on_disk
+from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, NonFiniteLossError
-from fsjax.jax_settings import own_settings
 from fsjax.method import PyTree, TrainState
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.sparsity.connections import indexed_like, without_index

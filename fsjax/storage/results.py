@@ -29,10 +29,10 @@ from fsjax.engine.loop import Arrays, Rows
 from fsjax.engine.prepare import check_seeds
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.seeds import finish_seeds, init_seeds
+from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, DataError, check_choice, nearest
 from fsjax.functions import Missing, is_function, text_of
 from fsjax.groups import check_groups
-from fsjax.jax_settings import own_settings
 from fsjax.method import BEST_BY, About, Method, Spec, TrainState
 from fsjax.methods import METHODS
 from fsjax.registry import is_as_built, structure_of
