@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from flax import linen as nn
 from jax import Array
 
+from fsjax.kernels.products import dense_product
 from fsjax.nets.mlp import ACTIVATIONS, fan_in_uniform
-from fsjax.products import dense_product
 
 #: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.
 INITIALISATIONS = ("fan_in", "glorot")

@@ -29,6 +29,7 @@ from fsjax.arguments import (
     takes_part,
 )
 from fsjax.errors import ConfigError
+from fsjax.kernels.noise import normal
 from fsjax.method import (
     About,
     Batch,
@@ -41,7 +42,6 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.nets.mlp import ACTIVATIONS
-from fsjax.noise import normal
 from fsjax.optimizers import for_run
 from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.products import product
+from fsjax.kernels.products import product
 from fsjax.sparsity.layers.base import Replaced, Seen, SparseLayer
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import Layer

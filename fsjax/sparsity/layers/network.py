@@ -16,9 +16,9 @@ import optax
 from flax import linen as nn
 from jax import Array
 
+from fsjax.kernels.products import dense_product
 from fsjax.method import Spec, TrainState
 from fsjax.nets.mlp import fan_in_uniform
-from fsjax.products import dense_product
 from fsjax.sparsity.connections import CSR_BATCH, Connections, indexed
 from fsjax.sparsity.layers.base import PairScores, Replaced, Scores, Seen, SparseLayer, unmoved
 from fsjax.sparsity.layers.connections import ConnectedLayer, uniform_at

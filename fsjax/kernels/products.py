@@ -8,7 +8,7 @@ import jax
 from jax import Array, lax
 
 from fsjax.environment.jax_settings import setting
-from fsjax.rounded import rounded_product
+from fsjax.kernels.bfloat16 import rounded_product
 
 #: JAX's name for products of factors that are rounded to bfloat16, and added up in float32.
 ROUNDED = "bfloat16"
