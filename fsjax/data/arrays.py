@@ -13,8 +13,8 @@ from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.errors import ConfigError
 from fsjax.given import as_array
 from fsjax.nullable import frame_values, plain_columns
-from fsjax.targets import check_present
 from fsjax.tasks import TABLE, Task, name_of
+from fsjax.tasks.targets import check_present
 
 
 def as_dataset(

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from fsjax.classes_or_numbers import kind_of_target
 from fsjax.errors import DataError
-from fsjax.targets import numbered
+from fsjax.tasks.classes_or_numbers import kind_of_target
+from fsjax.tasks.targets import numbered
 
 
 def encode_target(
@@ -13,7 +13,7 @@ def encode_target(
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Number the classes from 0, or keep numbers that are not class labels.
 
-    :func:`fsjax.classes_or_numbers.kind_of_target` says which; labels are numbered in sorted
+    :func:`fsjax.tasks.classes_or_numbers.kind_of_target` says which; labels are numbered in sorted
     order. A value that is missing or infinite is a DataError, which calls the (N,) values
     ``where``, and so is one value in all rows.
 

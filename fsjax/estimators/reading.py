@@ -28,9 +28,9 @@ from fsjax.estimators.inputs import Rows
 from fsjax.given import check_masked
 from fsjax.nullable import plain_columns
 from fsjax.registry import Registration, about_of
-from fsjax.targets import numbered, warn_of_numbers
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.registry import is_registered, resembled
+from fsjax.tasks.targets import numbered, warn_of_numbers
 
 
 class Reader(BaseEstimator):

@@ -39,7 +39,7 @@ HOST = re.compile(r"callback|stablehlo\.(send|recv|infeed|outfeed)")
 
 #: Slow operations in a step, and why they are there.
 KNOWN = {
-    ("stablehlo.scatter", "fsjax/losses.py"): "the gradient at the class of each of B rows",
+    ("stablehlo.scatter", "fsjax/tasks/losses.py"): "the gradient at the class of each of B rows",
     ("stablehlo.sort", "fsjax/sparsity/grow.py"): "WAST orders D neurons, not D x H connections",
     ("stablehlo.scatter", "fsjax/sparsity/grow.py"): "what each of the D neurons gets, as ordered",
     ("stablehlo.sort", "fsjax/selection.py"): "random selection finds its K columns in each step",

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from fsjax.classes_or_numbers import MANY_LABELS, kind_of_target
 from fsjax.errors import ConfigError, DataError
 from fsjax.given import as_array
 from fsjax.nullable import plain_columns
+from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
 
 #: An array and, for classes, their names in the order of their numbers.
 Target = tuple[np.ndarray, tuple[str, ...] | None]
