@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from fsjax.auto.decoys import decoy_columns
 from fsjax.auto.discoveries import false_discovery_rates, statistics, swapped
 from fsjax.auto.stacked_fits import scores_of_tables, shares
-from fsjax.data.checks import check_features, check_task
-from fsjax.data.dataset import Dataset
 from fsjax.engine.plan import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.method import Method
 from fsjax.registry import Builder, Registration, get_method, is_as_built
 from fsjax.tables.base import as_table
+from fsjax.tables.checks import check_features, check_task
+from fsjax.tables.dataset import Dataset
 from fsjax.tasks import SUPERVISED
 
 #: From ``(N, 2 D)`` rows and their target to ``(2 D,)`` scores, larger for more important columns.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.columns import Design
-from fsjax.data.checks import one_value
 from fsjax.tables.base import as_table
+from fsjax.tables.checks import one_value
 from fsjax.tables.columns import Columns, has_missing, moments, scaled
 
 

@@ -36,13 +36,13 @@ from fsjax.auto.selection import Selection
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys
 from fsjax.auto.target import Names, read_target
-from fsjax.data.checks import name_some
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
-from fsjax.given import as_array
 from fsjax.lock import exclusive
 from fsjax.methods import METHODS
 from fsjax.storage.identity import Identity
+from fsjax.tables.checks import name_some
 from fsjax.tables.columns import arrays_of, is_sparse
+from fsjax.tables.user_arrays import as_array
 from fsjax.version import __version__
 
 #: Shares of the budget that may be spent when the permutations, the simple methods, the networks

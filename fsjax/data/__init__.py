@@ -1,23 +1,23 @@
 """Data for neural feature selection: load, check, split and scale a table. No JAX."""
 
-from fsjax.data.arrays import as_dataset
-from fsjax.data.checks import (
+from fsjax.data.conversion import convert
+from fsjax.data.extraneous import add_columns
+from fsjax.data.generate import ehr_like, madelon_like
+from fsjax.data.nonlinear import ring_xor_sum
+from fsjax.data.registry import available, load
+from fsjax.data.tables import load_table
+from fsjax.tables.checks import (
     check_features,
     check_num_features,
     check_task,
     constant_columns,
 )
-from fsjax.data.conversion import convert
-from fsjax.data.dataset import Dataset
-from fsjax.data.extraneous import add_columns
-from fsjax.data.generate import ehr_like, madelon_like
-from fsjax.data.impute import impute
-from fsjax.data.nonlinear import ring_xor_sum
-from fsjax.data.registry import available, load
-from fsjax.data.scaling import KINDS, Scaler, apply, fit_scaler, paper_scaling
-from fsjax.data.splits import PROTOCOLS, Split, make_split
-from fsjax.data.tables import load_table
-from fsjax.data.torch_random import torch_random_split, torch_randperm
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.from_arrays import as_dataset
+from fsjax.tables.imputation import impute
+from fsjax.tables.scaling import KINDS, Scaler, apply, fit_scaler, paper_scaling
+from fsjax.tables.splits import PROTOCOLS, Split, make_split
+from fsjax.tables.torch_random import torch_random_split, torch_randperm
 
 __all__ = [
     "KINDS",

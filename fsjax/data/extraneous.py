@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, DataError, check_choice
+from fsjax.tables.dataset import Dataset
 
 #: What columns are added.
 EXTRA = ("random", "corrupted", "second_order")

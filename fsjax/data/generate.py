@@ -8,8 +8,8 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import beta
 from sklearn.datasets import make_classification
 
-from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, check_whole
+from fsjax.tables.dataset import Dataset
 
 
 def madelon_like(

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, check_choice, check_whole
+from fsjax.tables.dataset import Dataset
 
 #: By rule the bound of each part, which make about half of the rows positive. Those of ``sum``
 #: alone follow from symmetry; the others are the authors'.

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fsjax.data.checks import check_features
 from fsjax.data.conversion import MANIFEST, convert, parquet_files, read_manifest
-from fsjax.data.dataset import Dataset
-from fsjax.data.stored import StoredTable, open_table
 from fsjax.data.targets import encode_target, encode_targets
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.checks import check_features
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.stored import StoredTable, open_table
 
 #: What to do about missing values.
 _FILL = "fill them before the table is saved or converted"

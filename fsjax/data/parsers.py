@@ -15,14 +15,14 @@ import pandas as pd
 import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.checks import one_value
-from fsjax.data.dense import dense
 from fsjax.data.matfile import read_arrays
-from fsjax.data.sparse import as_csr
 from fsjax.data.unlzw import unlzw
 from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
 from fsjax.storage.npz import Arrays
+from fsjax.tables.checks import one_value
+from fsjax.tables.dense import dense
+from fsjax.tables.sparse import as_csr
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
 

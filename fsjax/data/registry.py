@@ -11,19 +11,19 @@ from scipy.sparse import issparse
 from sklearn.datasets import load_digits
 
 from fsjax.data.catalog import ENTRIES, Entry
-from fsjax.data.checks import check_features
-from fsjax.data.dataset import Dataset
-from fsjax.data.dense import dense
 from fsjax.data.download import fetch
 from fsjax.data.files import Found, find, places
 from fsjax.data.generate import ehr_like, madelon_like
-from fsjax.data.impute import RULES, impute
 from fsjax.data.nonlinear import ring_xor_sum
 from fsjax.data.on_disk import find_on_disk, load_on_disk
 from fsjax.data.parsers import Table, compact
 from fsjax.data.sniff import first_line, sniff
 from fsjax.data.tables import KINDS, load_table
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
+from fsjax.tables.checks import check_features
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.dense import dense
+from fsjax.tables.imputation import RULES, impute
 
 
 def available() -> tuple[str, ...]:

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.checks import name_some
-from fsjax.data.sparse import MOST
-from fsjax.data.stored import rows_of_block
 from fsjax.data.tables import target_column
 from fsjax.data.text_tables import USUAL_SEPARATOR, check_header, dialect_of, first_records
 from fsjax.errors import DataError, nearest
+from fsjax.tables.checks import name_some
+from fsjax.tables.sparse import MOST
+from fsjax.tables.stored import rows_of_block
 
 #: The column to predict.
 TargetColumn = str | int | None

@@ -13,14 +13,9 @@ from pandas.api.types import infer_dtype
 from scipy.sparse import issparse
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.checks import check_features, name_some, numeric_columns
-from fsjax.data.dataset import Dataset
-from fsjax.data.dense import dense as as_table
 from fsjax.data.excel_tables import excel_frame
-from fsjax.data.impute import impute as fill
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
 from fsjax.data.sniff import first_line, sniff
-from fsjax.data.sparse import as_csr
 from fsjax.data.targets import encode_target, encode_targets
 from fsjax.data.text_tables import (
     USUAL_SEPARATOR,
@@ -33,6 +28,11 @@ from fsjax.data.text_tables import (
 )
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
+from fsjax.tables.checks import check_features, name_some, numeric_columns
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.dense import dense as as_table
+from fsjax.tables.imputation import impute as fill
+from fsjax.tables.sparse import as_csr
 
 RULES = ("mean", "median")
 """What ``impute`` may be for a user's table."""

@@ -15,10 +15,10 @@ from fsjax import tasks
 from fsjax.engine.mesh import split_rows
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState
 from fsjax.optimizers import for_run
-from fsjax.sparse_rows import SparseRows, map_rows
 from fsjax.sparsity.connections import is_connections, of_inputs
-from fsjax.stored_rows import StoredRows
 from fsjax.tables.scaled import DeviceTable, HostTable
+from fsjax.tables.sparse_rows import SparseRows, map_rows
+from fsjax.tables.stored_rows import StoredRows
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024

@@ -47,8 +47,8 @@ from fsjax.method import (
     TrainState,
 )
 from fsjax.registry import structure_of
-from fsjax.sparse_rows import SparseRows
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.sparse_rows import SparseRows
+from fsjax.tables.stored_rows import StoredRows
 
 #: Where files lie that are not the author's.
 _LIBRARIES = (

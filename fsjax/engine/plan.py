@@ -11,11 +11,6 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fsjax.data.arrays import as_dataset
-from fsjax.data.checks import check_num_features
-from fsjax.data.dataset import Dataset
-from fsjax.data.dense import check_size
-from fsjax.data.splits import Split
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Callback, Control
 from fsjax.engine.custom import check_loss
@@ -38,7 +33,12 @@ from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.storage.fingerprint import fingerprint_of_task
+from fsjax.tables.checks import check_num_features
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.dense import check_size
+from fsjax.tables.from_arrays import as_dataset
 from fsjax.tables.scaled import filled_length
+from fsjax.tables.splits import Split
 from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
 from fsjax.tasks.registry import resembled
 

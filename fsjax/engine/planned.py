@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.data.dataset import Dataset
 from fsjax.distributed.members import group
 from fsjax.distributed.same import check_same, code
 from fsjax.engine.control import Control
@@ -34,8 +33,9 @@ from fsjax.registry import Fixed, Structure
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.fingerprint import described, described_settings, fingerprint, versions
 from fsjax.storage.identity import Identity
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows
+from fsjax.tables.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.

@@ -8,15 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.arguments import NonNegative, check
-from fsjax.data.checks import check_features, check_task, one_value
-from fsjax.data.dataset import Dataset
-from fsjax.data.scaling import Scaler, fit_scaler, paper_scaling
-from fsjax.data.splits import DEFAULT_SEED, Split, make_split
 from fsjax.engine.loop import Arrays, HostRows, Rows
 from fsjax.engine.value_ranges import check_nonzero, check_range
 from fsjax.errors import ConfigError, DataError, check_whole
-from fsjax.given import as_array
 from fsjax.tables.base import RawTable, as_table
+from fsjax.tables.checks import check_features, check_task, one_value
+from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import (
     HostTable,
     filled_rows,
@@ -25,6 +22,9 @@ from fsjax.tables.scaled import (
     with_columns,
     without_rows,
 )
+from fsjax.tables.scaling import Scaler, fit_scaler, paper_scaling
+from fsjax.tables.splits import DEFAULT_SEED, Split, make_split
+from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE
 
 

@@ -24,8 +24,8 @@ from fsjax.errors import ConfigError
 from fsjax.method import Method, PyTree, Search, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.selection import distinct_top_k
-from fsjax.sparse_rows import SparseRows
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.sparse_rows import SparseRows
+from fsjax.tables.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 

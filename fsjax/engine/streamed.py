@@ -30,7 +30,7 @@ from fsjax.engine.loop import (
 from fsjax.engine.programs import program, run
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 #: Entries of the rows that the device gets at once, unless a batch has more.

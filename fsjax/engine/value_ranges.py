@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsjax.data.checks import name_some
-from fsjax.data.dataset import Dataset
-from fsjax.data.scaling import Scaler, apply
 from fsjax.errors import DataError
+from fsjax.tables.checks import name_some
+from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import HostTable, columns_beyond
+from fsjax.tables.scaling import Scaler, apply
 
 #: Largest scaled value: losses and metrics square it, in float32.
 _LARGEST = 1e18

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from fsjax.data.dataset import Dataset
-from fsjax.data.splits import DEFAULT_SEED, Split
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.splits import DEFAULT_SEED, Split
 
 #: Rows that are taken, unless another number is asked for.
 SAMPLE_ROWS: Final = 20_000

@@ -9,9 +9,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from fsjax.arguments import NonNegative, check
-from fsjax.data.dataset import Dataset
-from fsjax.data.splits import Split
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.splits import Split
 
 #: What to tell a user whose data set the protocol cannot judge.
 NEEDS_CLASSES: Final = (

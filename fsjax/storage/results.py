@@ -23,8 +23,6 @@ import numpy as np
 import optax
 
 from fsjax.arguments import Kind, NonNegative, Within, check, checked, kind_of
-from fsjax.data.scaling import Scaler
-from fsjax.data.splits import Split
 from fsjax.engine.loop import Arrays, Rows
 from fsjax.engine.prepare import check_seeds
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
@@ -40,6 +38,8 @@ from fsjax.storage.fingerprint import digest, fingerprint_of_task
 from fsjax.storage.npz import read, write
 from fsjax.storage.trees import by_path, from_paths
 from fsjax.tables.scaled import filled_length
+from fsjax.tables.scaling import Scaler
+from fsjax.tables.splits import Split
 from fsjax.tasks import BUILDERS, TABLE, TASKS, get_task
 from fsjax.tasks.registry import resembled
 from fsjax.version import __version__

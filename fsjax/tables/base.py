@@ -1,6 +1,6 @@
 """One interface of a table, wherever its rows lie: in memory, sparse, or on disk. No JAX.
 
-What users hand over is an array, a sparse matrix or a :class:`fsjax.data.stored.StoredTable`;
+What users hand over is an array, a sparse matrix or a :class:`fsjax.tables.stored.StoredTable`;
 :func:`as_table` is the only place that asks which.
 """
 
@@ -13,8 +13,8 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from fsjax.data.sparse import column_limits, column_moments, count_by_column, table_moments
-from fsjax.data.stored import StoredTable, added, row_blocks
+from fsjax.tables.sparse import column_limits, column_moments, count_by_column, table_moments
+from fsjax.tables.stored import StoredTable, added, row_blocks
 
 #: What users hand over, once it is read.
 RawTable: TypeAlias = np.ndarray | csr_array | StoredTable
@@ -102,7 +102,7 @@ class DenseTable(Table[np.ndarray]):
 
 
 class SparseTable(Table[csr_array]):
-    """A matrix of SciPy in memory; see :mod:`fsjax.data.sparse` for its one form."""
+    """A matrix of SciPy in memory; see :mod:`fsjax.tables.sparse` for its one form."""
 
     sparse = True
     batches_only = (

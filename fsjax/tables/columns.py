@@ -13,7 +13,7 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.stats import rankdata
 
-from fsjax.data.sparse import as_csr, column_limits, column_moments
+from fsjax.tables.sparse import as_csr, column_limits, column_moments
 
 #: Columns ``(N, D)``.
 Columns: TypeAlias = np.ndarray | sp.csr_array

@@ -8,10 +8,17 @@ from typing import Any, TypeAlias, overload
 import jax
 import numpy as np
 
-from fsjax.data.scaling import Scaler, apply, apply_sparse
-from fsjax.sparse_rows import SparseRows, filled_sparse, is_sparse, no_rows, only_columns, stacked
-from fsjax.stored_rows import StoredRows, all_rows
 from fsjax.tables.base import DiskTable, SparseTable, Table
+from fsjax.tables.scaling import Scaler, apply, apply_sparse
+from fsjax.tables.sparse_rows import (
+    SparseRows,
+    filled_sparse,
+    is_sparse,
+    no_rows,
+    only_columns,
+    stacked,
+)
+from fsjax.tables.stored_rows import StoredRows, all_rows
 
 #: Scaled rows ``(N, D)`` on the host.
 HostTable: TypeAlias = np.ndarray | SparseRows | StoredRows

@@ -15,8 +15,8 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from fsjax.errors import ConfigError, DataError
-from fsjax.given import as_array
-from fsjax.nullable import plain_columns
+from fsjax.tables.nullable import plain_columns
+from fsjax.tables.user_arrays import as_array
 from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
 
 #: An array and, for classes, their names in the order of their numbers.

@@ -20,13 +20,13 @@ import scipy.sparse
 from registered import compress
 
 from fsjax.data import load, matfile
-from fsjax.data.dense import check_size
-from fsjax.data.dense import dense as to_dense
 from fsjax.data.files import Form, find
 from fsjax.data.parsers import plain, read_mat
 from fsjax.data.tables import load_frame
 from fsjax.environment import memory_limits as limits
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.dense import check_size
+from fsjax.tables.dense import dense as to_dense
 
 
 def sparse_mat(path: Path, damage: tuple[tuple[int, ...], tuple[int, ...]] | None = None) -> Path:

@@ -20,15 +20,15 @@ from marks import some_slow
 import fsjax
 from fsjax import evaluation
 from fsjax.data import Dataset, fit_scaler, load, make_split
-from fsjax.data.dense import check_size
-from fsjax.data.scaling import apply
-from fsjax.data.sparse import as_csr
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
 from fsjax.methods import METHODS
-from fsjax.sparse_rows import map_rows, only_columns
 from fsjax.tables.base import as_table
+from fsjax.tables.dense import check_size
 from fsjax.tables.scaled import filled_rows, scaled, stack_rows
+from fsjax.tables.scaling import apply
+from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse_rows import map_rows, only_columns
 from fsjax.tasks import TABLE, metrics, row_metrics
 
 STG = fsjax.methods.stg(hidden=(6,), search=False)

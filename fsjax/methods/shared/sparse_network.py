@@ -43,7 +43,6 @@ from fsjax.method import (
 from fsjax.methods.shared.attribution import Score, scored_by
 from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.optimizers import for_run
-from fsjax.sparse_rows import SparseRows, rows_at_once
 from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
 from fsjax.sparsity.layers import MatrixScores, PairScores, Scores, Seen
 from fsjax.sparsity.layers.connections import GROW_INITS
@@ -63,6 +62,7 @@ from fsjax.sparsity.layers.network import (
 )
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.sparsity.topology import cond_with_key, needs_of
+from fsjax.tables.sparse_rows import SparseRows, rows_at_once
 from fsjax.typing import PyTree
 
 #: Rows whose activations are held at once.

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from fsjax.data.aligned import aligned
-from fsjax.data.scaling import Scaler, apply
-from fsjax.data.stored import StoredTable, row_blocks
 from fsjax.errors import ConfigError
+from fsjax.tables.aligned_arrays import aligned
 from fsjax.tables.base import as_table
+from fsjax.tables.scaling import Scaler, apply
+from fsjax.tables.stored import StoredTable, row_blocks
 
 #: What a method is told that looks at the training rows as a whole.
 NOT_HELD = (

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.impute import SimpleImputer
 
-from fsjax.data.sparse import count_by_column
 from fsjax.errors import ConfigError, DataError, check_choice
+from fsjax.tables.sparse import count_by_column
 
 RULES = ("mean", "median", "class_mean")
 """What :func:`impute` knows."""

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsjax.data.aligned import aligned
-from fsjax.data.dense import check_size
 from fsjax.errors import DataError
+from fsjax.tables.aligned_arrays import aligned
+from fsjax.tables.dense import check_size
 
 #: Entries of the rows that are held at once.
 BLOCK = 2**22

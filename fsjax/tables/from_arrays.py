@@ -7,12 +7,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from fsjax.data.checks import check_names, check_text, numeric_columns
-from fsjax.data.dataset import Dataset
-from fsjax.data.sparse import as_csr, has_sparse_columns
 from fsjax.errors import ConfigError
-from fsjax.given import as_array
-from fsjax.nullable import frame_values, plain_columns
+from fsjax.tables.checks import check_names, check_text, numeric_columns
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.nullable import frame_values, plain_columns
+from fsjax.tables.sparse import as_csr, has_sparse_columns
+from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.targets import check_present
 

@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from fsjax.data.catalog import ENTRIES
-from fsjax.data.dataset import Dataset
-from fsjax.data.torch_random import torch_random_split
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.torch_random import torch_random_split
 from fsjax.tasks import TABLE, Task, name_of
 
 DEFAULT_SEED = 42

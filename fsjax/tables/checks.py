@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
-from fsjax.data.dataset import CheckedDataset, Dataset
 from fsjax.errors import ConfigError, DataError
 from fsjax.tables.base import RawTable, as_table
+from fsjax.tables.dataset import CheckedDataset, Dataset
 from fsjax.tasks import TABLE, Task, name_of
 
 _NAMED = 5

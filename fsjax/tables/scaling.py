@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fsjax.data.catalog import ENTRIES
-from fsjax.data.checks import constant_columns, one_value
 from fsjax.errors import DataError, check_choice
 from fsjax.tables.base import RawTable, as_table
+from fsjax.tables.checks import constant_columns, one_value
 
 _ROWS_AT_A_TIME = 4096
 

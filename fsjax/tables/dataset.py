@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import issparse
 
-from fsjax.data.sparse import as_csr
-from fsjax.data.stored import StoredTable
 from fsjax.errors import DataError
-from fsjax.given import check_masked
 from fsjax.tables.base import RawTable, Table, as_table
+from fsjax.tables.sparse import as_csr
+from fsjax.tables.stored import StoredTable
+from fsjax.tables.user_arrays import check_masked
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Dataset:
         X: (N, D) float32, float64 where that is too coarse for a column, or a compact integer
             type (cast before arithmetic). Never NaN or infinite when it comes from
             :func:`fsjax.data.load`. A sparse table is a ``scipy.sparse.csr_array``; SciPy's other
-            forms become one. A table on disk is a :class:`fsjax.data.stored.StoredTable`.
+            forms become one. A table on disk is a :class:`fsjax.tables.stored.StoredTable`.
         y: (N,) int32 classes numbered from 0, or (N,) or (N, C) floats, or None. See
             ``fsjax.tasks`` for what each task takes; for survival, time and event.
         feature_names: D names, or None.
