@@ -90,7 +90,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     from fsjax.auto.columns import Note
     from fsjax.auto.costs_file import read_costs
     from fsjax.auto.row_order import row_groups, row_order
-    from fsjax.data.tables import load_frame
+    from fsjax.readers.table_files import load_frame
 
     workdir = Path(options.workdir or f"{Path(options.table).stem}-selection")
     if workdir.exists() and not workdir.is_dir():
@@ -158,7 +158,7 @@ def _check_columns(flag: str, names: Sequence[str], frame: pd.DataFrame) -> None
 
 
 def _convert(options: argparse.Namespace) -> int:
-    from fsjax.data.conversion import convert
+    from fsjax.readers.conversion import convert
 
     made = convert(options.source, options.folder, options.target, progress=not options.quiet)
     print(f"{made} is ready; give it as the name of the data, as in data.name={made}")

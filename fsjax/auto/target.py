@@ -9,9 +9,9 @@ import pandas as pd
 
 from fsjax.auto.columns import Note
 from fsjax.auto.scoring import OF_TASK
-from fsjax.data.targets import encode_target
-from fsjax.data.written_numbers import read_numbers
 from fsjax.errors import DataError, check_choice
+from fsjax.readers.target_columns import encode_target
+from fsjax.readers.written_numbers import read_numbers
 from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE
 from fsjax.tasks.classes_or_numbers import kind_of_target

@@ -1,11 +1,11 @@
 """Data for neural feature selection: load, check, split and scale a table. No JAX."""
 
-from fsjax.data.conversion import convert
 from fsjax.data.extraneous import add_columns
 from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.nonlinear import ring_xor_sum
 from fsjax.data.registry import available, load
-from fsjax.data.tables import load_table
+from fsjax.readers.conversion import convert
+from fsjax.readers.table_files import load_table
 from fsjax.tables.checks import (
     check_features,
     check_num_features,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fsjax.atomic import named_errors, write_text
-from fsjax.data.sniff import sniff
 from fsjax.errors import DataError
+from fsjax.readers.file_type import sniff
 
 _TIMEOUT_SECONDS = 30.0
 

@@ -1,6 +1,6 @@
 """The program that reads a MATLAB file with SciPy, whose compiled reader a damaged file may end.
 
-:mod:`fsjax.data.matfile` runs this file by its path, so it imports NumPy and SciPy alone.
+:mod:`fsjax.readers.matlab` runs this file by its path, so it imports NumPy and SciPy alone.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ import pandas as pd
 import scipy.sparse
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.matfile import read_arrays
-from fsjax.data.unlzw import unlzw
 from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
+from fsjax.readers.matlab import read_arrays
+from fsjax.readers.unlzw import unlzw
 from fsjax.storage.npz import Arrays
 from fsjax.tables.checks import one_value
 from fsjax.tables.dense import dense

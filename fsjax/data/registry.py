@@ -15,11 +15,11 @@ from fsjax.data.download import fetch
 from fsjax.data.files import Found, find, places
 from fsjax.data.generate import ehr_like, madelon_like
 from fsjax.data.nonlinear import ring_xor_sum
-from fsjax.data.on_disk import find_on_disk, load_on_disk
 from fsjax.data.parsers import Table, compact
-from fsjax.data.sniff import first_line, sniff
-from fsjax.data.tables import KINDS, load_table
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
+from fsjax.readers.file_type import first_line, sniff
+from fsjax.readers.on_disk import find_on_disk, load_on_disk
+from fsjax.readers.table_files import KINDS, load_table
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.dense import dense

@@ -19,12 +19,13 @@ import scipy.io
 import scipy.sparse
 from registered import compress
 
-from fsjax.data import load, matfile
+from fsjax.data import load
 from fsjax.data.files import Form, find
 from fsjax.data.parsers import plain, read_mat
-from fsjax.data.tables import load_frame
 from fsjax.environment import memory_limits as limits
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers import matlab as matfile
+from fsjax.readers.table_files import load_frame
 from fsjax.tables.dense import check_size
 from fsjax.tables.dense import dense as to_dense
 

@@ -7,9 +7,9 @@ import zipfile
 
 import pandas as pd
 
-from fsjax.data.text_tables import check_header, without_nameless_columns
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
+from fsjax.readers.text import check_header, without_nameless_columns
 
 #: Memory that cells take against their text in the file, measured.
 _UNFOLDS = 3

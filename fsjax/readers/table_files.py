@@ -13,11 +13,13 @@ from pandas.api.types import infer_dtype
 from scipy.sparse import issparse
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.excel_tables import excel_frame
 from fsjax.data.parsers import Table, compact, read_mat, read_npz
-from fsjax.data.sniff import first_line, sniff
-from fsjax.data.targets import encode_target, encode_targets
-from fsjax.data.text_tables import (
+from fsjax.environment.memory_limits import check_bytes
+from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
+from fsjax.readers.excel import excel_frame
+from fsjax.readers.file_type import first_line, sniff
+from fsjax.readers.target_columns import encode_target, encode_targets
+from fsjax.readers.text import (
     USUAL_SEPARATOR,
     check_decimal,
     check_separator,
@@ -26,8 +28,6 @@ from fsjax.data.text_tables import (
     frame_of_text,
     without_separator_line,
 )
-from fsjax.environment.memory_limits import check_bytes
-from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.tables.checks import check_features, name_some, numeric_columns
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.dense import dense as as_table

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.tables import target_column
-from fsjax.data.text_tables import USUAL_SEPARATOR, check_header, dialect_of, first_records
 from fsjax.errors import DataError, nearest
+from fsjax.readers.table_files import target_column
+from fsjax.readers.text import USUAL_SEPARATOR, check_header, dialect_of, first_records
 from fsjax.tables.checks import name_some
 from fsjax.tables.sparse import MOST
 from fsjax.tables.stored import rows_of_block

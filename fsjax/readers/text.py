@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fsjax.data.sniff import UTF16_MARKS
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers.file_type import UTF16_MARKS
 from fsjax.tables.checks import name_some
 
 #: Separator of the columns by suffix; what a ``.txt`` has is always detected.

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fsjax.data.conversion import MANIFEST, convert, parquet_files, read_manifest
-from fsjax.data.targets import encode_target, encode_targets
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers.conversion import MANIFEST, convert, parquet_files, read_manifest
+from fsjax.readers.target_columns import encode_target, encode_targets
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.stored import StoredTable, open_table

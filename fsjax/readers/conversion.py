@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from fsjax.atomic import write_text
 from fsjax.data.parsers import NOTICEABLE
-from fsjax.data.streams import Source, TargetColumn, open_source
 from fsjax.errors import ConfigError, DataError, check_flag
+from fsjax.readers.blocks import Source, TargetColumn, open_source
 from fsjax.storage.identity import Identity
 
 #: The record of a conversion, written last: without it there is none.
