@@ -47,7 +47,7 @@ from fsjax.auto.discoveries import (
 from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.rankers import SIMPLE, l1, rank_units
 from fsjax.auto.stability import SETS
-from fsjax.data.nonlinear import BOUNDS
+from fsjax.datasets.nonlinear import BOUNDS
 from fsjax.errors import check_choice
 
 ROWS, TRUE, RATES = 500, 10, (0.1, 0.2)

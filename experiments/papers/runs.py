@@ -19,7 +19,7 @@ from experiments.launch import check_workdir, read_result, run_experiment
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
 from fsjax.atomic import write_text
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.methods import get_method
 

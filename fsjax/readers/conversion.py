@@ -13,7 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fsjax.atomic import write_text
-from fsjax.data.parsers import NOTICEABLE
+from fsjax.datasets.formats import NOTICEABLE
 from fsjax.errors import ConfigError, DataError, check_flag
 from fsjax.readers.blocks import Source, TargetColumn, open_source
 from fsjax.storage.identity import Identity

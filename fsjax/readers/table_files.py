@@ -13,7 +13,7 @@ from pandas.api.types import infer_dtype
 from scipy.sparse import issparse
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.data.parsers import Table, compact, read_mat, read_npz
+from fsjax.datasets.formats import Table, compact, read_mat, read_npz
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.readers.excel import excel_frame

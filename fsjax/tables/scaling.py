@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import DataError, check_choice
 from fsjax.tables.base import RawTable, as_table
 from fsjax.tables.checks import constant_columns, one_value

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.torch_random import torch_random_split

@@ -20,8 +20,8 @@ import scipy.sparse
 from registered import compress
 
 from fsjax.data import load
-from fsjax.data.files import Form, find
-from fsjax.data.parsers import plain, read_mat
+from fsjax.datasets.files import Form, find
+from fsjax.datasets.formats import plain, read_mat
 from fsjax.environment import memory_limits as limits
 from fsjax.errors import ConfigError, DataError
 from fsjax.readers import matlab as matfile

@@ -132,7 +132,7 @@ def test_paper_scaling(name: str, expected: tuple[str, str]) -> None:
 
 
 def test_every_registered_scaling_and_protocol_exists() -> None:
-    from fsjax.data.catalog import ENTRIES
+    from fsjax.datasets.catalog import ENTRIES
 
     for entry in ENTRIES.values():
         assert entry.scaling[0] in data.KINDS and entry.scaling[1] in ("train", "train+valid")

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 import fsjax
 from fsjax.data import Split, constant_columns, fit_scaler
-from fsjax.data.parsers import compact
+from fsjax.datasets.formats import compact
 from fsjax.errors import DataError, NonFiniteLossError
 from fsjax.tables.scaling import apply
 

@@ -6,7 +6,7 @@ import pytest
 
 from configs.rewiring import classifier_config
 from experiments.launch import build_method
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
 from fsjax.report import published, published_value

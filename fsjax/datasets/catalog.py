@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
-from fsjax.data import parsers
-from fsjax.data.download import Remote
-from fsjax.data.files import Form
+from fsjax.datasets import formats as parsers
+from fsjax.datasets.download import Remote
+from fsjax.datasets.files import Form
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _entry(forms: Sequence[dict] = (), remotes: Sequence[dict] = (), **fields: A
     )
 
 
-_TEXT = (files("fsjax.data") / "catalog.toml").read_text(encoding="utf-8")
+_TEXT = (files("fsjax.datasets") / "catalog.toml").read_text(encoding="utf-8")
 ENTRIES: dict[str, Entry] = {
     name: _entry(**fields) for name, fields in _frozen(tomllib.loads(_TEXT)).items()
 }

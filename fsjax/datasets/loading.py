@@ -10,12 +10,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.datasets import load_digits
 
-from fsjax.data.catalog import ENTRIES, Entry
-from fsjax.data.download import fetch
-from fsjax.data.files import Found, find, places
-from fsjax.data.generate import ehr_like, madelon_like
-from fsjax.data.nonlinear import ring_xor_sum
-from fsjax.data.parsers import Table, compact
+from fsjax.datasets.catalog import ENTRIES, Entry
+from fsjax.datasets.download import fetch
+from fsjax.datasets.files import Found, find, places
+from fsjax.datasets.formats import Table, compact
+from fsjax.datasets.generated import ehr_like, madelon_like
+from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.readers.file_type import first_line, sniff
 from fsjax.readers.on_disk import find_on_disk, load_on_disk

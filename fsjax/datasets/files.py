@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from fsjax.data.download import check_recorded
-from fsjax.data.parsers import Table
+from fsjax.datasets.download import check_recorded
+from fsjax.datasets.formats import Table
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
 

@@ -1,9 +1,9 @@
 """Data for neural feature selection: load, check, split and scale a table. No JAX."""
 
-from fsjax.data.extraneous import add_columns
-from fsjax.data.generate import ehr_like, madelon_like
-from fsjax.data.nonlinear import ring_xor_sum
-from fsjax.data.registry import available, load
+from fsjax.datasets.extraneous import add_columns
+from fsjax.datasets.generated import ehr_like, madelon_like
+from fsjax.datasets.loading import available, load
+from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.readers.conversion import convert
 from fsjax.readers.table_files import load_table
 from fsjax.tables.checks import (
