@@ -23,8 +23,8 @@ from experiments.cluster import Cell, connected, define_flag, gathered
 from experiments.launch import recorded_accuracy, run_experiment
 from experiments.statistics.comparison import delay_table, main_metric, significance_table
 from fsjax import report
-from fsjax.atomic import write_text
 from fsjax.engine.compilation import cache_by_default
+from fsjax.storage.atomic_files import write_text
 
 _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")

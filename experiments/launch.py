@@ -18,13 +18,13 @@ import fsjax
 from experiments import manifest
 from experiments.cli import is_launcher
 from fsjax import report
-from fsjax.atomic import remove_leftovers
 from fsjax.data import Dataset, load
 from fsjax.distributed import is_lead
 from fsjax.errors import ConfigError
 from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate, sampled_rows
-from fsjax.lock import exclusive
 from fsjax.methods import get_method
+from fsjax.storage.atomic_files import remove_leftovers
+from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
 
 TABLES = (

@@ -31,10 +31,10 @@ from experiments.launch import begin, check_fields, check_workdir, end, save_pic
 from experiments.statistics.comparison import MAIN_METRICS
 from experiments.sweep_cells import cells_of, fitted, plan_of
 from fsjax import report
-from fsjax.atomic import write_text
 from fsjax.engine.sweep import combinations
 from fsjax.errors import ConfigError
 from fsjax.report.sweep import plot_sweep
+from fsjax.storage.atomic_files import write_text
 
 _SWEEP = flags.DEFINE_multi_string("sweep", [], "field=value,value,...; repeatable.")
 _CLUSTER = define_flag()

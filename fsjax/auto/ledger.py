@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fsjax.atomic import named_errors, write_text
 from fsjax.errors import ConfigError
+from fsjax.storage.atomic_files import named_errors, write_text
 from fsjax.storage.identity import Identity
 
 NAME = "progress.jsonl"

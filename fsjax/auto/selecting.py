@@ -37,8 +37,8 @@ from fsjax.auto.sparse_columns import sparse_design
 from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys
 from fsjax.auto.target import Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
-from fsjax.lock import exclusive
 from fsjax.methods import METHODS
+from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
 from fsjax.tables.checks import name_some
 from fsjax.tables.columns import arrays_of, is_sparse

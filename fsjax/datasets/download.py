@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsjax.atomic import named_errors, write_text
 from fsjax.errors import DataError
 from fsjax.readers.file_type import sniff
+from fsjax.storage.atomic_files import named_errors, write_text
 
 _TIMEOUT_SECONDS = 30.0
 

@@ -12,10 +12,10 @@ from typing import IO, Any
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.atomic import write_text
 from fsjax.datasets.formats import NOTICEABLE
 from fsjax.errors import ConfigError, DataError, check_flag
 from fsjax.readers.blocks import Source, TargetColumn, open_source
+from fsjax.storage.atomic_files import write_text
 from fsjax.storage.identity import Identity
 
 #: The record of a conversion, written last: without it there is none.

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.atomic import atomic_open, write_text
 from fsjax.engine.result import FitResult
 from fsjax.metrics.stability import stability_metrics
 from fsjax.report import environment
 from fsjax.report.paper import published
+from fsjax.storage.atomic_files import atomic_open, write_text
 
 
 def write_metrics_csv(result: FitResult, path: str | Path) -> None:

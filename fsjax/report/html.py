@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fsjax.atomic import write_text
 from fsjax.errors import ConfigError
 from fsjax.report.tables import finite, format_value
+from fsjax.storage.atomic_files import write_text
 
 #: Pictures by the names of their files, in this order, with what they show; others come last.
 CAPTIONS = {
