@@ -64,7 +64,7 @@ METHODS: dict[str, dict[str, Any]] = {
 #: Rows of a step, and classes.
 BATCH, CLASSES = 64, 4
 
-#: Work of :mod:`fsjax.engine.effort` that all sizes are compiled for, and the least seconds that
+#: Work of :mod:`fsjax.engine.compile_effort` that all sizes are compiled for, and the least seconds that
 #: are measured at once.
 WORK, LEAST = 1e9, 0.1
 

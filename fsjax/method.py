@@ -31,10 +31,10 @@ from flax import struct
 
 from fsjax import tasks
 from fsjax.errors import ConfigError
-from fsjax.functions import text_of
 from fsjax.tables.sparse_rows import SparseRows
 from fsjax.tasks import TASKS
 from fsjax.typing import PyTree
+from fsjax.user_functions import text_of
 
 Array = jax.Array
 

@@ -21,8 +21,8 @@ from fsjax.auto.compete import ALL, NO_TIME, Contest
 from fsjax.auto.differences import Difference, difference, interval
 from fsjax.auto.discoveries import decoy_statistic
 from fsjax.auto.effects import effects, likeness
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.problem import Problem
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rule import Choice, Scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.stability import (

@@ -18,9 +18,9 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from fsjax.auto.budget import Clock, timed
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Fold, all_rows
 from fsjax.auto.problem import Problem
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import targets
 from fsjax.auto.row_permutations import permutations
 from fsjax.auto.row_sample import some_rows

@@ -22,7 +22,7 @@ from pandas.api.types import (
 )
 from sklearn.preprocessing import OneHotEncoder
 
-from fsjax.auto.sentinels import sentinel
+from fsjax.auto.missing_value_codes import sentinel
 from fsjax.errors import DataError, check_choice
 from fsjax.readers.written_dates import MOST_ARE_DATES, days_of, read_dates, read_durations
 from fsjax.readers.written_numbers import read_numbers

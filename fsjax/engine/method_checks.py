@@ -22,7 +22,6 @@ import numpy as np
 import optax
 from jax import Array
 
-from fsjax.engine.custom import check_custom
 from fsjax.engine.loop import (
     DeviceRows,
     as_batch,
@@ -34,6 +33,7 @@ from fsjax.engine.loop import (
 )
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.seeds import has_own_rows
+from fsjax.engine.user_function_checks import check_custom
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, FsjaxError, check_choice
 from fsjax.method import (

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Callback, Control
-from fsjax.engine.custom import check_loss
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Options, check_seeds, prepare
 from fsjax.engine.result import FitResult
+from fsjax.engine.user_function_checks import check_loss
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import check_process
 from fsjax.errors import (

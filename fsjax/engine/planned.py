@@ -15,8 +15,8 @@ import numpy as np
 
 from fsjax.distributed.members import group
 from fsjax.distributed.same import check_same, code
+from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.control import Control
-from fsjax.engine.effort import ONCE
 from fsjax.engine.loop import Arrays, HostRows
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.programs import run

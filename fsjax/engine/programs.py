@@ -16,7 +16,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from fsjax.engine.effort import ANY, options_for
+from fsjax.engine.compile_effort import ANY, options_for
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import own_settings, setting
 
@@ -43,7 +43,7 @@ def program(
       static: hashable values that the program depends on.
       args: trees of arrays; another call may have others of the same shapes, types and devices.
       donate: which of them may be overwritten.
-      work: what it will do in all its calls (:mod:`fsjax.engine.effort`); for little of it fast
+      work: what it will do in all its calls (:mod:`fsjax.engine.compile_effort`); for little of it fast
         compilation counts.
     """
     leaves, structure = jax.tree.flatten(args)

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from fsjax.engine import loop
-from fsjax.engine.effort import ONCE
+from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.loop import (
     EVALUATION_ROWS,
     MAX_EPOCHS_PER_CALL,

@@ -15,8 +15,8 @@ from tqdm import tqdm
 
 from fsjax.distributed.members import agreed, is_lead
 from fsjax.engine import mesh, seeds, together
+from fsjax.engine.compile_effort import ONCE, training_work
 from fsjax.engine.control import Progress
-from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import output_structure, program, run
 from fsjax.engine.streamed import StreamedEpochs, is_on_disk

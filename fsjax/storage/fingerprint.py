@@ -18,10 +18,10 @@ import numpy as np
 
 from fsjax.distributed.same import code
 from fsjax.environment.jax_settings import setting
-from fsjax.functions import Missing, is_function, text_of
 from fsjax.method import Method
 from fsjax.registry import is_as_built
 from fsjax.tasks import Task
+from fsjax.user_functions import Missing, is_function, text_of
 from fsjax.version import __version__
 
 

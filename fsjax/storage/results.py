@@ -4,7 +4,7 @@ The file keeps the method's name and settings, from which the method is built ag
 that follows from the rest. What only continued training needs, the state of the optimiser, is left
 out: a loaded result predicts, scores and selects; to continue a run there are the checkpoints of
 :func:`fsjax.fit`. Of functions, such as schedules, optimisers and losses of the user's own, it has
-name and SHA-256: in the loaded result :class:`fsjax.functions.Missing` stands in their place, with
+name and SHA-256: in the loaded result :class:`fsjax.user_functions.Missing` stands in their place, with
 which nothing can be trained.
 """
 
@@ -29,7 +29,6 @@ from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.seeds import finish_seeds, init_seeds
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, DataError, check_choice, nearest
-from fsjax.functions import Missing, is_function, text_of
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, About, Method, Spec, TrainState
 from fsjax.methods import METHODS
@@ -42,6 +41,7 @@ from fsjax.tables.scaling import Scaler
 from fsjax.tables.splits import Split
 from fsjax.tasks import BUILDERS, TABLE, TASKS, get_task
 from fsjax.tasks.registry import resembled
+from fsjax.user_functions import Missing, is_function, text_of
 from fsjax.version import __version__
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from fsjax.errors import ConfigError
-from fsjax.functions import check_hashable, text_of
 from fsjax.method import Batch, Loss, Method, TrainState
 from fsjax.tasks import TABLE
 from fsjax.tasks.registry import watched
+from fsjax.user_functions import check_hashable, text_of
 
 #: What the engine records of the training of every method, or of those with masks.
 RESERVED = ("loss", "sparsity", "topology_change")

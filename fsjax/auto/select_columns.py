@@ -24,9 +24,9 @@ from fsjax.auto.contenders import contenders
 from fsjax.auto.folds import common_classes
 from fsjax.auto.judge import Judge, own_judge
 from fsjax.auto.leaks import leaks
-from fsjax.auto.ledger import Ledger, Section
 from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem
+from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.row_groups import group_numbers
 from fsjax.auto.row_sample import on_rows, some_rows
