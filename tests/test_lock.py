@@ -62,7 +62,12 @@ def test_the_holder_may_ask_again_and_gives_it_back(tmp_path: Path) -> None:
         pass
     with pytest.raises(RuntimeError), exclusive(tmp_path):
         raise RuntimeError
-    code = "import sys; from fsjax.storage.file_lock import exclusive\nwith exclusive(sys.argv[1]): print('free')"
+    code = """if True:
+        import sys
+        from fsjax.storage.file_lock import exclusive
+        with exclusive(sys.argv[1]):
+            print("free")
+    """
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout == "free\n"

@@ -43,8 +43,8 @@ def program(
       static: hashable values that the program depends on.
       args: trees of arrays; another call may have others of the same shapes, types and devices.
       donate: which of them may be overwritten.
-      work: what it will do in all its calls (:mod:`fsjax.engine.compile_effort`); for little of it fast
-        compilation counts.
+      work: what it will do in all its calls (:mod:`fsjax.engine.compile_effort`); for little of it
+        fast compilation counts.
     """
     leaves, structure = jax.tree.flatten(args)
     options = options_for(work)

@@ -20,9 +20,9 @@ from typing import Final, TypeAlias
 import numpy as np
 import scipy.sparse
 
-from fsjax.data import matlab_process
 from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
+from fsjax.readers import matlab_process
 
 #: Seconds in which the process has to start, and seconds that it has for each byte.
 _START: Final = 60.0

@@ -4,8 +4,8 @@ The file keeps the method's name and settings, from which the method is built ag
 that follows from the rest. What only continued training needs, the state of the optimiser, is left
 out: a loaded result predicts, scores and selects; to continue a run there are the checkpoints of
 :func:`fsjax.fit`. Of functions, such as schedules, optimisers and losses of the user's own, it has
-name and SHA-256: in the loaded result :class:`fsjax.user_functions.Missing` stands in their place, with
-which nothing can be trained.
+name and SHA-256: in the loaded result :class:`fsjax.user_functions.Missing` stands in their place,
+with which nothing can be trained.
 """
 
 from __future__ import annotations

@@ -32,7 +32,10 @@ def dense(
 
 
 def check_size(shape: tuple[int, ...], dtype: np.dtype, max_bytes: int | None = None) -> None:
-    """DataError for an array that would take more than :func:`fsjax.environment.memory_limits.limit_of` allows."""
+    """DataError for an array that would take more memory than is allowed.
+
+    See :func:`fsjax.environment.memory_limits.limit_of`.
+    """
     size = " x ".join(f"{length:,}" for length in shape)
     needed = math.prod(map(int, shape)) * dtype.itemsize
     check_bytes(needed, max_bytes, f"a dense table of {size}", "keep fewer columns")

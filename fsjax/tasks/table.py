@@ -1,7 +1,7 @@
 """The built-in tasks, in one table; registered tasks join it as they are made.
 
-The functions that it names are in :mod:`fsjax.tasks.losses` (JAX), :mod:`fsjax.metrics.by_task` (NumPy)
-and :mod:`fsjax.tasks.targets` (what y may be).
+The functions that it names are in :mod:`fsjax.tasks.losses` (JAX), :mod:`fsjax.metrics.by_task`
+(NumPy) and :mod:`fsjax.tasks.targets` (what y may be).
 """
 
 from __future__ import annotations
