@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fsjax.auto.decoys import decoy_columns
 from fsjax.auto.discoveries import false_discovery_rates, statistics, swapped
 from fsjax.auto.stacked_fits import scores_of_tables, shares
-from fsjax.engine.plan import to_dataset
+from fsjax.engine.planning import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.method import Method
 from fsjax.registry import Builder, Registration, get_method, is_as_built

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from fsjax.arguments import NonNegative, check
 from fsjax.engine.loop import Arrays, HostRows, Rows
+from fsjax.engine.options import DataOptions
 from fsjax.engine.value_ranges import check_nonzero, check_range
 from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.tables.base import RawTable, as_table
@@ -53,20 +55,6 @@ class Prepared(NamedTuple):
     num_outputs: int
 
 
-class Options(NamedTuple):
-    """How data are prepared; see :func:`fsjax.plan` for the meaning of each."""
-
-    split: str | Split | Sequence[Split]
-    split_per_seed: bool
-    scaling: str
-    valid_fraction: float | None
-    noise_std: float
-    sample_weight: np.ndarray | None
-    record_test: bool
-    columns: np.ndarray | None
-    zero_others: bool
-
-
 class _Part(NamedTuple):
     """The rows of a seed: training, validation and test, and what belongs to them."""
 
@@ -78,7 +66,7 @@ class _Part(NamedTuple):
     scaler: Scaler
 
 
-def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options) -> Prepared:
+def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: DataOptions) -> Prepared:
     """Checks, splits and scales a data set.
 
     Scalers are fitted on the training rows; ``paper`` also on the validation rows where the
@@ -91,7 +79,8 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     check_features(dataset.X, dataset.feature_names, dataset.name)
     dataset = check_task(dataset, task)
     check(NonNegative, noise_std=options.noise_std)
-    options = options._replace(sample_weight=_weights(options.sample_weight, dataset))
+    weights = _weights(options.sample_weight, dataset)
+    options = dataclasses.replace(options, sample_weight=weights)
     split_seeds = [int(s) for s in seeds] if options.split_per_seed else [None] * len(seeds)
     splits = _splits(dataset, task, options, split_seeds)
     parts = _parts(dataset, task, splits, split_seeds, options)
@@ -139,7 +128,7 @@ def check_seeds(seeds: Sequence[int]) -> None:
 
 
 def _splits(
-    dataset: Dataset, task: str, options: Options, seeds: Sequence[int | None]
+    dataset: Dataset, task: str, options: DataOptions, seeds: Sequence[int | None]
 ) -> list[Split]:
     """The split of each seed."""
     split = options.split
@@ -170,7 +159,7 @@ def _parts(
     task: str,
     splits: Sequence[Split],
     seeds: Sequence[int | None],
-    options: Options,
+    options: DataOptions,
 ) -> list[_Part]:
     """The rows of each seed, the same objects where seeds share them."""
     noisy = options.split_per_seed and options.noise_std
@@ -243,7 +232,9 @@ def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
     return part._replace(train=train, valid=valid, test=test, feature_mask=mask)
 
 
-def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: Options) -> _Part:
+def _part(
+    dataset: Dataset, task: str, split: Split, seed: int | None, options: DataOptions
+) -> _Part:
     scaling = options.scaling
     kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
     rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
