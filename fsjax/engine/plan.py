@@ -13,9 +13,7 @@ from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
 from fsjax.engine.planned import Plan
 from fsjax.engine.planning import Data, planned_run
 from fsjax.engine.result import FitResult
-from fsjax.errors import (
-    suggests_names,
-)
+from fsjax.errors import suggests_names
 from fsjax.method import Loss, Method
 from fsjax.tables.splits import Split
 from fsjax.tasks import Task

@@ -21,12 +21,7 @@ from fsjax.engine.result import FitResult
 from fsjax.engine.run_spec import spec_of
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import check_process
-from fsjax.errors import (
-    ConfigError,
-    DataError,
-    check_choice,
-    check_whole,
-)
+from fsjax.errors import ConfigError, DataError, check_choice, check_whole
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of

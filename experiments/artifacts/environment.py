@@ -10,7 +10,7 @@ import jax
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn", "fsjax")
 
-#: The package whose revision is meant.
+#: The checkout whose revision is meant.
 PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
 
 #: Seconds after which git is given up, as on a stalled network drive.

@@ -14,12 +14,12 @@ import csv
 import io
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from fsjax.errors import ConfigError
 
-FOLDER = files("fsjax.report") / "paper_results"
+FOLDER = Path(__file__).with_name("paper_results")
 
 #: The metric that a run has for further K beside its own, as ``svm_accuracy_k25``.
 METRIC_OF_OTHER_K = "svm_accuracy"

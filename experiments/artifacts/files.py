@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from experiments.artifacts import environment
+from experiments.artifacts.published import published
 from fsjax.engine.result import FitResult
 from fsjax.metrics.stability import stability_metrics
-from fsjax.report import environment
-from fsjax.report.paper import published
 from fsjax.storage.atomic_files import atomic_open, write_text
 
 
@@ -47,8 +47,8 @@ def result_dict(result: FitResult) -> dict[str, Any]:
       of K columns, in order of importance), ``metrics`` (by name, S values each; accuracies in
       percent), ``best_epoch`` (S, from 1), ``constant_columns`` (S), ``stability`` (what
       :func:`fsjax.metrics.stability.stability_metrics` has), ``cost`` and ``paper`` (what
-      :func:`fsjax.report.published` has); ``judged_on`` where the SVM and retrain protocols took a
-      sample of so many rows. Numbers that are not finite are ``None``.
+      :func:`experiments.artifacts.published` has); ``judged_on`` where the SVM and retrain
+      protocols took a sample of so many rows. Numbers that are not finite are ``None``.
     """
     num_epochs = max((values.shape[1] for values in result.history.values()), default=None)
     method, settings = result.method.name, dict(result.method.about.settings)

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from synthetic_result import make_result, named
 
-from fsjax.report import (
+from experiments.artifacts import (
     environment,
     result_dict,
-    save_figure,
     write_config_json,
     write_metrics_csv,
     write_result_json,
     write_scores,
 )
-from fsjax.report.artifacts import plain
+from experiments.artifacts.files import plain
+from fsjax.report import save_figure
 from fsjax.report.style import new_figure
 
 RESULT_KEYS = [

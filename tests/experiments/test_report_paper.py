@@ -5,12 +5,8 @@ import inspect
 import pytest
 
 from configs.rewiring import classifier_config
-from experiments.launch import build_method
-from fsjax.datasets.catalog import ENTRIES
-from fsjax.errors import ConfigError
-from fsjax.methods import METHODS
-from fsjax.report import published, published_value
-from fsjax.report.paper import (
+from experiments.artifacts import published, published_value
+from experiments.artifacts.published import (
     MAIN_RESULTS,
     Besides,
     agrees,
@@ -18,6 +14,10 @@ from fsjax.report.paper import (
     published_rows,
     read_table,
 )
+from experiments.launch import build_method
+from fsjax.datasets.catalog import ENTRIES
+from fsjax.errors import ConfigError
+from fsjax.methods import METHODS
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from synthetic_result import make_result
 
-from fsjax.report import result_dict, short_selection_note, summary_table
-from fsjax.report.tables import format_value
+from experiments.artifacts import result_dict, short_selection_note, summary_table
+from experiments.artifacts.text_tables import format_value
 
 
 def row(**options):

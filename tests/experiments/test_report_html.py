@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from experiments import artifacts
+from experiments.artifacts import page as page_of_runs
 from fsjax import report
 from fsjax.errors import ConfigError
 
@@ -16,7 +18,9 @@ def leave_run(folder: Path, accuracy: list[float]) -> Path:
     """What a launcher leaves, as far as the page reads it."""
     folder.mkdir(parents=True)
     config = {"method": {"name": "cae"}, "data": {"name": "<digits>"}, "seeds": (0, 1)}
-    report.write_config_json(config, folder / "config.json", "python -m experiments.run --a='<b>'")
+    artifacts.write_config_json(
+        config, folder / "config.json", "python -m experiments.run --a='<b>'"
+    )
     result = {
         "method": "cae",
         "dataset": "<digits>",
@@ -35,7 +39,7 @@ def test_a_run(tmp_path: Path) -> None:
         figure = Figure()
         figure.subplots().plot([1, 2])
         report.save_figure(figure, folder / f"{name}.svg")
-    page = report.write_report(folder).read_text()
+    page = artifacts.write_report(folder).read_text()
     # Student's interval of two values: 85 +- 12.706 x 5.
     for told in ("85.00", "21.47 to 148.53", "90.50 ± 1.25", "CAE, Table 1", "3 (2/2), 5 (1/2)"):
         assert told in page, told
@@ -57,13 +61,13 @@ def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
 def test_a_folder_of_runs(tmp_path: Path) -> None:
     leave_run(tmp_path / "one", [80.0, 90.0])
     leave_run(tmp_path / "two", [70.0, 71.0])
-    page = report.write_report(tmp_path).read_text()
+    page = artifacts.write_report(tmp_path).read_text()
     assert "<a href='one/report.html'>" in page and "70.50" in page and "published" in page
-    table = report.html.metrics_table([{"method": "cae", "metrics": {"auc": [0.5, 0.6]}}])
+    table = page_of_runs.metrics_table([{"method": "cae", "metrics": {"auc": [0.5, 0.6]}}])
     assert "0.55" in table and "published" not in table
     assert (tmp_path / "two" / "report.html").exists()
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no finished run"):
-        report.write_report(tmp_path)
+        artifacts.write_report(tmp_path)

@@ -43,7 +43,7 @@ def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Results next to the papers' numbers, one line for each metric of each result.
 
     Args:
-      rows: values of :func:`fsjax.report.result_dict`.
+      rows: values of :func:`experiments.artifacts.result_dict`.
 
     Returns:
       Aligned text without a final line break. ``ours`` is the mean and the population standard
@@ -67,7 +67,7 @@ def short_selection_note(
     selected; for a single seed its selection, in order of importance.
 
     Args:
-      result: a value of :func:`fsjax.report.result_dict`.
+      result: a value of :func:`experiments.artifacts.result_dict`.
       feature_names: D names; by default ``x0``, ``x1``, ...
     """
     selected = result["selected"]
