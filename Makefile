@@ -46,12 +46,12 @@ test-oldest:
 # Runs that are killed, damaged, started twice and put on failing disks (docs/robustness.md); with
 # CHAOS="--only=kills and signals" and the like less.
 chaos: $(STAMP)
-	$(BIN)/python -m tests.chaos $(CHAOS)
+	$(BIN)/python -m tools.chaos $(CHAOS)
 
 # Thousands of damaged files, lying files, bad calls and mistakes in configs (docs/robustness.md);
 # as FUZZ="--minutes=2 --seed=1" more or fewer of them.
 fuzz: $(STAMP)
-	$(BIN)/python -m tests.fuzz $(FUZZ)
+	$(BIN)/python -m tools.fuzz $(FUZZ)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.campaign import campaign
+from tools.campaign import campaign
 
 
 def tries(numbers: Iterable[int], seed: int) -> Iterator[tuple[int, tuple[str, str]]]:

@@ -1,4 +1,4 @@
-"""Type stub, written by ``python -m fsjax.stubs``."""
+"""Type stub, written by ``python -m tools.stubs``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal

@@ -6,7 +6,7 @@ import pytest
 from marks import some_slow
 
 from fsjax.methods import METHODS
-from tests.equality import measure
+from tools.equality import measure
 
 #: Tried in the ordinary tests.
 QUICK = ("wast",)

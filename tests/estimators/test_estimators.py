@@ -25,13 +25,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fsjax
-from fsjax import estimators, stubs
+from fsjax import estimators
 from fsjax.data import Dataset
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector
 from fsjax.estimators.base import importances
 from fsjax.method import Method
 from fsjax.tasks import TABLE
+from tools import stubs
 
 #: Fewest epochs and smallest networks of every class, for tests of what surrounds the training.
 TINY: dict[str, dict[str, Any]] = {
@@ -532,7 +533,7 @@ def test_documentation_names_every_argument() -> None:
 
 def test_type_stubs_are_up_to_date() -> None:
     for path, text in stubs.stubs().items():
-        assert path.read_text() == text, "run: python -m fsjax.stubs"
+        assert path.read_text() == text, "run: python -m tools.stubs"
 
 
 def test_selection_beats_chance_on_digits() -> None:

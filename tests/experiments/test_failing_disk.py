@@ -16,8 +16,8 @@ from quick_configs import quick
 from configs import wast
 from experiments import manifest
 from experiments.launch import run_experiment
-from tests.chaos.failing_disk import failing_disk
-from tests.chaos.pictures import plain_pictures
+from tools.chaos.failing_disk import failing_disk
+from tools.chaos.pictures import plain_pictures
 
 #: Of an operation to the next one that is tried, in the ordinary tests.
 STRIDE = 31

@@ -1,4 +1,4 @@
-"""The table of ``docs/equality.md``: ``python -m tests.equality > docs/tables/equality.md``."""
+"""The table of ``docs/equality.md``: ``python -m tools.equality > docs/tables/equality.md``."""
 
 from __future__ import annotations
 

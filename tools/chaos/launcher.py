@@ -102,7 +102,7 @@ def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None, lau
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.argv = [f"{launcher}.py", *given]
     # Its imports are part of the launch.
-    from tests.chaos.pictures import plain_pictures
+    from tools.chaos.pictures import plain_pictures
 
     with plain_pictures():
         if prepare is not None:

@@ -1,6 +1,6 @@
 """Type stubs of :mod:`fsjax.estimators` and :mod:`fsjax.methods`, made of the registrations.
 
-    python -m fsjax.stubs
+    python -m tools.stubs
 
 writes them anew, from which editors and type checkers know every argument.
 """
@@ -13,15 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import fsjax
 from fsjax.arguments import type_text
 from fsjax.estimators import ESTIMATORS, Selector
 from fsjax.methods import METHODS
 from fsjax.registry import Registration
 from fsjax.storage.atomic_files import write_text
 
-HERE = Path(__file__).parent
+HERE = Path(fsjax.__file__).parent
 
-_ESTIMATORS = '''"""Type stub, written by ``python -m fsjax.stubs``."""
+_ESTIMATORS = '''"""Type stub, written by ``python -m tools.stubs``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -39,7 +40,7 @@ from fsjax.tasks import Task
 ESTIMATORS: dict[str, type[Selector]]
 '''
 
-_METHODS = '''"""Type stub, written by ``python -m fsjax.stubs``."""
+_METHODS = '''"""Type stub, written by ``python -m tools.stubs``."""
 
 from collections.abc import Sequence
 from typing import Literal

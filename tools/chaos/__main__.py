@@ -1,7 +1,7 @@
 """``make chaos``: runs that are disturbed in every way, and a table of what became of them.
 
-    python -m tests.chaos --seed=0 --minutes=60
-    python -m tests.chaos --only="two at once" --first=12 --tries=1 --show
+    python -m tools.chaos --seed=0 --minutes=60
+    python -m tools.chaos --only="two at once" --first=12 --tries=1 --show
 
 Ends with status 1 if one try ended as none may; ``docs/robustness.md`` says what is tried.
 """
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.campaign import Tries, asked, campaign
+from tools.campaign import Tries, asked, campaign
 
 from . import company, damage, disks, kills, tables
 from .launcher import Reference
@@ -35,7 +35,7 @@ KINDS: dict[str, tuple[Attempt, int]] = {
 
 def main() -> int:
     """Makes all tries; the status of the process."""
-    given = asked("tests.chaos", __doc__, KINDS, minutes=120.0)
+    given = asked("tools.chaos", __doc__, KINDS, minutes=120.0)
     with tempfile.TemporaryDirectory(prefix="fsjax-chaos-") as scratch:
         folder = Path(scratch)
         try:
