@@ -222,7 +222,7 @@ def gathered(
 def _outcome(future: Future) -> Any:
     """What a cell returned, or :class:`Failed`; errors that nobody expected are printed."""
     if future.cancelled():
-        raise ConfigError("the scheduler is gone; start it, and the same command goes on")
+        raise ConfigError("the scheduler is gone; start it, then run the same command to continue")
     error = future.exception()
     if error is None:
         return future.result()

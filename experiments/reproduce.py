@@ -195,7 +195,7 @@ def _train(
         if _MINUTES.value is None or time.monotonic() - started < 60.0 * _MINUTES.value:
             raise
         minutes = (time.monotonic() - started) / 60
-        print(f"the time is up after {minutes:.1f} minutes; the same command goes on")
+        print(f"the time is up after {minutes:.1f} minutes; run the same command to continue")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
@@ -216,7 +216,9 @@ def _train_on_cluster(
                 finished[left[place][0]] = result
                 yield finished
         except TimeoutError:
-            print(f"the time is up after {_MINUTES.value:g} minutes; the same command goes on")
+            print(
+                f"the time is up after {_MINUTES.value:g} minutes; run the same command to continue"
+            )
 
 
 def _stop(*_: object) -> None:

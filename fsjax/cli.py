@@ -61,7 +61,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         return _mistake(describe(error))
     except KeyboardInterrupt:
-        told = "stopped before there was anything to tell; the same command goes on"
+        told = "stopped before there was a result; run the same command to continue"
         print(f"\r{told}", file=sys.stderr)
         return STOPPED
 
@@ -175,7 +175,7 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
         help="which columns of a table to keep, how many, and how sure",
         description="Says which columns of a table predict its target, how many are enough, by "
         "which method, and how sure that is. Leaves report.html, columns.csv and selection.json. "
-        "Ctrl-C leaves a report of what is done; the same command goes on.",
+        "Ctrl-C leaves a report of what is done; run the same command to continue.",
     )
     flags = ["--help"]
 

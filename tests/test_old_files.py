@@ -86,4 +86,6 @@ def test_checkpoints_are_continued_or_refused(version: str, tmp_path: Path) -> N
         warnings.simplefilter("always")
         result = trained(tmp_path)
     assert result.cost["trained_epochs"] < 3000
-    assert "is continued under other circumstances" in " ".join(str(one.message) for one in caught)
+    assert "is continued with other versions or devices" in " ".join(
+        str(one.message) for one in caught
+    )

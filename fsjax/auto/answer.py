@@ -244,7 +244,7 @@ def _last_lines(request: Request, contest: Contest, clock: Clock) -> list[str]:
             "were done again."
         )
     if clock.stopped:
-        lines.append("It was stopped before all was done; the same command goes on.")
+        lines.append("It was stopped before all was done; run the same command to continue.")
     return lines
 
 

@@ -268,7 +268,7 @@ def _joined(
 
 def _idx_array(data: bytes) -> np.ndarray:
     if data[:3] != b"\0\0\x08" or len(data) < 4:
-        raise DataError("it is no IDX file of bytes")
+        raise DataError("it is not an IDX file of bytes")
     dimensions = data[3]
     start = 4 + 4 * dimensions
     shape = tuple(int(size) for size in np.frombuffer(data[4:start], ">u4"))

@@ -136,7 +136,7 @@ def _check_method(method: Method) -> None:
         method if isinstance(method, str) else type(method).__name__
     )
     raise ConfigError(
-        f"{given} is no method; fsjax.fit takes a method such as fsjax.methods.ip_cae(10), and "
+        f"{given} is not a method; fsjax.fit takes a method such as fsjax.methods.ip_cae(10), and "
         "then the data. Estimators of fsjax.estimators have a fit of their own"
     )
 

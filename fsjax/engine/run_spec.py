@@ -29,7 +29,8 @@ def spec_of(
     """The :class:`fsjax.Spec` of a run on prepared rows.
 
     Raises:
-      ConfigError: for numbers that are not whole or out of range, and a loss that is no function.
+      ConfigError: for numbers that are not whole or out of range, and a loss that is not a
+        function.
     """
     entry, rows = TABLE[task], prepared.num_rows
     batch_size = _batch_size(options, entry, rows)

@@ -18,7 +18,7 @@ RESERVED = ("loss", "sparsity", "topology_change")
 
 
 def check_loss(loss: Loss | None) -> Loss | None:
-    """ConfigError for a loss that is no function, or not hashable."""
+    """ConfigError for a loss that is not a function, or not hashable."""
     if loss is None:
         return None
     if not callable(loss):
@@ -122,7 +122,7 @@ def _check_record(method: Method, aux: Any, taken: set[str]) -> None:
             )
         shape = getattr(aux.get(name), "shape", None)
         if shape != ():
-            what = f"has the shape {shape}" if shape else "is no scalar"
+            what = f"has the shape {shape}" if shape else "is not a scalar"
             what = what if name in aux else "is missing"
             raise ConfigError(
                 f"record={method.record!r}, but {name!r} {what} in the aux of {method.name}'s "

@@ -8,7 +8,7 @@ import warnings
 
 
 def check_backend() -> None:
-    """Imports Matplotlib, if ``MPLBACKEND`` is set, so that a wrong name is no error.
+    """Imports Matplotlib, if ``MPLBACKEND`` is set, so that a wrong name is not an error.
 
     Matplotlib cannot be imported where ``MPLBACKEND`` names no backend, of which a run would hear
     when it is over and its pictures are drawn. They need no backend: all are drawn with Agg.

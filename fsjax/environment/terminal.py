@@ -1,4 +1,4 @@
-"""What commands print: control characters are escaped, and a reader that leaves is no error."""
+"""What commands print: control characters are escaped, and a reader that leaves is not an error."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def concordance_index(
       In [0, 1]: 0.5 for risks that say nothing, 1 for the right order.
 
     Raises:
-      DataError: for unlike lengths, values that are no numbers, or no comparable pair.
+      DataError: for unlike lengths, values that are not numbers, or no comparable pair.
     """
     time, risk = np.asarray(time, np.float64), np.asarray(risk, np.float64)
     event = np.asarray(event, np.float64)

@@ -50,8 +50,8 @@ def convert(
       The folder.
 
     Raises:
-      DataError: if the source is missing or holds what is no number, if the folder holds something
-        else, or if it cannot be written, as when the disk is full; nothing is left behind then.
+      DataError: if the source is missing or holds what is not a number, if the folder holds
+        something else, or if it cannot be written, as when the disk is full; nothing is left behind then.
       ConfigError: for settings of another type.
     """
     check_flag("progress", progress)
@@ -132,7 +132,7 @@ def parquet_files(folder: Path) -> list[Path]:
 def _check_same(made: Path, record: dict[str, Any]) -> None:
     """DataError unless the folder is the conversion that the record tells."""
     if not (made / MANIFEST).exists():
-        raise DataError(f"{made} exists and is no conversion; name another folder")
+        raise DataError(f"{made} exists and is not a converted table; name another folder")
     if changes := _identity(record).changes(_identity(read_manifest(made))):
         raise DataError(
             f"{made} holds another conversion ({changes}); remove it, or name another folder"

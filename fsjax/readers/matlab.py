@@ -61,7 +61,7 @@ def read_arrays(
         total = sum(path.stat().st_size for path in paths.values())
         check_bytes(total, max_bytes, "the arrays in it", _ADVICE)
         if others := [name for name in wanted if name in names and name not in paths]:
-            raise DataError(f"{others[0]!r} is no array of numbers or text; save a matrix")
+            raise DataError(f"{others[0]!r} is not an array of numbers or text; save a matrix")
         return {name: _load(paths[name]) if name in paths else None for name in names}
 
 

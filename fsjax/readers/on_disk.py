@@ -106,8 +106,8 @@ def _file(path: Path, target: str | int | None) -> tuple[StoredTable, np.ndarray
         column = range(X.columns)[int(target)]
     except (ValueError, IndexError):
         raise DataError(
-            f"target={target!r} is no .npy file, nor a column of {path}; give the path of one, or "
-            f"a number from 0 to {X.columns - 1} (or -1 for the last)"
+            f"target={target!r} is neither a .npy file nor a column of {path}; give the path of "
+            f"one, or a number from 0 to {X.columns - 1} (or -1 for the last)"
         ) from None
     if X.columns == 1:
         raise DataError(f"{path} has no columns besides the target; give at least one feature")

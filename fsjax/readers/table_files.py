@@ -443,10 +443,10 @@ def target_column(columns: list[str], target: str | int) -> str:
         close = nearest(str(target), columns)
         advice = f"{close} " if close.startswith("did you mean") else ""
         raise DataError(
-            f"target={target!r} is no column; {advice}the columns are {name_some(columns)}"
+            f"target={target!r} is not a column; {advice}the columns are {name_some(columns)}"
         ) from None
     except IndexError:
         raise DataError(
-            f"target={target} is no column of {len(columns)}; give a name, or a number from 0 to "
-            f"{len(columns) - 1} (or -1 for the last)"
+            f"target={target} is not a column of {len(columns)}; give a name, or a number from "
+            f"0 to {len(columns) - 1} (or -1 for the last)"
         ) from None

@@ -52,7 +52,7 @@ def encode_targets(values: np.ndarray, where: str) -> np.ndarray:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError(
-            f"{where} holds values that are no numbers; several targets are numbers, or 0 and 1"
+            f"{where} holds values that are not numbers; several targets are numbers, or 0 and 1"
         ) from None
     missing = ~np.isfinite(numbers).all(axis=1)
     if missing.any():

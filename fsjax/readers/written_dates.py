@@ -28,7 +28,7 @@ class WrittenDates(NamedTuple):
     """Dates that were read from texts.
 
     Attributes:
-      values: UTC, with the index of the texts; NaT where a text is no date.
+      values: UTC, with the index of the texts; NaT where a text is not a date.
       remark: what the reader had to assume, or empty.
     """
 

@@ -42,7 +42,7 @@ def plot_stability(
 
     Raises:
       DataError: if there are not D names.
-      ConfigError: if ``top`` is no whole number from 1.
+      ConfigError: if ``top`` is not a whole number from 1.
     """
     columns = result.scores.shape[1]
     frequency = result.selection_frequency

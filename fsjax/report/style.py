@@ -70,7 +70,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
     Raises:
       OSError: if the folder cannot be written.
-      ValueError: if the suffix is no format that Matplotlib writes.
+      ValueError: if the suffix is not a format that Matplotlib writes.
     """
     with atomic_open(path) as file:
         suffix = Path(path).suffix.lstrip(".") or "png"

@@ -86,7 +86,7 @@ class Checkpoints:
             except DataError as error:
                 rest = "an older one" if epochs else "the beginning"
                 warnings.warn(
-                    f"the checkpoint {self._path(epoch)} is damaged ({error}); going on from "
+                    f"the checkpoint {self._path(epoch)} is damaged ({error}); continuing from "
                     f"{rest}",
                     stacklevel=2,
                 )
@@ -114,8 +114,8 @@ class Checkpoints:
         arrays = dict(stored)
         if changes := self.identity.changes(earlier, ["versions"]):
             warnings.warn(
-                f"{path} is continued under other circumstances ({changes}), so that the end may "
-                "differ from that of a run in one piece",
+                f"{path} is continued with other versions or devices ({changes}), so the "
+                "results may differ from those of an uninterrupted run",
                 stacklevel=3,
             )
         try:

@@ -198,7 +198,7 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
     ranking = _array(arrays, "ranking", (count, spec.num_units), "iu")
     if (np.sort(ranking, axis=1) != np.arange(spec.num_units)).any():
         raise DataError(
-            f"the array 'ranking' is no order of the {spec.num_units} columns for every seed"
+            f"the array 'ranking' is not an order of the {spec.num_units} columns for every seed"
         )
     scores = _array(arrays, "scores", ranking.shape, "f")
     if np.isnan(scores).any():
@@ -354,8 +354,8 @@ def _checked_spec(spec: Spec, about: About) -> Spec:
         whole = isinstance(shape, tuple) and all(type(size) is int and size > 0 for size in shape)
         if not whole or len(shape) not in (2, 3) or math.prod(shape) != spec.num_columns:
             raise ConfigError(
-                f"the spec's image_shape is {shape!r}, which is no grid of its {spec.num_columns} "
-                "columns"
+                f"the spec's image_shape is {shape!r}, which is not a grid of its "
+                f"{spec.num_columns} columns"
             )
     return spec
 

@@ -37,7 +37,7 @@ class Dataset:
 
     Raises:
         DataError: if the lengths of the parts do not agree, if names of columns repeat, or if a
-            part is no array or has masked values.
+            part is not an array or has masked values.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Dataset:
 
 
 def _check_array(part: object, where: str) -> None:
-    """DataError for what is no array, and for masked or complex ones."""
+    """DataError for what is not an array, and for masked or complex ones."""
     absent = part is None and not where.startswith("X ")
     if absent or issparse(part) or isinstance(part, StoredTable):
         return

@@ -33,7 +33,7 @@ def as_dataset(
             as they are. Or a registered task.
 
     Raises:
-        ConfigError: if X is no table, y is sparse or has another number of rows, or the task is
+        ConfigError: if X is not a table, y is sparse or has another number of rows, or the task is
             unknown.
         DataError: if a column of a frame holds no numbers, or shares its name, if X or y is no
             array or has masked values, or y has missing or infinite ones.

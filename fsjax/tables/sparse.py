@@ -37,7 +37,7 @@ def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_arr
         by default: a few values may stand in a table of a billion columns.
 
     Raises:
-      DataError: for indices outside the table, values that are no real numbers, another number of
+      DataError: for indices outside the table, values that are not real numbers, another number of
         dimensions, more non-zeros than 2**31 - 1, or a table that is too large.
     """
     if isinstance(X, pd.DataFrame):

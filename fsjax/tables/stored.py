@@ -170,7 +170,7 @@ def open_table(path: Path) -> StoredTable:
     """The table ``(N, D)`` of a ``.npy`` file.
 
     Raises:
-      DataError: if it is no table of real numbers, or lies column by column.
+      DataError: if it is not a table of real numbers, or lies column by column.
     """
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -17,11 +17,11 @@ def as_array(values: Any, where: str) -> np.ndarray:
     try:
         return np.asarray(values)
     except (ValueError, TypeError) as error:
-        told = str(error).partition(". ")[0]
+        message = str(error).partition(". ")[0]
         advice = (
             "give rows of the same length" if "inhomogeneous" in str(error) else "give an array"
         )
-        raise DataError(f"{where} makes no array ({told}); {advice}") from None
+        raise DataError(f"{where} is not an array ({message}); {advice}") from None
 
 
 def check_masked(values: Any, where: str) -> None:

@@ -109,7 +109,7 @@ def read_exactly(y: Any) -> Target:
         return y.astype(np.float64), None
     except (TypeError, ValueError):
         raise DataError(
-            "y holds values that are no numbers; give numbers, or task='classification' for labels"
+            "y holds values that are not numbers; give numbers, or task='classification' for labels"
         ) from None
 
 

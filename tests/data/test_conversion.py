@@ -159,7 +159,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
         ("t.csv", "a,a\n1,2\n", None, "column names more than once"),
         ("t.csv", "a,b\n", None, "it has no rows"),
         ("t.csv", "", None, "no line of column names"),
-        ("t.csv", "a,b\n1,2\n", "c", "target='c' is no column"),
+        ("t.csv", "a,b\n1,2\n", "c", "target='c' is not a column"),
         ("t.csv", "a\n1\n", "a", "no columns besides the target"),
         ("t.csv", ",b\n5,2\n", None, "first column has no name"),
         ("t.svm", "1 1:2\n", "a", "the target of a LIBSVM file is its first column"),

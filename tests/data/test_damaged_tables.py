@@ -175,7 +175,7 @@ def test_what_scipy_writes_is_read(packed: bool, tmp_path: Path) -> None:
     found = load(str(path))
     assert found.class_names == ("one", "two")
     np.testing.assert_allclose(found.X.toarray(), scipy.io.loadmat(path)["X"].toarray())
-    with pytest.raises(DataError, match="'more' is no array of numbers or text"):
+    with pytest.raises(DataError, match="'more' is not an array of numbers or text"):
         load(str(path), target="more")
     with pytest.raises(DataError, match="no array named 'Z'; it holds X, Y, note, more, z"):
         load(str(path), target="Z")

@@ -131,8 +131,11 @@ def test_bad_csv(tmp_path, case) -> None:
 
 
 BAD_TARGET = {
-    "misspelt": ("heigth", "target='heigth' is no column.*did you mean 'height'.*'age', 'height'"),
-    "out of range": (9, "target=9 is no column.*0 to 4"),
+    "misspelt": (
+        "heigth",
+        "target='heigth' is not a column.*did you mean 'height'.*'age', 'height'",
+    ),
+    "out of range": (9, "target=9 is not a column.*0 to 4"),
     "constant": ("same", "one value only"),
 }
 

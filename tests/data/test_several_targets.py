@@ -105,7 +105,7 @@ def test_values_that_are_missing_or_text(frame: pd.DataFrame, tmp_path: Path) ->
     with pytest.raises(DataError, match=r"no usable value in 1 of 40 rows \(first: row 0"):
         load(str(tmp_path / "t.csv"), target="weeks,relapse")
     frame.assign(relapse="yes").to_csv(tmp_path / "t.csv")
-    with pytest.raises(DataError, match="values that are no numbers"):
+    with pytest.raises(DataError, match="values that are not numbers"):
         load(str(tmp_path / "t.csv"), target="weeks,relapse")
 
 

@@ -27,7 +27,7 @@ def labels(*some: Any, dtype: Any = object) -> np.ndarray:
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        ([[1, 2], [3]] * 30, Y, "X makes no array .* give rows of the same length"),
+        ([[1, 2], [3]] * 30, Y, "X is not an array .* give rows of the same length"),
         (np.ma.masked_array(X, X > 1), Y, "X has [0-9]+ masked values; fill them"),
         (pd.DataFrame(X, columns=list("abca")), Y, "X has several columns called 'a'"),
         (None, Y, r"X has shape \(\)"),
@@ -43,7 +43,7 @@ def labels(*some: Any, dtype: Any = object) -> np.ndarray:
         (X, Y + 0j, "y has the type complex128"),
         (X, {"a": 1}, "give one target for each row"),
         (X, 3, "give one target for each row"),
-        (X, [[1], [1, 2]] * 30, "y makes no array"),
+        (X, [[1], [1, 2]] * 30, "y is not an array"),
         (X, np.zeros(60, [("a", float)]), "y has the type"),
     ],
 )
@@ -92,7 +92,7 @@ def test_targets_of_files_that_are_none() -> None:
         (Split([0], None, []), "the part 'valid' of a split has the type object"),
         (Split(Y == 0, [], []), "the part 'train' .* np.flatnonzero gives those of a mask"),
         (Split(np.arange(60).reshape(2, 30), [], []), r"the shape \(2, 30\)"),
-        (Split([[1], [2, 3]], [], []), "'train' of a split makes no array"),
+        (Split([[1], [2, 3]], [], []), "'train' of a split is not an array"),
         (Split([2**70], [], []), "the part 'train' of a split has the type object"),
         (Split([], [1], [2]), "a split needs training rows"),
         (Split(list(range(57)), [58], [60]), "a split has rows from 0 to 60"),
@@ -107,7 +107,7 @@ def test_splits_that_are_none(split: Split, message: str) -> None:
     ("options", "message"),
     [
         ({"sample_weight": np.ones(60) + 1j}, "sample_weight=array.*; give a number above 0"),
-        ({"sample_weight": [[1], [1, 2]]}, "sample_weight makes no array"),
+        ({"sample_weight": [[1], [1, 2]]}, "sample_weight is not an array"),
         ({"sample_weight": np.ma.masked_array(np.ones(60), Y)}, "sample_weight has .* masked"),
         ({"groups": [[1], [2, 3]]}, "groups has shape"),
         ({"columns": np.array([[0, 99]])}, "columns has numbers from 0 to 99, but there are 4"),

@@ -132,9 +132,9 @@ def test_damage_leads_to_an_older_one_or_to_the_beginning(what, tmp_path) -> Non
         for path in (newest, older):
             path.write_bytes(path.read_bytes()[:-40])
     found, told = restored(checkpoints)
-    assert re.search(r"epoch_00000[49].npz is damaged .*; going on from an older one$", told[0])
+    assert re.search(r"epoch_00000[49].npz is damaged .*; continuing from an older one$", told[0])
     if what == "of two":
-        assert found is None and told[1].endswith("going on from the beginning")
+        assert found is None and told[1].endswith("continuing from the beginning")
         return
     assert found[0] == 2
     np.testing.assert_array_equal(found[1]["a"], 2 * STATE["a"])

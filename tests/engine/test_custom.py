@@ -252,7 +252,7 @@ def test_what_is_no_schedule_and_no_optimizer_is_refused(
         (
             methods.deep_lasso(hidden=(4,), batch_norm=False)._replace(record=("stats",)),
             {"num_features": 3},
-            "'stats' is no scalar in the aux",
+            "'stats' is not a scalar in the aux",
         ),
     ],
 )

@@ -497,7 +497,7 @@ def test_labels_that_do_not_fit() -> None:
     x, y = table()
     with pytest.raises(ValueError, match="choose task='regression'"):
         quick().fit(x, x[:, 2])
-    with pytest.raises(ValueError, match="no numbers"):
+    with pytest.raises(ValueError, match="not numbers"):
         IPCAE(2, task="regression").fit(x, y)
     with pytest.raises(TypeError, match="did you mean 'n_features_to_select'"):
         IPCAE(n_features_to_selct=3)

@@ -138,19 +138,19 @@ MISTAKES = {
         (lambda y: y[:, 0], r"needs two columns, time and event, .*shape \(72"),
         (lambda y: np.column_stack([y, y]), "needs two columns, time and event"),
         (lambda y: pd.DataFrame(y).assign(more=1), "needs two columns.*but y has 3"),
-        (lambda y: np.full(y.shape, "x"), "values that are no numbers"),
+        (lambda y: np.full(y.shape, "x"), "values that are not numbers"),
     ],
     "counts": [
         (lambda y: y + 0.5, "numbers with fractions in 72 places"),
         (lambda y: y - y.max(), "negative numbers"),
         (lambda y: y * 0, "holds zeros only"),
-        (lambda y: np.full(y.shape, "x"), "values that are no numbers"),
+        (lambda y: np.full(y.shape, "x"), "values that are not numbers"),
     ],
     "multilabel": [
         (lambda y: y * 2, "needs 0 and 1, but the target of y holds 2 in row 0, label 0"),
         (lambda y: y - 1, "needs 0 and 1, but the target of y holds -1"),
         (lambda y: y[:, 0], r"a column of 0 and 1 for each label.*shape \(72,\)"),
-        (lambda y: np.full(y.shape, "x"), "values that are no numbers"),
+        (lambda y: np.full(y.shape, "x"), "values that are not numbers"),
     ],
 }
 

@@ -212,7 +212,7 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: h["spec"].update(groups=[0, 0]), "groups has shape \\(2,\\)"),
         (lambda h, a: h["spec"].update(shuffle="no"), "shuffle='no'"),
         (lambda h, a: h["spec"].update(best_by="f1"), "best_by='f1'"),
-        (lambda h, a: put(a, "ranking", 9), "'ranking' is no order of the 8 columns"),
+        (lambda h, a: put(a, "ranking", 9), "'ranking' is not an order of the 8 columns"),
         (lambda h, a: put(a, "scores", np.nan), "'scores' holds NaN"),
         (lambda h, a: put(a, "states/best/epoch", -5), "kept epoch' holds -5; expected .* 0 to 2"),
         (lambda h, a: put(a, "states/best/epoch", 3), "kept epoch' holds 3"),
