@@ -51,7 +51,8 @@ def convert(
 
     Raises:
       DataError: if the source is missing or holds what is not a number, if the folder holds
-        something else, or if it cannot be written, as when the disk is full; nothing is left behind then.
+        something else, or if it cannot be written, as when the disk is full; nothing is left
+        behind then.
       ConfigError: for settings of another type.
     """
     check_flag("progress", progress)
