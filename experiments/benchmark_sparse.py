@@ -105,7 +105,7 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
     masked = MaskedLayer(weight, jnp.zeros(columns), mask)
     by_coordinates = CoordinateLayer.of(masked, count)
     where = by_coordinates.positions
-    connections = indexed(connected(where // columns, where % columns, mask.shape))
+    connections = indexed(connected(where // columns, where % columns, (rows, columns)))
     layers = {
         "mask": masked,
         "coordinates": by_coordinates,
