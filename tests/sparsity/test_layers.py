@@ -165,4 +165,8 @@ def test_forms_by_density_and_size() -> None:
     assert forms("auto", replace(still, density=0.5)) == ["dense"] * 3
     if jax.default_backend() == "cpu":
         assert forms("auto", prune=True) == ["coordinates"] * 3
-        assert forms("auto")[:2] == ["topology"] * 2
+        assert forms("auto") == ["topology"] * 3
+        assert forms("auto", replace(still, density=0.05)) == ["topology"] * 3
+        assert forms("auto", replace(still, density=0.06)) == ["dense"] * 3
+        hidden = (250, 250)
+        assert forms("auto") == ["coordinates"]

@@ -108,10 +108,10 @@ class SparseOptions(DenseOptions):
       l2: weight of half the sum of squared weights (not biases) in the loss.
       form: of the layers: ``dense`` with masks; ``coordinates`` while the topology rests;
         ``topology``: by their connections alone, without any matrix, where at most a quarter of
-        them is there. ``auto``: topology for layers of more than 33 million pairs of neurons,
-        coordinates for others of at most 2 % density on a CPU. The results are equal up to
-        floating-point reassociation, and up to other random numbers in layers of more than 262,144
-        pairs of neurons with ``topology``.
+        them is there. ``auto``: the fastest, see :mod:`fsjax.sparsity.layers.forms`; what is kept
+        are masks, but for layers of more than 33 million pairs of neurons. The results are equal
+        up to floating-point reassociation, and up to other random numbers in layers of more than
+        262,144 pairs of neurons by their connections.
       rank_by: as for :class:`DenseOptions`.
     """
 

@@ -22,8 +22,8 @@ MAX_DENSITY = 0.25
 #: Largest density at which coordinates are faster than a matrix on CPUs (``BENCHMARKS.md``).
 COORDINATES_DENSITY = 0.02
 
-#: Largest density, and least pairs of neurons, at which connections are faster than a matrix on
-#: CPUs, with a change in every twenty steps (``BENCHMARKS.md``).
+#: Largest density at which connections are faster than a matrix on CPUs, with a change in every
+#: twenty steps, and the pairs of neurons of a layer from which on they pay (``BENCHMARKS.md``).
 CONNECTIONS_DENSITY, CONNECTIONS_SIZE = 0.05, 2**16
 
 #: Pairs of neurons up to which ``form="auto"`` has matrices, if only in what is kept.
@@ -71,9 +71,8 @@ def plan_layers(
     counts = [math.prod(shape) for shape in shapes] if recipe is None else recipe.counts(shapes)
     forms: list[Form] = ["dense"] * len(shapes)
     if recipe is not None and _keeps_numbers(recipe):
-        without_matrices = not _look_at_pairs(recipe, prune)
-        if without_matrices:
-            forms = [_without_matrix(form, *of) for of in zip(shapes, counts, strict=True)]
+        if not _look_at_pairs(recipe, prune):
+            forms = _without_matrix(form, shapes, counts)
         if "topology" not in forms:
             forms = [_with_matrix(form, *of) for of in zip(shapes, counts, strict=True)]
     return {
@@ -82,14 +81,19 @@ def plan_layers(
     }
 
 
-def _without_matrix(form: str, shape: tuple[int, int], count: int) -> Form:
-    size = math.prod(shape)
-    most = MAX_DENSITY
-    if form == "auto" and size <= MATRIX_SIZE:
-        pays = jax.default_backend() == "cpu" and size >= CONNECTIONS_SIZE
-        most = CONNECTIONS_DENSITY if pays else 0.0
-    wanted = form in ("auto", "topology")
-    return "topology" if wanted and count <= most * size else "dense"
+def _without_matrix(form: str, shapes: Sequence[tuple[int, int]], counts: list[int]) -> list[Form]:
+    sizes = [math.prod(shape) for shape in shapes]
+    most = [MAX_DENSITY if form in ("auto", "topology") else 0.0] * len(sizes)
+    if form == "auto":
+        pays = jax.default_backend() == "cpu"
+        few = CONNECTIONS_DENSITY if pays else 0.0
+        most = [MAX_DENSITY if size > MATRIX_SIZE else few for size in sizes]
+    fits = [count <= share * size for count, share, size in zip(counts, most, sizes, strict=True)]
+    # Programs of connections take longer to compile, which small networks do not make up for.
+    least = CONNECTIONS_SIZE if form == "auto" else 0
+    if not any(fit and size >= least for fit, size in zip(fits, sizes, strict=True)):
+        return ["dense"] * len(sizes)
+    return ["topology" if fit else "dense" for fit in fits]
 
 
 def _with_matrix(form: str, shape: tuple[int, int], count: int) -> Form:
