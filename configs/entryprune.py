@@ -19,7 +19,7 @@ import ml_collections
 
 from configs.common import base_config, method_fields, parse_variant
 from configs.rewiring import SEEDS, num_features
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 
 #: Rows of a step, and about how many steps there are.
 BATCH_SIZE, STEPS = 1024, 2400

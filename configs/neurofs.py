@@ -18,7 +18,7 @@ import ml_collections
 
 from configs.common import base_config, method_fields, parse_variant
 from configs.rewiring import SEEDS, num_features
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 
 #: Below so many rows the batches are small.
 FEW_ROWS = 250

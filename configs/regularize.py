@@ -13,7 +13,7 @@ import ml_collections
 from ml_collections import config_dict
 
 from configs.common import parse_variant
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 
 #: Training, validation and test rows, drawn anew for each trial.
 FRACTIONS = (0.75, 0.10, 0.15)

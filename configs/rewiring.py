@@ -5,7 +5,7 @@ from typing import Any
 import ml_collections
 
 from configs.common import GetConfig, base_config, method_fields, parse_variant
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 
 #: The five seeds of the WAST paper's code.

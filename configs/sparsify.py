@@ -17,7 +17,7 @@ import ml_collections
 
 from configs.common import SGD, data_fields, sort_words
 from fsjax.data import available
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.nets import NETWORKS
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fsjax.atomic import write_text
 from fsjax.methods import METHODS
 from fsjax.registry import Registration, about_of
+from fsjax.storage.atomic_files import write_text
 from fsjax.tasks import TABLE, TASKS
 
 ROOT = Path(__file__).parents[1]

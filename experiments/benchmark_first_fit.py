@@ -52,7 +52,7 @@ def _watched() -> dict[str, float]:
     """CPU seconds of tracing and compiling, which grow from now on."""
     import jax
 
-    from fsjax.engine import plan, programs, train
+    from fsjax.engine import planning, programs, train
 
     spent, depth = {"tracing": 0.0, "compiling": 0.0}, []
 
@@ -76,7 +76,7 @@ def _watched() -> dict[str, float]:
     watch(jax.stages.Lowered, "compile", "compiling")
     watch(programs, "program", "tracing")
     train.program = programs.program
-    watch(sys.modules[plan.__module__], "check_functions", "tracing")
+    watch(planning, "check_functions", "tracing")
     return spent
 
 

@@ -64,8 +64,8 @@ METHODS: dict[str, dict[str, Any]] = {
 #: Rows of a step, and classes.
 BATCH, CLASSES = 64, 4
 
-#: Work of :mod:`fsjax.engine.effort` that all sizes are compiled for, and the least seconds that
-#: are measured at once.
+#: Work of :mod:`fsjax.engine.compile_effort` that all sizes are compiled for, and the least
+#: seconds that are measured at once.
 WORK, LEAST = 1e9, 0.1
 
 #: The exponent is that of the largest sizes, where little else than the growth counts.

@@ -1,5 +1,6 @@
 """Benchmarks of the networks that rewire themselves."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,12 +10,23 @@ import numpy as np
 import optax
 
 import fsjax
-from experiments.timing import Case, descent, looped, rounded, training
+from experiments.timing import Case, looped, rounded, training
 from fsjax.data import Split
 from fsjax.nets import Feedforward
 from fsjax.nets.networks import outputs_of
-from fsjax.sparsity import DropRule, GrowRule, Layer, drop, grow, random_mask, rewire, smallest
-from fsjax.sparsity.coordinates import gather, positions_of, sparse_dot
+from fsjax.sparsity import (
+    DropRule,
+    GrowRule,
+    Layer,
+    drop,
+    evolutionary,
+    grow,
+    random_mask,
+    rewire,
+    smallest,
+)
+from fsjax.sparsity.connections import connected, indexed
+from fsjax.sparsity.layers import ConnectedLayer, CoordinateLayer, MaskedLayer, Seen, SparseLayer
 from fsjax.sparsity.similarity import cosine
 
 #: Topology changes by the name of their method.
@@ -96,30 +108,46 @@ def training_step(columns: int, hidden: int) -> float:
 
 
 def forms(rows: int, columns: int, density: float) -> dict[str, float]:
-    """CPU milliseconds of a layer with its gradients, batch 100, as masks and as coordinates."""
-    keys = jax.random.split(jax.random.key(0), 3)
+    """CPU milliseconds of a layer in every form: a step, batch 100, and a change by SET's rules.
+
+    A step is the product, its gradients to weights and activations, and momentum.
+    """
+    keys = jax.random.split(jax.random.key(0), 4)
     count = round(density * rows * columns)
     mask = random_mask(keys[0], (rows, columns), count)
     weight = jnp.where(mask, jax.random.normal(keys[1], mask.shape), 0.0)
-    x = jax.random.normal(keys[2], (rows, 100))
-    where = positions_of(mask, count)
-    bias = jnp.zeros(columns)
-
-    def by_mask(carry: tuple, i: jax.Array) -> jax.Array:
-        weight, x = carry
-        return jnp.sum(jax.nn.relu(jnp.where(mask, weight, 0.0).T @ x))
-
-    def by_coordinates(carry: tuple, i: jax.Array) -> jax.Array:
-        values, x = carry
-        return jnp.sum(jax.nn.relu(sparse_dot(values, where // columns, where % columns, x, bias)))
-
-    return {
-        "mask cpu_ms": looped(descent(by_mask, 1e-6), (weight, x)),
-        "coordinates cpu_ms": looped(descent(by_coordinates, 1e-6), (gather(weight, where), x)),
-        "positions of the mask cpu_ms": looped(
-            lambda c, i: (~c[0], positions_of(c[0], count)), (mask, where)
-        ),
+    masked = MaskedLayer(weight, jnp.zeros(columns), mask)
+    by_coordinates = CoordinateLayer.of(masked, count)
+    where = by_coordinates.positions
+    connections = indexed(connected(where // columns, where % columns, (rows, columns)))
+    layers = {
+        "mask": masked,
+        "coordinates": by_coordinates,
+        "connections": ConnectedLayer(by_coordinates.kernel, masked.bias, connections),
     }
+    recipe = evolutionary(density, drop=drop.magnitude, fraction=0.2)
+    x = jax.random.normal(keys[2], (rows, 100))
+
+    def step(carry: tuple, i: jax.Array) -> tuple:
+        layer, trace, x = carry
+
+        def loss(kernel: jax.Array, x: jax.Array) -> jax.Array:
+            values = replace(layer, kernel=kernel).active().apply(x)
+            return jnp.sum(jax.nn.relu(values))
+
+        to_kernel, to_x = jax.grad(loss, argnums=(0, 1))(layer.kernel, x)
+        trace = 0.9 * trace + to_kernel
+        return replace(layer, kernel=layer.kernel - 1e-6 * trace), trace, x - 1e-6 * to_x
+
+    def change(layer: SparseLayer, i: jax.Array) -> SparseLayer:
+        return layer.rewire(recipe, Seen(0, {}), jax.random.fold_in(keys[3], i)).layer
+
+    found = {}
+    for name, layer in layers.items():
+        start = (layer, jnp.zeros_like(layer.kernel), x)
+        found[f"{name}, step cpu_ms"] = looped(step, start)
+        found[f"{name}, change cpu_ms"] = looped(change, layer, 4)
+    return found
 
 
 def cosines() -> dict[str, float]:
@@ -156,7 +184,8 @@ def cases() -> dict[str, Case]:
     found["change/similarity, 1800 rows, 1000 x 1000"] = (cosines, 0)
     for size in (100_000, 1_000_000):
         found[f"smallest/{size:,} weights"] = (partial(selection, size), 0)
-    for rows, columns, density in ((1000, 1000, 0.002), (1000, 1000, 0.02), (784, 500, 0.016)):
-        form = partial(forms, rows, columns, density)
-        found[f"form/{rows} x {columns}, density {density:g}"] = (form, 0)
+    for width in (100, 300, 1000):
+        for density in (0.002, 0.005, 0.01, 0.02, 0.05, 0.2):
+            form = partial(forms, width, width, density)
+            found[f"form/{width} x {width}, density {density:g}"] = (form, 0)
     return found

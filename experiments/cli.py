@@ -24,9 +24,9 @@ from experiments import distributed
 from experiments.signals import finish_at_once, interruptible
 from fsjax.distributed.members import group
 from fsjax.engine.compilation import cache_by_default
+from fsjax.environment.terminal import NO_READER, describe, end_with_reader, printable
 from fsjax.errors import ConfigError, FsjaxError, nearest
-from fsjax.lock import exclusive
-from fsjax.terminal import NO_READER, describe, end_with_reader, printable
+from fsjax.storage.file_lock import exclusive
 
 #: How the text of a field is read, by its type, and what a text is that cannot be read.
 _READERS = {

@@ -18,13 +18,12 @@ from absl import flags
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli
+from experiments import artifacts, cli
 from experiments.cluster import Cell, connected, define_flag, gathered
 from experiments.launch import recorded_accuracy, run_experiment
 from experiments.statistics.comparison import delay_table, main_metric, significance_table
-from fsjax import report
-from fsjax.atomic import write_text
 from fsjax.engine.compilation import cache_by_default
+from fsjax.storage.atomic_files import write_text
 
 _CONFIGS = flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")
@@ -94,9 +93,9 @@ def main() -> None:
             label: run_experiment(config, workdir / label, progress=_PROGRESS.value)
             for label, config in configs.items()
         }
-    text = report.summary_table(list(results.values())) + comparisons(results, workdir)
+    text = artifacts.summary_table(list(results.values())) + comparisons(results, workdir)
     write_text(workdir / "table.txt", text + "\n")
-    print(f"{text}\n\nall of it on one page: {report.write_report(workdir)}")
+    print(f"{text}\n\nall of it on one page: {artifacts.write_report(workdir)}")
 
 
 if __name__ == "__main__":

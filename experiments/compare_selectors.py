@@ -35,11 +35,11 @@ from experiments.selectors.contenders import (
 )
 from experiments.selectors.judge import judge
 from experiments.selectors.tables import TABLES, Split, read, split
-from fsjax.atomic import write_text
 from fsjax.auto.preparation import Part
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, FsjaxError, nearest
+from fsjax.storage.atomic_files import write_text
 
 #: Random states of the splits.
 SPLITS = (0, 1, 2)

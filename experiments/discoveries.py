@@ -35,7 +35,6 @@ import fsjax
 from experiments import cli
 from experiments.known_arrays import dense_arrays, informative_columns
 from experiments.markdown import as_rows, read_table
-from fsjax.atomic import write_text
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.decoys import knockoffs
 from fsjax.auto.discoveries import (
@@ -47,8 +46,9 @@ from fsjax.auto.discoveries import (
 from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.rankers import SIMPLE, l1, rank_units
 from fsjax.auto.stability import SETS
-from fsjax.data.nonlinear import BOUNDS
+from fsjax.datasets.nonlinear import BOUNDS
 from fsjax.errors import check_choice
+from fsjax.storage.atomic_files import write_text
 
 ROWS, TRUE, RATES = 500, 10, (0.1, 0.2)
 

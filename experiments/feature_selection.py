@@ -10,6 +10,7 @@ again it goes on with the methods that are missing. The second, without a config
 sets under a folder in one picture and prints their means.
 """
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,13 +20,13 @@ import pandas as pd
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli, launch, ledger
+from experiments import artifacts, cli, launch, ledger
+from experiments.artifacts.files import write_json
 from experiments.figures.accuracy import plot_accuracy
-from fsjax import methods, report
+from fsjax import methods
 from fsjax.data import Dataset, Split, make_split
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import retrain_metrics
-from fsjax.report.artifacts import write_json
 
 #: The control that sees everything.
 ALL = "all features"
@@ -175,11 +176,12 @@ def summary(table: pd.DataFrame) -> str:
     lines = ["mean test accuracy in percent over all sizes and trials", means.round(2).to_string()]
     for name, part in chosen.dropna(subset=["search_steps"]).groupby("method", sort=False):
         exact = part["exact_selection"].mean()
+        paper = functools.partial(artifacts.published_value, "binmask", "all", name)
         lines.append(
             f"{name}: {part['search_steps'].mean():.2f} trainings a search (paper "
-            f"{report.published_value('binmask', 'all', name, 'search_steps')}), exactly K in "
+            f"{paper('search_steps')}), exactly K in "
             f"{exact:.1f} %, {part['mask_converged'].mean():.2f} % of the masks converged (paper "
-            f"{report.published_value('binmask', 'all', name, 'mask_converged_pct')} %), undecided "
+            f"{paper('mask_converged_pct')} %), undecided "
             f"{part['undecided_percentage'].mean():.1f} % of all gates and "
             f"{part['undecided_open_percentage'].mean():.1f} % of those above 0.15"
         )
@@ -200,7 +202,7 @@ def collect(workdir: Path) -> pd.DataFrame:
         )
     table = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
     draw(table, workdir)
-    report.write_report(workdir)
+    artifacts.write_report(workdir)
     return table
 
 

@@ -15,16 +15,16 @@ from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import manifest
+from experiments import artifacts, manifest
 from experiments.cli import is_launcher
 from fsjax import report
-from fsjax.atomic import remove_leftovers
 from fsjax.data import Dataset, load
 from fsjax.distributed import is_lead
 from fsjax.errors import ConfigError
 from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate, sampled_rows
-from fsjax.lock import exclusive
 from fsjax.methods import get_method
+from fsjax.storage.atomic_files import remove_leftovers
+from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
 
 TABLES = (
@@ -195,7 +195,7 @@ def finished(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any
         return None
     result = read_result(workdir)
     if not (workdir / "report.html").exists():
-        report.write_report(workdir)
+        artifacts.write_report(workdir)
     if progress:
         print(f"{workdir} holds this finished run; its results:")
     return result
@@ -229,12 +229,12 @@ def begin(config: ConfigDict, workdir: Path) -> None:
     remove_leftovers(workdir)
     path = workdir / "config.json"
     earlier = json.loads(path.read_text()) if path.exists() else None
-    report.write_config_json(json.loads(config.to_json()), path, _command(), earlier)
+    artifacts.write_config_json(json.loads(config.to_json()), path, _command(), earlier)
 
 
 def end(config: ConfigDict, workdir: Path) -> None:
     """Writes the page, and the manifest of all else: the run is finished."""
-    report.write_report(workdir)
+    artifacts.write_report(workdir)
     names = {"config.json", *WRITTEN} - {"report.html"}
     manifest.write_manifest(workdir, identity(config), names)
 
@@ -362,11 +362,11 @@ def _evaluation_options(config: ConfigDict) -> dict[str, Any]:
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
     """All but ``config.json``, checkpoints and page; ``result.json`` last, to mark the end."""
-    report.write_metrics_csv(result, workdir / "metrics.csv")
-    report.write_scores(result, workdir / "scores.npz")
+    artifacts.write_metrics_csv(result, workdir / "metrics.csv")
+    artifacts.write_scores(result, workdir / "scores.npz")
     if is_lead():
         save_pictures(_pictures(result, dataset), workdir)
-    report.write_result_json(result, workdir / "result.json")
+    artifacts.write_result_json(result, workdir / "result.json")
 
 
 def _pictures(result: fsjax.FitResult, dataset: Dataset) -> dict[str, Figure]:

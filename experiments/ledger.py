@@ -14,7 +14,7 @@ import pandas as pd
 
 from experiments import manifest
 from experiments.manifest import DamagedError, read_sealed, sha256_of_file, write_sealed
-from fsjax.atomic import write_text
+from fsjax.storage.atomic_files import write_text
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fsjax.atomic import named_errors, write_text
+from fsjax.storage.atomic_files import named_errors, write_text
 from fsjax.storage.identity import Identity
 
 NAME = "manifest.json"

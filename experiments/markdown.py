@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fsjax.atomic import write_text
+from fsjax.storage.atomic_files import write_text
 
 
 def read_table(path: Path) -> pd.DataFrame:

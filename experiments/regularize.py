@@ -22,11 +22,11 @@ import fsjax
 from experiments import cli, launch, ledger
 from experiments.figures import regularization as figures
 from experiments.known_arrays import dense_arrays
-from fsjax.atomic import write_text
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.methods import binmask, neural_network
 from fsjax.sparsity import Masked, masked_weights
+from fsjax.storage.atomic_files import write_text
 from fsjax.tasks import roc_auc
 from fsjax.typing import PyTree
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from absl import flags
 
 from experiments import cli
+from experiments.artifacts.page import write_report
 from fsjax.errors import ConfigError
-from fsjax.report.html import write_report
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder of a run, or of several.")
 

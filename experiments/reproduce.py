@@ -29,7 +29,7 @@ from experiments.cluster import CellsFailedError, check_address, connected, defi
 from experiments.papers import page, results, runs
 from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, DataError, FsjaxError
 

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import ml_collections
 
-from experiments import cli
+from experiments import artifacts, cli
 from experiments.launch import run_experiment
-from fsjax import report
 
 
 def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:
     """Entry point, with the values of the flags."""
-    print(report.summary_table([run_experiment(config, workdir, progress=progress)]))
+    print(artifacts.summary_table([run_experiment(config, workdir, progress=progress)]))
 
 
 if __name__ == "__main__":

@@ -22,12 +22,12 @@ from ml_collections import ConfigDict
 
 import fsjax
 from experiments import cli, launch, ledger
+from experiments.artifacts.files import plain, write_json
 from experiments.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from experiments.statistics.trials import interval_text, mean_interval
 from fsjax import methods, sparsity
 from fsjax.engine.train import Trained
 from fsjax.errors import ConfigError
-from fsjax.report.artifacts import plain, write_json
 
 DENSE, BINMASK, PROBMASK = "dense", "binmask", "probmask"
 

@@ -25,16 +25,16 @@ import pandas as pd
 from absl import flags
 
 import fsjax
-from experiments import cli
+from experiments import artifacts, cli
+from experiments.artifacts.files import plain
+from experiments.artifacts.sweep_picture import plot_sweep
 from experiments.cluster import check_address, connected, define_flag, gathered
 from experiments.launch import begin, check_fields, check_workdir, end, save_pictures
 from experiments.statistics.comparison import MAIN_METRICS
 from experiments.sweep_cells import cells_of, fitted, plan_of
-from fsjax import report
-from fsjax.atomic import write_text
 from fsjax.engine.sweep import combinations
 from fsjax.errors import ConfigError
-from fsjax.report.sweep import plot_sweep
+from fsjax.storage.atomic_files import write_text
 
 _SWEEP = flags.DEFINE_multi_string("sweep", [], "field=value,value,...; repeatable.")
 _CLUSTER = define_flag()
@@ -163,10 +163,11 @@ def _write(found: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
         "names": found.names,
         "best": best,
         "settings": found.settings,
-        "results": [report.result_dict(result) for result in found.results],
+        "results": [artifacts.result_dict(result) for result in found.results],
     }
-    plain = report.artifacts.plain(content)
-    write_text(workdir / "result.json", json.dumps(plain, indent=2, allow_nan=False) + "\n")
+    write_text(
+        workdir / "result.json", json.dumps(plain(content), indent=2, allow_nan=False) + "\n"
+    )
     return table
 
 

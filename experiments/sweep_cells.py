@@ -22,7 +22,7 @@ from experiments.launch import (
 from fsjax.data import Dataset
 from fsjax.engine.sweep import PlannedSweep, plan_sweep
 from fsjax.errors import DataError
-from fsjax.lock import exclusive
+from fsjax.storage.file_lock import exclusive
 
 #: Values of each field.
 Grid = Mapping[str, Sequence[Any]]

@@ -7,10 +7,10 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
+from fsjax.environment.garbage_collection import paused as _paused
+from fsjax.environment.matplotlib_backend import check_backend as _check_backend
 from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
 from fsjax.errors import unknown_attribute as _unknown_attribute
-from fsjax.garbage_collection import paused as _paused
-from fsjax.matplotlib_backend import check_backend as _check_backend
 from fsjax.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fsjax import tasks as tasks
     from fsjax import testing as testing
     from fsjax.auto import select
+    from fsjax.auto.knockoffs import false_discoveries
     from fsjax.distributed import initialize_distributed
     from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
     from fsjax.engine.control import Progress, log_to
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from fsjax.engine.result import FitResult
     from fsjax.engine.subsamples import fit_subsamples
     from fsjax.engine.sweep import Sweep, sweep
-    from fsjax.knockoffs import false_discoveries
     from fsjax.method import (
         About,
         Batch,
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
         TrainState,
         create_state,
     )
-    from fsjax.publish import register
     from fsjax.storage.results import load, save
+    from fsjax.user_methods import register
 
 _check_backend()
 
@@ -74,7 +74,7 @@ _MODULES = {
         "use_compilation_cache",
         "use_cpu_devices",
     ),
-    "knockoffs": ("false_discoveries",),
+    "auto.knockoffs": ("false_discoveries",),
     "method": (
         "About",
         "Batch",
@@ -87,7 +87,7 @@ _MODULES = {
         "create_state",
     ),
     "auto": ("select",),
-    "publish": ("register",),
+    "user_methods": ("register",),
     "storage.results": ("load", "save"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -20,8 +20,8 @@ import numpy as np
 import optax
 
 from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, is_number
-from fsjax.functions import is_function, text_of
 from fsjax.optimizers import check_optimizer, check_schedule
+from fsjax.user_functions import is_function, text_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from fsjax.environment.process_age import seconds_since_process_start
+from fsjax.environment.terminal import describe, end_with_reader, printable
 from fsjax.errors import ConfigError, FsjaxError, nearest
-from fsjax.process_age import seconds_since_process_start
-from fsjax.terminal import describe, end_with_reader, printable
 from fsjax.version import __version__
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     from fsjax.auto.columns import Note
     from fsjax.auto.costs_file import read_costs
     from fsjax.auto.row_order import row_groups, row_order
-    from fsjax.data.tables import load_frame
+    from fsjax.readers.table_files import load_frame
 
     workdir = Path(options.workdir or f"{Path(options.table).stem}-selection")
     if workdir.exists() and not workdir.is_dir():
@@ -158,7 +158,7 @@ def _check_columns(flag: str, names: Sequence[str], frame: pd.DataFrame) -> None
 
 
 def _convert(options: argparse.Namespace) -> int:
-    from fsjax.data.conversion import convert
+    from fsjax.readers.conversion import convert
 
     made = convert(options.source, options.folder, options.target, progress=not options.quiet)
     print(f"{made} is ready; give it as the name of the data, as in data.name={made}")

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
-from fsjax.terminal import printable
+from fsjax.environment.terminal import printable
 
 P = ParamSpec("P")
 R = TypeVar("R")

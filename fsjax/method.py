@@ -31,10 +31,10 @@ from flax import struct
 
 from fsjax import tasks
 from fsjax.errors import ConfigError
-from fsjax.functions import text_of
-from fsjax.sparse_rows import SparseRows
+from fsjax.tables.sparse_rows import SparseRows
 from fsjax.tasks import TASKS
 from fsjax.typing import PyTree
+from fsjax.user_functions import text_of
 
 Array = jax.Array
 
@@ -124,7 +124,7 @@ class Batch(NamedTuple, Generic[RowArray]):
 
     Attributes:
       x: ``(B, D)`` scaled inputs. All training rows of a sparse table are
-        :class:`fsjax.sparse_rows.SparseRows`, of which ``x[rows]`` is dense.
+        :class:`fsjax.tables.sparse_rows.SparseRows`, of which ``x[rows]`` is dense.
       y: targets: ``(B,)`` integer classes; ``(B, C)`` numbers, labels or counts; for survival
         ``(B, 2)``, place in time and event; for reconstruction ``(B, D)``, the inputs themselves.
       weight: ``(B,)`` non-negative weights; 0 for rows that only fill up.

@@ -13,7 +13,7 @@ import optax
 from jax import Array
 
 from fsjax.errors import ConfigError
-from fsjax.functions import Missing, check_hashable, text_of
+from fsjax.user_functions import Missing, check_hashable, text_of
 
 
 def for_run(optimizer: Any, spec: Any) -> optax.GradientTransformation:

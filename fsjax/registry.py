@@ -22,8 +22,8 @@ import jax
 from fsjax.arguments import Kind, is_traced, kinds_of, known
 from fsjax.builders import checked_arguments, imported
 from fsjax.errors import ConfigError, nearest
-from fsjax.functions import is_function
 from fsjax.method import About, Method
+from fsjax.user_functions import is_function
 
 
 class Builder(Protocol):

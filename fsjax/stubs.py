@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from fsjax.arguments import type_text
-from fsjax.atomic import write_text
 from fsjax.estimators import ESTIMATORS, Selector
 from fsjax.methods import METHODS
 from fsjax.registry import Registration
+from fsjax.storage.atomic_files import write_text
 
 HERE = Path(__file__).parent
 

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_array
 
-from fsjax.data.splits import Split
 from fsjax.engine import FitResult, Plan, plan
 from fsjax.engine.loop import HostRows, Rows, as_batch
 from fsjax.method import Batch, Method, TrainState
@@ -25,6 +24,7 @@ from fsjax.registry import is_as_built
 from fsjax.storage import results
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.trees import by_path
+from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of, row_metrics
 from fsjax.tasks import loss as task_loss
 from fsjax.tasks import metrics as task_metrics

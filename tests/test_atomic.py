@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from fsjax.atomic import atomic_open, remove_leftovers
+from fsjax.storage.atomic_files import atomic_open, remove_leftovers
 
 
 def test_failed_write_leaves_the_older_file(tmp_path):

@@ -11,11 +11,11 @@ import pytest
 
 import fsjax
 from fsjax.auto.target import read_target
-from fsjax.classes_or_numbers import kind_of_target
 from fsjax.data import as_dataset, check_task, load
-from fsjax.data.targets import encode_target
 from fsjax.errors import DataError
 from fsjax.estimators import FisherScore
+from fsjax.readers.target_columns import encode_target
+from fsjax.tasks.classes_or_numbers import kind_of_target
 
 #: 60 different whole numbers in 100 rows.
 MANY = np.resize(np.arange(60), 100)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fsjax.garbage_collection import paused
+from fsjax.environment.garbage_collection import paused
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -16,11 +16,11 @@ import pytest
 
 import fsjax
 from fsjax.errors import ConfigError
-from fsjax.lock import NAME, exclusive
+from fsjax.storage.file_lock import NAME, exclusive
 
 HOLD = """
 import sys, time
-from fsjax.lock import exclusive
+from fsjax.storage.file_lock import exclusive
 with exclusive(sys.argv[1]):
     print("held", flush=True)
     time.sleep(600)
@@ -62,9 +62,12 @@ def test_the_holder_may_ask_again_and_gives_it_back(tmp_path: Path) -> None:
         pass
     with pytest.raises(RuntimeError), exclusive(tmp_path):
         raise RuntimeError
-    code = (
-        "import sys; from fsjax.lock import exclusive\nwith exclusive(sys.argv[1]): print('free')"
-    )
+    code = """if True:
+        import sys
+        from fsjax.storage.file_lock import exclusive
+        with exclusive(sys.argv[1]):
+            print("free")
+    """
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout == "free\n"
@@ -150,7 +153,7 @@ def _try(folder: Path, temporary: Path, connection: Connection) -> None:
 @pytest.mark.slow
 def test_of_each_of_fifty_pairs_one_runs_and_one_is_refused(tmp_path: Path) -> None:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["fsjax.lock"])
+    context.set_forkserver_preload(["fsjax.storage.file_lock"])
     temporaries = [tmp_path / "first", tmp_path / "second"]
     for temporary in temporaries:
         temporary.mkdir()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import erfinv
 
-from fsjax.noise import _erf_inv, normal
+from fsjax.kernels.noise import _erf_inv, normal
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 5), (2, 7), (1,), (300, 70)])

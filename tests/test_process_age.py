@@ -7,12 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-from fsjax import process_age
+from fsjax.environment import process_age
 
 SCRIPT = """
 import time
 time.sleep(0.4)
-from fsjax.process_age import seconds_since_process_start
+from fsjax.environment.process_age import seconds_since_process_start
 print(seconds_since_process_start())
 """
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fsjax
-from fsjax.products import few_rows_times, product
+from fsjax.kernels.products import few_rows_times, product
 
 sizes = st.integers(1, 9)
 

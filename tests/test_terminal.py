@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fsjax.environment.terminal import describe, end_with_reader, printable
 from fsjax.errors import DataError
-from fsjax.terminal import describe, end_with_reader, printable
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,7 +48,11 @@ def test_a_reader_that_left_is_no_error(arguments: list[str], tmp_path: Path) ->
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_output_that_cannot_be_written_is_named() -> None:
     with open("/dev/full", "w") as full:
-        code = "from fsjax.terminal import end_with_reader\nwith end_with_reader(): print('text')"
+        code = """if True:
+            from fsjax.environment.terminal import end_with_reader
+            with end_with_reader():
+                print("text")
+        """
         command = [sys.executable, "-c", code]
         environment = os.environ | {"PYTHONUNBUFFERED": ""}
         done = subprocess.run(

@@ -85,7 +85,10 @@ def test_a_users_file(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     )
     assert not done.stderr
     errors = re.findall(r"user\.py:(\d+): error: .*\[(\S+)\]$", done.stdout, re.MULTILINE)
-    assert [(int(number), code) for number, code in errors] == expected, done.stdout
+    found = [(int(number), code) for number, code in errors]
+    lines = text.splitlines()
+    wrong = [lines[number - 1] for number, _ in sorted({*found} ^ {*expected})]
+    assert found == expected, "\n".join(wrong)
 
 
 def _calls_of_every_method() -> list[str]:

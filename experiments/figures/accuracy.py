@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.artifacts.text_tables import finite
 from experiments.figures import marks
 from experiments.statistics.trials import Rows, means_by, to_table
 from fsjax.report import style
-from fsjax.report.tables import finite
 
 #: The method whose rows are a band: it selects nothing.
 ALL_FEATURES: Final = "all features"

@@ -11,10 +11,10 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from scipy import stats
 
+from experiments.artifacts.text_tables import aligned
 from experiments.figures import marks
 from experiments.statistics.trials import Rows, interval_text, mean_interval, means_by, to_table
 from fsjax.report import style
-from fsjax.report.tables import aligned
 
 #: Names of logistic regression, whose rows are a band; letter case does not matter.
 BASELINE: Final = frozenset({"lr", "logistic regression", "logistic_regression"})

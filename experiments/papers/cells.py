@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from configs import papers
-from fsjax.data.catalog import ENTRIES
+from experiments.artifacts.published import Row, read_table
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import get_method
-from fsjax.report.paper import Row, read_table
 
 #: Papers by the names of their files, with the method whose cells one's own method gets, too.
 PAPERS = {"wast": "wast", "ctre": "ctre_sim", "ip_cae": "ip_cae"}

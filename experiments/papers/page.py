@@ -12,7 +12,7 @@ import pandas as pd
 
 from experiments.papers.cells import Cell
 from experiments.papers.results import KEY
-from fsjax.atomic import write_text
+from fsjax.storage.atomic_files import write_text
 
 TITLES = {
     "wast": "WAST (Sokar et al., NeurIPS 2022)",

@@ -13,8 +13,8 @@ import pandas as pd
 
 from experiments.papers.cells import Cell, Run, run_of, tolerance, value_of
 from experiments.papers.curves import compared_values, compared_with
-from fsjax.atomic import write_text
 from fsjax.errors import ConfigError
+from fsjax.storage.atomic_files import write_text
 
 #: Columns that tell a cell from all others.
 KEY = ("paper", "table", "dataset", "method", "setting", "metric")

@@ -18,10 +18,10 @@ from experiments.cli import load_config
 from experiments.launch import check_workdir, read_result, run_experiment
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
-from fsjax.atomic import write_text
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.methods import get_method
+from fsjax.storage.atomic_files import write_text
 
 #: Floating-point operations a second that the estimate counts on, and seconds that a run costs
 #: however small it is.

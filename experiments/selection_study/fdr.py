@@ -22,7 +22,7 @@ from experiments.discoveries import TRUE, draw
 from experiments.markdown import as_rows
 from experiments.selection_study.asking import Answer, Question, answer_all
 from experiments.statistics.trials import mean_interval
-from fsjax.atomic import write_text
+from fsjax.storage.atomic_files import write_text
 
 #: The table of ``experiments.discoveries``, and its number of columns.
 _TABLE, _COLUMNS = "classes, correlated", 200

@@ -9,7 +9,7 @@ import pandas as pd
 from experiments.markdown import as_rows
 from experiments.selection_study.baselines import SELECTORS
 from experiments.selection_study.ranks import mean_ranks, paired
-from fsjax.atomic import write_text
+from fsjax.storage.atomic_files import write_text
 
 #: The name of ``fsjax select`` among the selectors.
 OURS = "select"

@@ -26,8 +26,8 @@ from experiments import cli
 from experiments.markdown import as_rows
 from experiments.selection_study.asking import Answer, Question, answer_all
 from experiments.selection_study.permutation import permutation_test
-from fsjax.atomic import write_text
 from fsjax.errors import check_choice
+from fsjax.storage.atomic_files import write_text
 
 #: Of the weak signals: rows, columns, and those that are shifted.
 _ROWS, _COLUMNS, _SHIFTED = 60, 500, 10

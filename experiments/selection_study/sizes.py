@@ -20,8 +20,8 @@ from experiments import cli
 from experiments.markdown import as_rows
 from experiments.selection_study import tables
 from experiments.selection_study.asking import Answer, Question, answer_all
-from fsjax.atomic import write_text
 from fsjax.errors import check_choice
+from fsjax.storage.atomic_files import write_text
 
 #: Shift between the classes of a wide table's planted columns.
 _SHIFT = 1.2

@@ -14,8 +14,8 @@ from experiments.markdown import as_rows
 from experiments.selectors.contenders import CONTROLS, ON_SMALL, OURS, SELECTORS
 from experiments.selectors.tables import TABLES
 from experiments.statistics.ranks import Ranks, rank
-from fsjax.atomic import write_text
 from fsjax.report import save_figure
+from fsjax.storage.atomic_files import write_text
 
 #: Kinds of tables, as the summary names them.
 KINDS: Final = {"ordinary": "ordinary", "extended": "with extra columns", "generated": "generated"}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.stats import ks_2samp
 
-from fsjax.report.tables import FIRST_METRICS, aligned, finite
+from experiments.artifacts.text_tables import FIRST_METRICS, aligned, finite
 
 #: What methods are compared by: the first of these that all of them have. Those at the ends are of
 #: networks trained anew, and of the selection itself.
@@ -23,7 +23,7 @@ def main_metric(results: Iterable[Mapping[str, Any]]) -> str | None:
     """The first of :data:`MAIN_METRICS` that all results have, or ``None``.
 
     Args:
-      results: values of :func:`fsjax.report.result_dict`.
+      results: values of :func:`experiments.artifacts.result_dict`.
     """
     measured = [result["metrics"] for result in results]
     return next((name for name in MAIN_METRICS if all(name in m for m in measured)), None)

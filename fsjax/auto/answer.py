@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fsjax.auto import rule, statements
 from fsjax.auto.answer_tables import (
@@ -22,8 +21,8 @@ from fsjax.auto.compete import ALL, NO_TIME, Contest
 from fsjax.auto.differences import Difference, difference, interval
 from fsjax.auto.discoveries import decoy_statistic
 from fsjax.auto.effects import effects, likeness
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.problem import Problem
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rule import Choice, Scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.stability import (
@@ -42,6 +41,8 @@ from fsjax.auto.stability import (
 from fsjax.auto.statements import Comparison, title
 from fsjax.auto.target import Names
 from fsjax.auto.verdict import Verdict, verdict
+from fsjax.tables.base import as_table
+from fsjax.tables.columns import nonzeros
 from fsjax.version import __version__
 
 
@@ -90,7 +91,7 @@ def answer(
     ranking = on_all_rows(request.table, contest, choice, ledger, clock)
     known = Frequencies(np.full(units, np.nan), 0)
     means = _best_means(scores)
-    dense = not issparse(problem.design.X)
+    dense = not as_table(problem.design.X).sparse
     statistic = decoy_statistic(means, max(means.values()) - choice.error, dense)
     if decision.better:
         beside_decoys(problem, statistic, contest, ledger, clock, 0.9, SETS)
@@ -311,7 +312,7 @@ def _facts(
         "best_score": choice.best,
         "standard_error": choice.error,
         "kept": [design.units[unit] for unit in problem.keep],
-        "nonzeros": None if isinstance(design.X, np.ndarray) else int(design.X.nnz),
+        "nonzeros": nonzeros(design.X),
         "seed": problem.seed,
         "version": __version__,
     }

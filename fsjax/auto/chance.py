@@ -15,17 +15,16 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from fsjax.auto.budget import Clock, timed
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Fold, all_rows
 from fsjax.auto.problem import Problem
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import targets
 from fsjax.auto.row_permutations import permutations
 from fsjax.auto.row_sample import some_rows
-from fsjax.auto.sparse import Columns, densify
+from fsjax.tables.columns import Columns, densify, row_squares
 
 #: Permutations that are drawn where there is time, and without which nothing is said.
 DRAWS, LEAST = 999, 49
@@ -202,10 +201,7 @@ def _machine(X: Columns, fold: Fold) -> _Machine:
     train, test = X[fold.train], X[fold.test]
     gram, cross = densify(train @ train.T), densify(test @ train.T)
     squares = np.diag(gram)
-    if issparse(test):
-        lengths = np.asarray(test.multiply(test).sum(axis=1)).ravel()
-    else:
-        lengths = np.square(test).sum(axis=1)
+    lengths = row_squares(test)
     width = max(float(squares.mean()), 1e-300)
     distances = squares[:, None] + squares - 2 * gram
     far = lengths[:, None] + squares - 2 * cross

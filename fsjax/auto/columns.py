@@ -22,12 +22,12 @@ from pandas.api.types import (
 )
 from sklearn.preprocessing import OneHotEncoder
 
-from fsjax.auto.sentinels import sentinel
-from fsjax.auto.sparse import Columns
-from fsjax.data.checks import holds_numbers, name_some, one_value
-from fsjax.data.written_dates import MOST_ARE_DATES, days_of, read_dates, read_durations
-from fsjax.data.written_numbers import read_numbers
+from fsjax.auto.missing_value_codes import sentinel
 from fsjax.errors import DataError, check_choice
+from fsjax.readers.written_dates import MOST_ARE_DATES, days_of, read_dates, read_durations
+from fsjax.readers.written_numbers import read_numbers
+from fsjax.tables.checks import holds_numbers, name_some, one_value
+from fsjax.tables.columns import Columns
 
 #: What ``impute`` may be.
 RULES = ("mean", "median")

@@ -12,9 +12,9 @@ import numpy as np
 from fsjax.auto import contenders, library
 from fsjax.auto.budget import Clock, Pace, rounded
 from fsjax.auto.judge import judged
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Part, parts
 from fsjax.auto.problem import Problem, with_kept
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
 from fsjax.auto.rule import CONSENSUS, Scores, levelled_means, paired_error
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fsjax.data.checks import holds_numbers
-from fsjax.data.text_tables import USUAL_SEPARATOR, decoded, dialect_of, frame_of_text
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers.text import USUAL_SEPARATOR, decoded, dialect_of, frame_of_text
+from fsjax.tables.checks import holds_numbers
 
 #: The columns that such a file has.
 HEADER = ["column", "cost"]

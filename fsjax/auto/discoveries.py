@@ -18,17 +18,18 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import hstack, issparse
+from scipy.sparse import hstack
 
-from fsjax.auto import sparse
 from fsjax.auto.columns import Design
 from fsjax.auto.decoys import decoy_columns
 from fsjax.auto.preparation import Part, standardise
 from fsjax.auto.rankers import SIMPLE, rank_units
-from fsjax.auto.sparse import Columns
 from fsjax.auto.stacked_fits import scores_of_tables
 from fsjax.method import Method
 from fsjax.registry import get_method
+from fsjax.tables import columns as sparse
+from fsjax.tables.base import as_table
+from fsjax.tables.columns import Columns
 
 #: What stands for :func:`network_scores` among the statistics.
 NETWORK = "network"
@@ -155,7 +156,7 @@ def decoy_model(
       From a random generator to the columns and their decoys, ``(N, 2 D)``, and the units
       ``(2 D,)`` of these, those of decoys from G on.
     """
-    draw = None if issparse(X) else decoy_columns(X, design.groups)
+    draw = None if as_table(X).sparse else decoy_columns(X, design.groups)
 
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
         # Normal scores would fill the zeros of a sparse table.

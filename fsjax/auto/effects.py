@@ -18,13 +18,13 @@ from fsjax.auto.leaks import alike
 from fsjax.auto.partial_dependence import Curve
 from fsjax.auto.preparation import all_rows, standardise
 from fsjax.auto.rankers import targets
-from fsjax.auto.sparse import densify
 from fsjax.auto.univariate_tests import (
     ColumnTests,
     column_tests,
     q_values,
     unit_p_values,
 )
+from fsjax.tables.columns import cells_per_row, densify
 from fsjax.tasks import TABLE
 
 #: Units whose direction and size of effect are described, those with a curve, and those whose
@@ -172,9 +172,7 @@ def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
 
 
 def _tested_rows(design: Design) -> int:
-    X = design.X
-    cells = X.shape[1] if isinstance(X, np.ndarray) else X.nnz / X.shape[0]
-    return int(np.clip(_CELLS / max(cells, 1), _FEWEST, _MOST))
+    return int(np.clip(_CELLS / max(cells_per_row(design.X), 1), _FEWEST, _MOST))
 
 
 def _strongest(design: Design, unit: int, tests: ColumnTests) -> int:

@@ -34,9 +34,10 @@ from sklearn.svm import SVC, SVR
 
 from fsjax.auto.preparation import Part, standardise
 from fsjax.auto.scoring import Metric
-from fsjax.auto.sparse import FEW, Columns, densify, limits, scaled
 from fsjax.errors import ConfigError, check_choice
 from fsjax.evaluation import CoxRegression
+from fsjax.tables.base import as_table
+from fsjax.tables.columns import FEW, Columns, densify, limits, scaled
 
 #: Penalties from which the ridge regression chooses, of standardised columns.
 _PENALTIES: Final = np.logspace(-2, 4, 13)
@@ -212,7 +213,7 @@ def fitted(
     X, X_test = _seen(train.X, test.X, columns)
     part = Part(X, train.y)
     most = judge.most_rows
-    if issparse(X):
+    if as_table(X).sparse:
         judge = judges_of(task)[0]
         most = _SPARSE_ROWS.get(task, np.inf)
     if len(part.y) > most:
@@ -253,7 +254,7 @@ class _Rotation(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Columns, y: Any = None) -> Self:
         self.directions_ = None
-        if X.shape[1] > X.shape[0] or (self.all_sparse and issparse(X)):
+        if X.shape[1] > X.shape[0] or (self.all_sparse and as_table(X).sparse):
             gram = X @ X.T
             values, vectors = np.linalg.eigh(densify(gram))
             kept = values > 1e-10 * max(values[-1], 1e-300)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fsjax.auto.columns import Design, Note
 from fsjax.auto.preparation import standardise
-from fsjax.auto.sparse import Columns, dense_columns, limits, ranks
+from fsjax.tables.columns import Columns, dense_columns, limits, ranks, with_column_means
 
 #: Absolute rank correlation from which a column can stand for another.
 ALIKE = 0.8
@@ -78,9 +77,7 @@ def leaders(likeness: np.ndarray, units: np.ndarray) -> np.ndarray:
 
 def _filled(design: Design) -> Columns:
     """The columns with their means in place of gaps, which sparse ones do not have."""
-    if issparse(design.X):
-        return design.X
-    return np.where(np.isnan(design.X), np.nanmean(design.X, axis=0), design.X)
+    return with_column_means(design.X)
 
 
 def _separates(X: Columns, y: np.ndarray) -> np.ndarray:

@@ -18,12 +18,12 @@ from fsjax.auto.network_training import (
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.screening import dense_columns, drawn_rows, screened_columns
-from fsjax.data.dataset import Dataset
-from fsjax.data.scaling import Scaler, apply, fit_scaler
-from fsjax.data.splits import Split, validation_split
 from fsjax.engine.fit import fit
 from fsjax.method import About, Method
 from fsjax.registry import Registration, about_of, get_method
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.scaling import Scaler, apply, fit_scaler
+from fsjax.tables.splits import Split, validation_split
 from fsjax.tasks import TABLE
 from fsjax.tasks.table import mean_and_deviation
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from fsjax.auto.budget import Clock
 from fsjax.auto.judge import Judge, Tried, choose_judge, judges_of
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import parts
 from fsjax.auto.problem import Problem, sizes_of
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.row_sample import on_rows, some_rows
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fsjax.auto.columns import Design
-from fsjax.auto.sparse import Columns, limits, moments, scaled
-from fsjax.data.checks import one_value
+from fsjax.tables.base import as_table
+from fsjax.tables.checks import one_value
+from fsjax.tables.columns import Columns, has_missing, moments, scaled
 
 
 class Fold(NamedTuple):
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
     """The training and the test rows of a fold."""
     train, test = design.X[fold.train], design.X[fold.test]
-    if design.impute is not None and not issparse(train) and np.isnan(design.X).any():
+    if design.impute is not None and has_missing(design.X):
         fill = _centres(train, design.impute)
         train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
     X_train, X_test = standardise(train, test)
@@ -51,10 +51,10 @@ def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     Sparse ones are divided by their deviation only, and so stay sparse. Constant is what
     :func:`fsjax.data.constant_columns` calls so.
     """
-    lowest, highest = limits(rows)
+    lowest, highest = as_table(rows).limits()
     constant = one_value(lowest, highest, np.dtype(np.float64))
     # Moments are taken in [-1, 1]: squares of 1e-200 vanish, and the mean of 1e13 + v hides v.
-    shift = np.zeros_like(lowest) if issparse(rows) else lowest / 2 + highest / 2
+    shift = np.zeros_like(lowest) if as_table(rows).sparse else lowest / 2 + highest / 2
     reach = np.maximum(highest - shift, shift - lowest)
     reach = np.where(constant | (reach == 0), 1.0, reach)
     mean, deviation = moments(scaled(rows, shift, reach))

@@ -13,10 +13,10 @@ from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.heatmaps import HEATMAP_STYLE, confusion_table, likeness_heatmap
 from fsjax.auto.pictures import plot_columns, plot_curves, plot_decoys
 from fsjax.auto.scoring import metric_named
-from fsjax.auto.sparse import FEW
 from fsjax.report import style
 from fsjax.report.charts import CHART_STYLE, chart
 from fsjax.report.html import facts_table, page_of, rows_table
+from fsjax.tables.columns import FEW
 
 if TYPE_CHECKING:
     import pandas as pd

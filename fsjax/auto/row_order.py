@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_timedelta64_dtype
 
-from fsjax.data.checks import holds_numbers
-from fsjax.data.written_dates import read_dates, read_durations
-from fsjax.data.written_numbers import read_numbers
 from fsjax.errors import DataError
+from fsjax.readers.written_dates import read_dates, read_durations
+from fsjax.readers.written_numbers import read_numbers
+from fsjax.tables.checks import holds_numbers
 
 
 class RowOrder(NamedTuple):

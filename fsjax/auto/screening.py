@@ -6,7 +6,7 @@ import numpy as np
 
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import univariate
-from fsjax.auto.sparse import Columns, densify
+from fsjax.tables.columns import Columns, densify
 from fsjax.tasks import TABLE
 
 #: The most columns that a network trains on. On arcene and ALLAML networks selected better from the

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fsjax.atomic import write_text
 from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.csv_text import csv_of
-from fsjax.terminal import printable
+from fsjax.environment.terminal import printable
+from fsjax.storage.atomic_files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

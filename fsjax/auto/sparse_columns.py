@@ -10,9 +10,9 @@ import pandas as pd
 import scipy.sparse as sp
 
 from fsjax.auto.columns import RULES, Design, Note, check_names, check_some_left, row_label
-from fsjax.auto.sparse import float_rows
-from fsjax.data.checks import check_features, constant_columns
 from fsjax.errors import check_choice
+from fsjax.tables.checks import check_features, constant_columns
+from fsjax.tables.columns import float_rows
 
 
 def sparse_design(X: Any, impute: str | None = None) -> Design:

@@ -19,12 +19,12 @@ from fsjax.auto.discoveries import (
     network_scores,
 )
 from fsjax.auto.folds import halves
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.problem import Problem, with_kept
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE, Ranking, consensus
 from fsjax.auto.rule import CONSENSUS, Choice
-from fsjax.auto.sparse import Columns
+from fsjax.tables.columns import Columns
 
 #: Draws the columns and their decoys, and the units of these.
 Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]

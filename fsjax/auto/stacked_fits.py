@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.data.dataset import Dataset
-from fsjax.data.splits import Split, validation_split
 from fsjax.engine.fit import fit
 from fsjax.method import Method
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.splits import Split, validation_split
 from fsjax.tasks import TABLE
 from fsjax.tasks.table import mean_and_deviation
 

@@ -9,12 +9,12 @@ import pandas as pd
 
 from fsjax.auto.columns import Note
 from fsjax.auto.scoring import OF_TASK
-from fsjax.classes_or_numbers import kind_of_target
-from fsjax.data.targets import encode_target
-from fsjax.data.written_numbers import read_numbers
 from fsjax.errors import DataError, check_choice
-from fsjax.given import as_array
+from fsjax.readers.target_columns import encode_target
+from fsjax.readers.written_numbers import read_numbers
+from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE
+from fsjax.tasks.classes_or_numbers import kind_of_target
 
 #: Names of classes, where there are some.
 Names = tuple[str, ...] | None
@@ -47,7 +47,7 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     Args:
       y: labels or numbers, one or several for each row, or time and event.
       task: of :data:`fsjax.auto.scoring.OF_TASK`, or ``None`` for what y looks like
-        (:func:`fsjax.classes_or_numbers.kind_of_target`).
+        (:func:`fsjax.tasks.classes_or_numbers.kind_of_target`).
       rows: of the table.
 
     Raises:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from fsjax.auto.preparation import standardise
 from fsjax.auto.rankers import targets
-from fsjax.auto.sparse import Columns, moments, ranks
+from fsjax.tables.columns import Columns, moments, ranks
 
 
 class ColumnTests(NamedTuple):

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.errors import ConfigError, check_whole
-from fsjax.products import few_rows_times
+from fsjax.kernels.products import few_rows_times
 
 Params = dict[str, Array]
 

@@ -16,7 +16,7 @@ from jax import Array
 
 from fsjax.concrete.random import gumbel_row, key_words
 from fsjax.errors import ConfigError
-from fsjax.products import product
+from fsjax.kernels.products import product
 
 #: Elements of B x K x D up to which the gradient keeps the samples; above, it draws them again.
 KEEP_LIMIT = 2**26

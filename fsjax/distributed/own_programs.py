@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-import jax
 from jax._src import compilation_cache, compiler
+
+from fsjax.environment.jax_settings import setting
 
 
 def keep_own_programs() -> None:
@@ -17,13 +18,13 @@ def keep_own_programs() -> None:
     other's way.
     """
     if hasattr(compiler, "_cache_write"):
-        compiler._cache_write = _write
+        setattr(compiler, "_cache_write", _write)  # noqa: B010 (which types do not know)
 
 
 def _write(
     key: str, seconds: float, name: str, backend: Any, executable: Any, callbacks: Any
 ) -> None:
-    short = seconds < jax.config.jax_persistent_cache_min_compile_time_secs
+    short = seconds < setting("jax_persistent_cache_min_compile_time_secs")
     if callbacks or short or backend.platform != "cpu":
         return
     # A full disk costs the next start some seconds, never this run.

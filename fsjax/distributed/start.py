@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import jax
@@ -43,16 +43,16 @@ class Place(NamedTuple):
 
     Attributes:
       host, port: of process 0.
-      count: number of processes.
+      processes: how many there are.
       number: of this one, from 0.
       devices: numbers of the local devices that it uses, or ``None`` for all.
     """
 
     host: str
     port: int
-    count: int
+    processes: int
     number: int
-    devices: list[int] | None
+    devices: Sequence[int] | None
 
 
 def initialize_distributed(
@@ -97,13 +97,13 @@ def initialize_distributed(
             "initialize_distributed() comes too late, JAX has its devices already; call it before "
             "anything that makes a JAX array"
         )
-    if place.count == 1:
+    if place.processes == 1:
         return 0
     joined, address = join(place, coordinator_timeout)
     try:
         jax.distributed.initialize(
             address,
-            place.count,
+            place.processes,
             place.number,
             local_device_ids=place.devices,
             cluster_detection_method="deactivate",
@@ -167,6 +167,7 @@ def find_place(
                 "Open MPI, Kubernetes, TPU pods); give coordinator=HOST:PORT, num_processes and "
                 "process_id"
             )
+    assert coordinator is not None and num_processes is not None and process_id is not None
     host, port = _address(coordinator)
     return Place(host, port, int(num_processes), int(process_id), devices)
 
@@ -196,7 +197,7 @@ def join(place: Place, timeout: float) -> tuple[Group, str]:
             with contextlib.suppress(OSError):
                 line.send({"kind": "welcome", "port": port})
     host = f"[{place.host}]" if ":" in place.host else place.host
-    return Group(place.number, place.count, lines), f"{host}:{port}"
+    return Group(place.number, place.processes, lines), f"{host}:{port}"
 
 
 def _reach(place: Place, deadline: float, timeout: float) -> tuple[Line, int]:
@@ -219,11 +220,11 @@ def _reach(place: Place, deadline: float, timeout: float) -> tuple[Line, int]:
                 "was started there, and that no firewall is between"
             ) from None
     try:
-        line.send({"kind": "hello", "number": place.number, "count": place.count})
+        line.send({"kind": "hello", "number": place.number, "count": place.processes})
         line.silence(max(deadline - time.monotonic(), 0.1) + HELLO)
         fields, _ = line.receive()
         refusal = fields["text"] if fields["kind"] == "refused" else None
-        port = None if refusal is not None else int(fields["port"])
+        port = 0 if refusal is not None else int(fields["port"])
     except (OSError, Stranger, KeyError, TypeError, ValueError):
         line.close()
         raise ConfigError(
@@ -249,7 +250,7 @@ def _await(place: Place, deadline: float, timeout: float) -> dict[int, Line]:
     greetings: queue.SimpleQueue[tuple[Line, int, int]] = queue.SimpleQueue()
     faults: list[str] = []
     with server:
-        while len(lines) < place.count - 1:
+        while len(lines) < place.processes - 1:
             left = deadline - time.monotonic()
             if left <= 0:
                 _refuse_all(place, lines, faults, timeout)
@@ -264,7 +265,7 @@ def _await(place: Place, deadline: float, timeout: float) -> dict[int, Line]:
             except OSError:  # who came has left, or there are too many of them
                 time.sleep(LOOK)
             with contextlib.suppress(queue.Empty):
-                while len(lines) < place.count - 1:
+                while len(lines) < place.processes - 1:
                     _admit(place, lines, faults, *greetings.get_nowait())
     return lines
 
@@ -290,12 +291,12 @@ def _admit(
 ) -> None:
     """Takes a process into the run, or refuses it alone: nothing tells that it is one of ours."""
     fault = None
-    if count != place.count:
-        fault = f"num_processes={place.count} for process 0 and {count} for process {number}"
+    if count != place.processes:
+        fault = f"num_processes={place.processes} for process 0 and {count} for process {number}"
         fault += "; give all the same"
     elif number in lines:
         fault = f"process_id={number} was given to two processes; number them from 0"
-    elif not 0 < number < place.count:
+    elif not 0 < number < place.processes:
         fault = f"process_id={number} was given beside process 0; number them from 0"
     if fault is None:
         lines[number] = line
@@ -310,9 +311,9 @@ def _refuse_all(
     place: Place, lines: dict[int, Line], faults: list[str], timeout: float
 ) -> NoReturn:
     """ConfigError in all processes that came, as others did not come in time."""
-    missing = ", ".join(str(number) for number in range(1, place.count) if number not in lines)
+    missing = ", ".join(str(number) for number in range(1, place.processes) if number not in lines)
     text = (
-        f"process {missing} of {place.count} did not come to {place.host}:{place.port} in "
+        f"process {missing} of {place.processes} did not come to {place.host}:{place.port} in "
         f"{timeout:g} s; check that all were started, with the same coordinator and num_processes"
     )
     if faults:

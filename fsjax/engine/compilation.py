@@ -13,8 +13,8 @@ import jax
 import joblib
 from jax.experimental.compilation_cache import compilation_cache
 
+from fsjax.environment.jax_settings import setting
 from fsjax.errors import ConfigError
-from fsjax.jax_settings import setting
 
 #: Most bytes of the programs that are kept on disk: those of some thousand fits.
 MAX_BYTES = 2**28

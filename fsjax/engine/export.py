@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export as jax_export
 
-from fsjax.atomic import atomic_open
-from fsjax.data.scaling import is_single
 from fsjax.engine.result import FitResult
+from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError
-from fsjax.jax_settings import own_settings
+from fsjax.storage.atomic_files import atomic_open
+from fsjax.tables.scaling import is_single
 
 #: What the program is lowered for.
 PLATFORMS = ("cpu", "cuda", "tpu")

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from fsjax.engine.plan import Data, plan
+from fsjax.engine.plan import plan
+from fsjax.engine.planning import Data
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_names
 from fsjax.method import Method

@@ -15,9 +15,10 @@ from fsjax import tasks
 from fsjax.engine.mesh import split_rows
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState
 from fsjax.optimizers import for_run
-from fsjax.sparse_rows import SparseRows, map_rows
 from fsjax.sparsity.connections import is_connections, of_inputs
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.scaled import DeviceTable, HostTable
+from fsjax.tables.sparse_rows import SparseRows, map_rows
+from fsjax.tables.stored_rows import StoredRows
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
@@ -31,12 +32,6 @@ CONNECTION_EPOCHS = (0, 1, 5, 10)
 
 #: Arrays of the device, or NumPy's on the host.
 AnyArray = Array | np.ndarray
-
-#: Scaled rows ``(N, D)`` on the host: dense, sparse or on disk.
-HostTable = np.ndarray | SparseRows | StoredRows
-
-#: The same in compiled code.
-DeviceTable = Array | SparseRows | StoredRows
 
 #: What holds the inputs of rows, and what their other arrays are.
 X = TypeVar("X", covariant=True)

@@ -22,7 +22,6 @@ import numpy as np
 import optax
 from jax import Array
 
-from fsjax.engine.custom import check_custom
 from fsjax.engine.loop import (
     DeviceRows,
     as_batch,
@@ -34,8 +33,9 @@ from fsjax.engine.loop import (
 )
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.seeds import has_own_rows
+from fsjax.engine.user_function_checks import check_custom
+from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, FsjaxError, check_choice
-from fsjax.jax_settings import own_settings
 from fsjax.method import (
     BEST_BY,
     Batch,
@@ -47,8 +47,8 @@ from fsjax.method import (
     TrainState,
 )
 from fsjax.registry import structure_of
-from fsjax.sparse_rows import SparseRows
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.sparse_rows import SparseRows
+from fsjax.tables.stored_rows import StoredRows
 
 #: Where files lie that are not the author's.
 _LIBRARIES = (

@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal
 
-import jax
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 
-from fsjax.data.arrays import as_dataset
-from fsjax.data.checks import check_num_features
-from fsjax.data.dataset import Dataset
-from fsjax.data.dense import check_size
-from fsjax.data.splits import Split
-from fsjax.data.stored import StoredTable
-from fsjax.engine.compilation import check_platform
-from fsjax.engine.control import Callback, Control
-from fsjax.engine.custom import check_loss
-from fsjax.engine.filling import filled_length
-from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
-from fsjax.engine.method_checks import check_fields, check_functions
+from fsjax.engine.control import Callback
+from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
 from fsjax.engine.planned import Plan
-from fsjax.engine.prepare import Options, check_seeds, prepare
+from fsjax.engine.planning import Data, planned_run
 from fsjax.engine.result import FitResult
-from fsjax.errors import (
-    ConfigError,
-    DataError,
-    check_choice,
-    check_flag,
-    check_whole,
-    suggests_names,
-)
-from fsjax.garbage_collection import paused
-from fsjax.groups import check_groups
-from fsjax.jax_settings import check_process
-from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
-from fsjax.registry import Fixed, Structure, structure_of
-from fsjax.storage.fingerprint import fingerprint_of_task
-from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
-from fsjax.tasks.registry import resembled
-
-#: The most epochs, rows of a step and steps of an epoch: the device counts with 32 bits.
-MOST = 2**31 - 1
-
-#: A data set, or X and y.
-Data = Dataset | tuple[ArrayLike, ArrayLike | None]
+from fsjax.errors import suggests_names
+from fsjax.method import Loss, Method
+from fsjax.tables.splits import Split
+from fsjax.tasks import Task
 
 
 @suggests_names
@@ -162,270 +130,43 @@ def plan(
       DataError: for data that cannot be used.
       ConfigError: for settings that do not fit.
     """
-    _check_method(method)
-    check_fields(method)
-    check_platform()
-    check_process()
-    flags = {"shuffle": shuffle, "drop_last": drop_last, "split_per_seed": split_per_seed}
-    flags |= {"record_test": record_test, "progress": progress, "zero_others": zero_others}
-    for name, flag in flags.items():
-        check_flag(name, flag)
-    if checkpoint_dir is not None and not isinstance(checkpoint_dir, str | Path):
-        raise ConfigError(f"checkpoint_dir={checkpoint_dir!r}; give a folder, or None")
-    check_seeds(seeds)
-    task = task_of(method, task)
-    dataset = to_dataset(data, task)
-    numbers = check_groups(groups, dataset.num_features)
-    if numbers is not None and not method.about.takes_groups:
-        raise ConfigError(f"{method.name} chooses single columns, not groups of them")
-    _check_sparse(method, dataset)
-    sizes = _sizes(method, num_features, dataset, numbers)
-    best_by = _best_by(method, best_by, task, dataset)
-    options = Options(
-        split,
-        split_per_seed,
-        scaling,
-        valid_fraction,
-        noise_std,
-        sample_weight,
-        record_test,
-        columns,
-        zero_others,
+    return planned_run(
+        method,
+        data,
+        DataOptions(
+            task=task,
+            num_features=num_features,
+            split=split,
+            split_per_seed=split_per_seed,
+            scaling=scaling,
+            valid_fraction=valid_fraction,
+            noise_std=noise_std,
+            sample_weight=sample_weight,
+            groups=groups,
+            columns=columns,
+            zero_others=zero_others,
+            record_test=record_test,
+        ),
+        TrainOptions(
+            loss=loss,
+            num_epochs=num_epochs,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            drop_last=drop_last,
+            min_steps_per_epoch=min_steps_per_epoch,
+            best_by=best_by,
+            early_stopping=early_stopping,
+        ),
+        RunOptions(
+            seeds=seeds,
+            seed_axis=seed_axis,
+            batch_devices=batch_devices,
+            progress=progress,
+            checkpoint_dir=checkpoint_dir,
+            checkpoint_every=checkpoint_every,
+            max_time=max_time,
+            callback=callback,
+            keep_partial=keep_partial,
+            start=start,
+        ),
     )
-    prepared = prepare(dataset, task, seeds, options)
-    entry, rows = TABLE[task], prepared.num_rows
-    if batch_size == "auto":
-        batch_size = COUPLED_BATCH if entry.coupled else 64
-    if entry.coupled and batch_size is not None:
-        # All rows once, however often an epoch visits them: copies would be at risk twice.
-        batch_size = min(check_whole("batch_size", batch_size), rows)
-    whole = entry.coupled and batch_size in (None, rows)
-    structure, hyper = structure_of(method)
-    num_columns = prepared.arrays.train.x.shape[-1]
-    if early_stopping is not None:
-        check_whole("early_stopping", early_stopping)
-        if not len(prepared.splits[0].valid):
-            raise ConfigError(
-                "early_stopping looks at the validation loss, but there are no validation rows; "
-                "choose a split that has some (valid_fraction=0.1), or leave it out"
-            )
-    control = Control(callback, max_time, keep_partial, saves=checkpoint_dir is not None)
-    spec = Spec(
-        num_columns=num_columns,
-        num_outputs=prepared.num_outputs,
-        task=task,
-        num_epochs=check_whole("num_epochs", num_epochs, most=MOST),
-        shuffle=bool(shuffle) and not whole,
-        best_by=best_by if len(prepared.splits[0].valid) else "last",
-        image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
-        image_order=dataset.image_order,
-        groups=numbers,
-        early_stopping=early_stopping,
-        loss=check_loss(loss),
-        task_code=fingerprint_of_task(entry),
-        **_batches(prepared.num_rows, batch_size, min_steps_per_epoch, drop_last),
-    )
-    batch_devices = check_batch_devices(batch_devices, spec.batch_size)
-    if not isinstance(dataset.X, np.ndarray):
-        _check_rows(spec.batch_size, spec.num_columns, f"batch_size={batch_size}: ")
-    if method.search is not None and method.search.parameter not in hyper:
-        raise ConfigError(
-            f"{method.name} searches for {method.search.parameter!r}, which is no float argument "
-            "of a registered builder; register the method with fsjax.register"
-        )
-    with paused():
-        check_functions(method, spec, prepared)
-    return Plan(
-        method=method,
-        structure=structure,
-        hyper=hyper,
-        dataset=dataset,
-        prepared=prepared,
-        spec=spec,
-        seeds=tuple(int(seed) for seed in seeds),
-        sizes=sizes,
-        axis=_seed_axis(seed_axis, dataset, len(seeds), batch_devices),
-        batch_devices=batch_devices,
-        progress=bool(progress),
-        checkpoint_dir=None if checkpoint_dir is None else Path(checkpoint_dir),
-        checkpoint_every=check_whole("checkpoint_every", checkpoint_every),
-        control=control,
-        start=_start(start, structure, spec, seeds),
-    )
-
-
-def to_dataset(data: Data, task: str) -> Dataset:
-    """What users give as data, as a data set.
-
-    Raises:
-      ConfigError: for anything but a data set or a pair.
-    """
-    if isinstance(data, Dataset):
-        return data
-    if isinstance(data, str):
-        raise ConfigError(f"the data is the name {data!r}; give fsjax.data.load({data!r})")
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        raise ConfigError(
-            f"the data is of the type {type(data).__name__}; give a pair (X, y), where y may be "
-            "None, or what fsjax.data.load returns"
-        )
-    return as_dataset(*data, task=task)
-
-
-def _check_method(method: Method) -> None:
-    if isinstance(method, Method):
-        return
-    given = getattr(method, "__name__", None) or (
-        method if isinstance(method, str) else type(method).__name__
-    )
-    raise ConfigError(
-        f"{given} is no method; fsjax.fit takes a method such as fsjax.methods.ip_cae(10), and "
-        "then the data. Estimators of fsjax.estimators have a fit of their own"
-    )
-
-
-def task_of(method: Method, task: str | Task | None) -> str:
-    """The name of the task that is meant, by default the method's first; ConfigError for one it is
-    not for.
-    """
-    tasks = method.about.tasks
-    if task is None:
-        return tasks[0]
-    name = name_of(task)
-    if resembled(name) not in tasks:
-        raise ConfigError(
-            f"{method.name} is for the task {' or '.join(tasks)}, not for {_with_likeness(name)}; "
-            "labels may still be in the data"
-        )
-    return name
-
-
-def _with_likeness(name: str) -> str:
-    like = TABLE[name].like
-    return f"{name}, which is like {like}" if like else name
-
-
-def _start(
-    result: FitResult | None, structure: Structure | Fixed, spec: Spec, seeds: Sequence[int]
-) -> TrainState | None:
-    """The states of an earlier result; ConfigError where they do not fit."""
-    if result is None:
-        return None
-    if not isinstance(result, FitResult):
-        raise ConfigError(f"start is of the type {type(result).__name__}; give a FitResult")
-    if structure_of(result.method)[0] != structure:
-        raise ConfigError(
-            f"start is a result of {result.method.name} with other settings; start from one of "
-            "the same method, of which only float arguments differ"
-        )
-    theirs = result.states.spec
-    for name in ("num_columns", "num_outputs", "task"):
-        if getattr(theirs, name) != getattr(spec, name):
-            raise ConfigError(
-                f"start has {name}={getattr(theirs, name)!r}, not {getattr(spec, name)!r}"
-            )
-    if len(result.seeds) != len(seeds):
-        raise ConfigError(f"start has {len(result.seeds)} seeds, not {len(seeds)}")
-    return result.states
-
-
-def _check_sparse(method: Method, dataset: Dataset) -> None:
-    """ConfigError for a sparse table and a method that needs a dense one."""
-    if issparse(dataset.X) and not method.about.sparse:
-        raise ConfigError(
-            f"{method.name} looks at the whole table at once, so that it cannot be sparse; give "
-            "X.toarray() (data.dense=true in a config), or choose a method that trains by batches, "
-            "such as binmask, stg, wast or fisher_score"
-        )
-    if isinstance(dataset.X, StoredTable) and not method.about.sparse:
-        raise ConfigError(
-            f"{method.name} looks at the whole table at once, so that it cannot stay on disk; read "
-            "it with data.dense=true (fsjax.data.load(..., dense=True)), or choose a method that "
-            "trains by batches, such as binmask, stg or wast"
-        )
-    if issparse(dataset.X):
-        # About what the statistics of the columns take.
-        _check_rows(8, dataset.num_features, "")
-
-
-def _check_rows(rows: int, columns: int, what: str) -> None:
-    """ConfigError for a batch that the memory does not hold as dense rows."""
-    try:
-        check_size((rows, columns), np.dtype(np.float32))
-    except DataError as error:
-        raise ConfigError(
-            f"{what}batches are dense rows in memory, and {error}, or choose a smaller batch_size"
-        ) from None
-
-
-def _seed_axis(given: str, dataset: Dataset, num_seeds: int, batch_devices: int) -> str:
-    """The axis of the seeds, which take turns where batches are read from disk."""
-    if not isinstance(dataset.X, StoredTable):
-        return choose_seed_axis(given, num_seeds, batch_devices)
-    if batch_devices > 1 or jax.process_count() > 1:
-        raise ConfigError(
-            f"{dataset.name} is read from disk, for one device; leave out batch_devices and "
-            "--distributed, or read the table with data.dense=true"
-        )
-    if given not in ("auto", "map"):
-        raise ConfigError(
-            f"seed_axis={given!r}, but {dataset.name} is read from disk, where seeds take turns; "
-            "choose 'auto' or 'map'"
-        )
-    return "map"
-
-
-def _best_by(method: Method, given: str | None, task: str, dataset: Dataset) -> str:
-    if given is None:
-        return "loss" if callable(method.keep) else method.keep
-    check_choice("best_by", given, BEST_BY)
-    if callable(method.keep):
-        raise ConfigError(f"{method.name} keeps an epoch of its own choice; leave best_by out")
-    entry = TABLE[task]
-    if given == "accuracy" and given not in entry.best_by:
-        raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
-    classes = dataset.num_classes if entry.classes else 2
-    if given == "auc" and (given not in entry.best_by or classes != 2):
-        raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
-    return given
-
-
-def _sizes(
-    method: Method, given: int | Sequence[int] | None, dataset: Dataset, groups: Any
-) -> tuple[int, ...]:
-    """The numbers of columns; where the method was made for another number it is refused."""
-    own = method.about.num_features
-    told, sizes = f"num_features={given!r}", [] if own is None else [own]
-    if isinstance(given, list | tuple | range | np.ndarray):
-        sizes = list(given)
-        told = f"sizes={tuple(sizes)}"
-        if not sizes:
-            raise ConfigError(f"{told}; give at least one number")
-    elif given is not None:
-        sizes = [cast(int, given)]  # anything else is refused below
-    for k in sizes:
-        check_num_features(k, dataset.num_features)
-        if groups is not None and k > max(groups) + 1:
-            raise ConfigError(f"num_features={k} but there are {max(groups) + 1} groups")
-    if own is not None and own not in sizes:
-        raise ConfigError(
-            f"{told} but the method was made for {own}; "
-            f"pass num_features to fsjax.methods.{method.name} only"
-        )
-    return tuple(int(k) for k in sizes)
-
-
-def _batches(rows: int, batch_size: int | None, min_steps: int, drop_last: bool) -> dict[str, int]:
-    """The fields of the spec that say how an epoch visits so many rows."""
-    filled = filled_length(rows)
-    min_steps = check_whole("min_steps_per_epoch", min_steps, most=MOST)
-    batch_size = rows if batch_size is None else check_whole("batch_size", batch_size, most=MOST)
-    repeats = max(1, math.ceil(min_steps * batch_size / rows)) if min_steps > 1 else 1
-    full, rest = divmod(rows * repeats, batch_size)
-    if not full:
-        # One batch of all rows, those that fill up among them.
-        batch_size = filled * repeats
-    elif batch_size == rows and repeats == 1:
-        batch_size = filled
-    steps = max(full if drop_last or rest == 0 else full + 1, 1)
-    return dict(num_rows=filled, batch_size=batch_size, steps_per_epoch=steps, repeats=repeats)

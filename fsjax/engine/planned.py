@@ -13,13 +13,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.data.dataset import Dataset
 from fsjax.distributed.members import group
 from fsjax.distributed.same import check_same, code
+from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.control import Control
-from fsjax.engine.effort import ONCE
-from fsjax.engine.filling import filled_rows, stack_rows
-from fsjax.engine.loop import Arrays, HostRows, HostTable
+from fsjax.engine.loop import Arrays, HostRows
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.programs import run
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
@@ -32,11 +30,12 @@ from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
 from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
-from fsjax.sparse_rows import SparseRows
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.fingerprint import described, described_settings, fingerprint, versions
 from fsjax.storage.identity import Identity
-from fsjax.stored_rows import StoredRows, all_rows
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows
+from fsjax.tables.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
@@ -149,8 +148,7 @@ class Plan:
     def _test_rows(self) -> Any:
         """The scaled test rows on the device, if there are any and they are in memory."""
         prepared, x_test = self.prepared, self.prepared.x_test
-        stored = isinstance(prepared.arrays.train.x, StoredRows)
-        if self.method.predict is None or not len(x_test[0]) or stored:
+        if self.method.predict is None or not len(x_test[0]) or self.dataset.table.on_disk:
             return None
         if has_own_rows(prepared.arrays):
             return stack_rows([filled_rows(x) for x in x_test])
@@ -187,7 +185,7 @@ class Plan:
                 of_rows = {name: values[row, : len(x)] for name, values in outputs.items()}
                 per_seed.append(entry.test_of_rows(of_rows))
                 continue
-            truth = y if entry.supervised else _dense(x)
+            truth = y if entry.supervised else dense_rows(x)
             per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
         return {name: np.array([one[name] for one in per_seed]) for name in per_seed[0]}
 
@@ -278,8 +276,7 @@ class Plan:
     def _data_crc32(self) -> int:
         # Once: a search makes an identity for each of its rounds.
         rows = self.prepared.arrays.train.x
-        content = rows.content() if isinstance(rows, StoredRows) else []
-        return _crc32((self.prepared.arrays, content))
+        return _crc32((self.prepared.arrays, content_of(rows)))
 
     def _identity(self, rows: np.ndarray, hyper: Mapping[str, Sequence[float]] = {}) -> Identity:
         """What makes a run the same run: a checkpoint of another one must not be continued."""
@@ -354,11 +351,6 @@ def _crc32(tree: Any) -> int:
         content = np.ascontiguousarray(leaf).reshape(-1).view(np.uint8)
         checksum = zlib.crc32(content.data, checksum)
     return checksum
-
-
-def _dense(x: HostTable) -> np.ndarray:
-    """Scaled rows ``(N, D)`` in memory."""
-    return np.asarray(x[:]) if isinstance(x, SparseRows) else all_rows(x)
 
 
 def own_number(gates: np.ndarray) -> int:

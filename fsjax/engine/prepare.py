@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from fsjax.arguments import NonNegative, check
-from fsjax.data.checks import check_features, check_task, limits, one_value
-from fsjax.data.dataset import Dataset
-from fsjax.data.scaling import Scaler, apply_sparse, fit_scaler, paper_scaling
-from fsjax.data.scaling import apply as apply_scaler
-from fsjax.data.splits import DEFAULT_SEED, Split, make_split
-from fsjax.data.stored import StoredTable
-from fsjax.engine.filling import filled_rows, stack_rows
-from fsjax.engine.loop import Arrays, HostRows, HostTable, Rows
+from fsjax.engine.loop import Arrays, HostRows, Rows
+from fsjax.engine.options import DataOptions
 from fsjax.engine.value_ranges import check_nonzero, check_range
 from fsjax.errors import ConfigError, DataError, check_whole
-from fsjax.given import as_array
-from fsjax.sparse_rows import SparseRows, no_rows, only_columns
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.base import RawTable, as_table
+from fsjax.tables.checks import check_features, check_task, one_value
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.scaled import (
+    HostTable,
+    filled_rows,
+    scaled,
+    stack_rows,
+    with_columns,
+    without_rows,
+)
+from fsjax.tables.scaling import Scaler, fit_scaler, paper_scaling
+from fsjax.tables.splits import DEFAULT_SEED, Split, make_split
+from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE
 
 
@@ -50,20 +55,6 @@ class Prepared(NamedTuple):
     num_outputs: int
 
 
-class Options(NamedTuple):
-    """How data are prepared; see :func:`fsjax.plan` for the meaning of each."""
-
-    split: str | Split | Sequence[Split]
-    split_per_seed: bool
-    scaling: str
-    valid_fraction: float | None
-    noise_std: float
-    sample_weight: np.ndarray | None
-    record_test: bool
-    columns: np.ndarray | None
-    zero_others: bool
-
-
 class _Part(NamedTuple):
     """The rows of a seed: training, validation and test, and what belongs to them."""
 
@@ -75,7 +66,7 @@ class _Part(NamedTuple):
     scaler: Scaler
 
 
-def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options) -> Prepared:
+def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: DataOptions) -> Prepared:
     """Checks, splits and scales a data set.
 
     Scalers are fitted on the training rows; ``paper`` also on the validation rows where the
@@ -88,12 +79,13 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     check_features(dataset.X, dataset.feature_names, dataset.name)
     dataset = check_task(dataset, task)
     check(NonNegative, noise_std=options.noise_std)
-    options = options._replace(sample_weight=_weights(options.sample_weight, dataset))
+    weights = _weights(options.sample_weight, dataset)
+    options = dataclasses.replace(options, sample_weight=weights)
     split_seeds = [int(s) for s in seeds] if options.split_per_seed else [None] * len(seeds)
     splits = _splits(dataset, task, options, split_seeds)
     parts = _parts(dataset, task, splits, split_seeds, options)
     separate = len({id(part.train.x) for part in parts}) > 1
-    if separate and isinstance(dataset.X, StoredTable):
+    if separate and dataset.table.on_disk:
         raise ConfigError(
             f"{dataset.name} is read from disk, where all seeds share one split; leave "
             "split_per_seed and splits of each seed out, or read it with data.dense=true"
@@ -111,26 +103,10 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: Options)
     )
 
 
-def _scaled(scaler: Scaler, X: np.ndarray | csr_array | StoredTable) -> HostTable:
-    """Rows ``(N, D)`` as the engine takes them."""
-    if isinstance(X, StoredTable):
-        return StoredRows(X.shape, X, scaler)
-    if isinstance(X, np.ndarray):
-        return apply_scaler(scaler, X)
-    values, base = apply_sparse(scaler, X)
-    starts, counts = X.indptr[:-1].astype(np.int32), np.diff(X.indptr).astype(np.int32)
-    return SparseRows(values, X.indices.astype(np.int32), starts, counts, base)
-
-
 def _filled(part: _Part, record_test: bool) -> Arrays[HostRows]:
     """The rows of a part with those that fill up; without test rows unless they are recorded."""
     x, y, weight = part.test
-    none: HostTable
-    if isinstance(x, StoredRows):
-        none = x.none()
-    else:
-        none = no_rows(x) if isinstance(x, SparseRows) else x[:0]
-    test = part.test if record_test else Rows(none, y[:0], weight[:0])
+    test = part.test if record_test else Rows(without_rows(x), y[:0], weight[:0])
 
     def filled(rows: HostRows) -> HostRows:
         return Rows(filled_rows(rows.x), filled_rows(rows.y), filled_rows(rows.weight))
@@ -152,7 +128,7 @@ def check_seeds(seeds: Sequence[int]) -> None:
 
 
 def _splits(
-    dataset: Dataset, task: str, options: Options, seeds: Sequence[int | None]
+    dataset: Dataset, task: str, options: DataOptions, seeds: Sequence[int | None]
 ) -> list[Split]:
     """The split of each seed."""
     split = options.split
@@ -183,7 +159,7 @@ def _parts(
     task: str,
     splits: Sequence[Split],
     seeds: Sequence[int | None],
-    options: Options,
+    options: DataOptions,
 ) -> list[_Part]:
     """The rows of each seed, the same objects where seeds share them."""
     noisy = options.split_per_seed and options.noise_std
@@ -249,29 +225,28 @@ def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
     kept[columns] = True
 
     def take(rows: HostRows) -> HostRows:
-        if isinstance(rows.x, SparseRows):
-            return rows._replace(x=only_columns(rows.x, columns, zero_others))
-        x = rows.x[:]  # which rows on disk refuse
-        return rows._replace(x=np.where(kept, x, np.float32(0)) if zero_others else x[:, columns])
+        return rows._replace(x=with_columns(rows.x, columns, zero_others))
 
     mask = part.feature_mask & kept if zero_others else part.feature_mask[columns]
     train, valid, test = map(take, part[:3])
     return part._replace(train=train, valid=valid, test=test, feature_mask=mask)
 
 
-def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: Options) -> _Part:
+def _part(
+    dataset: Dataset, task: str, split: Split, seed: int | None, options: DataOptions
+) -> _Part:
     scaling = options.scaling
     kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
     rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
     x_train = dataset.X[split.train]
     scaler = fit_scaler(kind, x_train if rows is split.train else dataset.X[rows])
-    extremes = limits(x_train)
+    extremes = as_table(x_train).limits()
     feature_mask = ~one_value(*extremes, x_train.dtype)
     y, weight = _labels(dataset, task), options.sample_weight
 
-    def part_of(places: np.ndarray, x: np.ndarray | csr_array | StoredTable) -> HostRows:
+    def part_of(places: np.ndarray, x: RawTable) -> HostRows:
         of_rows = np.ones(len(places), np.float32) if weight is None else weight[places]
-        return Rows(_scaled(scaler, x), y[places], of_rows)
+        return Rows(scaled(as_table(x), scaler), y[places], of_rows)
 
     train = part_of(split.train, x_train)
     valid = part_of(split.valid, dataset.X[split.valid])
@@ -289,7 +264,7 @@ def _part(dataset: Dataset, task: str, split: Split, seed: int | None, options: 
             f"every column of {dataset.name} is constant in the training rows; there is nothing "
             "to select"
         )
-    if isinstance(dataset.X, StoredTable) and (options.noise_std or options.columns is not None):
+    if dataset.table.on_disk and (options.noise_std or options.columns is not None):
         raise ConfigError(
             f"{dataset.name} is read from disk, so that noise_std and columns cannot change its "
             "rows; leave them out, choose a method with input_noise, or read it with "

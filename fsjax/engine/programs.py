@@ -16,9 +16,9 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from fsjax.engine.effort import ANY, options_for
-from fsjax.garbage_collection import paused
-from fsjax.jax_settings import own_settings, setting
+from fsjax.engine.compile_effort import ANY, options_for
+from fsjax.environment.garbage_collection import paused
+from fsjax.environment.jax_settings import own_settings, setting
 
 #: Programs that are kept, of some 350 mappings each.
 CAPACITY = 32
@@ -43,8 +43,8 @@ def program(
       static: hashable values that the program depends on.
       args: trees of arrays; another call may have others of the same shapes, types and devices.
       donate: which of them may be overwritten.
-      work: what it will do in all its calls (:mod:`fsjax.engine.effort`); for little of it fast
-        compilation counts.
+      work: what it will do in all its calls (:mod:`fsjax.engine.compile_effort`); for little of it
+        fast compilation counts.
     """
     leaves, structure = jax.tree.flatten(args)
     options = options_for(work)
@@ -89,7 +89,8 @@ def output_structure(compiled: jax.stages.Compiled) -> Any:
     ``Compiled.out_info`` would ask for the layouts as well, which JAX does not have where Ctrl-C
     came while it compiled: it swallows whatever is raised as it reads them.
     """
-    return jax.tree.unflatten(compiled.out_tree, range(compiled.out_tree.num_leaves))
+    tree: Any = compiled.out_tree
+    return jax.tree.unflatten(tree, range(tree.num_leaves))
 
 
 def num_programs() -> int:

@@ -10,22 +10,22 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, issparse
 
-from fsjax.data.checks import check_features, check_num_features
-from fsjax.data.scaling import Scaler
-from fsjax.data.scaling import apply as apply_scaler
-from fsjax.data.sparse import as_csr, has_sparse_columns
-from fsjax.data.splits import Split
 from fsjax.engine.loop import CONNECTION_EPOCHS, keeps_snapshot
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
 from fsjax.engine.value_ranges import check_new_rows
 from fsjax.errors import ConfigError, DataError
-from fsjax.given import as_array
 from fsjax.method import Method, TrainState
 from fsjax.metrics.stability import consensus
-from fsjax.nullable import frame_values, plain_columns
 from fsjax.registry import structure_of
-from fsjax.sparse_rows import ENTRIES_AT_ONCE
+from fsjax.tables.checks import check_features, check_num_features
+from fsjax.tables.nullable import frame_values, plain_columns
+from fsjax.tables.scaling import Scaler
+from fsjax.tables.scaling import apply as apply_scaler
+from fsjax.tables.sparse import as_csr, has_sparse_columns
+from fsjax.tables.sparse_rows import ENTRIES_AT_ONCE
+from fsjax.tables.splits import Split
+from fsjax.tables.user_arrays import as_array
 
 #: Rows that are predicted at once.
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096

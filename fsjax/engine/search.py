@@ -14,8 +14,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from fsjax.engine.search_steps import HIGHEST, LOWEST, misses, next_strengths, threshold_for
 from fsjax.engine.seeds import take_rows
-from fsjax.engine.strengths import HIGHEST, LOWEST, misses, next_strengths, threshold_for
 from fsjax.engine.train import Trained
 
 #: Most strengths that are tried for one K and seed.

@@ -17,15 +17,15 @@ import numpy as np
 from jax import Array
 from jax.sharding import PartitionSpec
 
+from fsjax.distinct_columns import distinct_top_k
 from fsjax.engine import loop
 from fsjax.engine.loop import AnyArray, Arrays, DeviceRows, MemoryRows, Rows
 from fsjax.engine.mesh import RUNS, mesh_of, replicated
 from fsjax.errors import ConfigError
 from fsjax.method import Method, PyTree, Search, Spec, TrainState
 from fsjax.registry import Fixed, Structure
-from fsjax.selection import distinct_top_k
-from fsjax.sparse_rows import SparseRows
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.sparse_rows import SparseRows
+from fsjax.tables.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from fsjax.engine import loop
-from fsjax.engine.effort import ONCE
+from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.loop import (
     EVALUATION_ROWS,
     MAX_EPOCHS_PER_CALL,
@@ -30,7 +30,7 @@ from fsjax.engine.loop import (
 from fsjax.engine.programs import program, run
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.registry import Fixed, Structure
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 #: Entries of the rows that the device gets at once, unless a batch has more.

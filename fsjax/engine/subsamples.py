@@ -8,13 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from fsjax.arguments import Rate, check
-from fsjax.data.splits import Split
 from fsjax.engine.fit import fit
-from fsjax.engine.plan import Data, task_of, to_dataset
+from fsjax.engine.planning import Data, task_of, to_dataset
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Method
 from fsjax.metrics.stability import complementary_pairs, shuffled_by_class
+from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE
 
 #: Share of a half that validates, for methods that look at it.

@@ -13,8 +13,9 @@ import jax
 import numpy as np
 import pandas as pd
 
-from fsjax.engine.plan import Data, plan
+from fsjax.engine.plan import plan
 from fsjax.engine.planned import Plan
+from fsjax.engine.planning import Data
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
 from fsjax.engine.seeds import take_rows

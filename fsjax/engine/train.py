@@ -15,18 +15,18 @@ from tqdm import tqdm
 
 from fsjax.distributed.members import agreed, is_lead
 from fsjax.engine import mesh, seeds, together
+from fsjax.engine.compile_effort import ONCE, training_work
 from fsjax.engine.control import Progress
-from fsjax.engine.effort import ONCE, training_work
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import output_structure, program, run
 from fsjax.engine.streamed import StreamedEpochs, is_on_disk
+from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, NonFiniteLossError
-from fsjax.jax_settings import own_settings
 from fsjax.method import PyTree, TrainState
 from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.sparsity.connections import indexed_like, without_index
 from fsjax.storage.checkpoints import Checkpoints
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.scaled import leaves_of
 from fsjax.tasks import TABLE
 
 if TYPE_CHECKING:
@@ -247,10 +247,9 @@ class _Training:
         epoch = int(np.argmax(bad.any(axis=0)))
         row = int(np.argmax(bad[:, epoch]))
         rows = self.plan.prepared.arrays.train.x
-        leaves = [rows.limits()] if isinstance(rows, StoredRows) else jax.tree.leaves(rows)
         largest = max(
             float(np.abs(leaf).max(initial=0.0))
-            for leaf in leaves
+            for leaf in leaves_of(rows)
             if np.issubdtype(leaf.dtype, np.floating)
         )
         hyper = mesh.gathered(self.states.hyper, self.plan.batch_devices)

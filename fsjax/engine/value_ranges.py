@@ -6,27 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsjax.data.checks import name_some
-from fsjax.data.dataset import Dataset
-from fsjax.data.scaling import Scaler, apply
-from fsjax.engine.loop import HostTable
 from fsjax.errors import DataError
-from fsjax.sparse_rows import SparseRows
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.checks import name_some
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.scaled import HostTable, columns_beyond
+from fsjax.tables.scaling import Scaler, apply
 
 #: Largest scaled value: losses and metrics square it, in float32.
-_LARGEST = np.float32(1e18)
+_LARGEST = 1e18
 
 #: Smallest scaled value: the device takes what is closer to 0 for 0.
 _SMALLEST = np.finfo(np.float32).tiny
 
-#: What is said of the columns of :func:`_columns_beyond`.
+#: What is said of the columns of :func:`fsjax.tables.scaled.columns_beyond`.
 _BEYOND = f"values beyond {_LARGEST:g}"
 
 
 def check_range(x: HostTable, part: str, dataset: Dataset, kind: str) -> None:
     """Raises DataError for scaled values whose squares float32 does not hold."""
-    beyond = _columns_beyond(x)
+    beyond = columns_beyond(x, _LARGEST)
     if beyond.size:
         raise DataError(
             f"{dataset.name}: {_named(beyond, dataset.feature_names)} has {_BEYOND} in the {part} "
@@ -35,22 +33,9 @@ def check_range(x: HostTable, part: str, dataset: Dataset, kind: str) -> None:
         )
 
 
-def _columns_beyond(x: HostTable) -> np.ndarray:
-    """The columns of scaled rows ``(N, D)`` with NaN, or values whose squares exceed float32."""
-    if not len(x):
-        return np.zeros(0, int)
-    if isinstance(x, StoredRows):
-        return np.flatnonzero(~_fits(*x.limits()))
-    if isinstance(x, SparseRows):
-        values, of_zero = np.asarray(x.values), np.asarray(x.base)
-        stored, base = _fits(values, values), _fits(of_zero, of_zero)
-        return np.unique([*x.columns[~stored], *np.flatnonzero(~base)]).astype(int)
-    return np.flatnonzero(~_fits(x.min(axis=0), x.max(axis=0)))
-
-
 def check_new_rows(x: np.ndarray, names: Sequence[str] | None, where: str) -> None:
     """Raises DataError for scaled rows ``(N, D)`` that ``fit`` would not take; ``names`` are D."""
-    beyond = _columns_beyond(x)
+    beyond = columns_beyond(x, _LARGEST)
     if beyond.size:
         raise DataError(
             f"{where}: {_named(beyond, names)} has {_BEYOND} after the scaling that fit learnt; "
@@ -87,8 +72,3 @@ def check_nonzero(
 
 def _named(columns: np.ndarray, names: Sequence[str] | None) -> str:
     return name_some([f"column {index}" if names is None else names[index] for index in columns])
-
-
-def _fits(lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:
-    # False for NaN.
-    return (lowest >= -_LARGEST) & (highest <= _LARGEST)

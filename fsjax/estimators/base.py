@@ -14,7 +14,6 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from fsjax.data.sparse import has_sparse_columns
 from fsjax.engine import FitResult, fit
 from fsjax.engine.compilation import cache_by_default
 from fsjax.engine.planned import MAJORITY
@@ -27,6 +26,7 @@ from fsjax.method import Method
 from fsjax.metrics.stability import consensus, selection_mask
 from fsjax.registry import METHODS, about_of
 from fsjax.storage import npz, results
+from fsjax.tables.sparse import has_sparse_columns
 from fsjax.tasks import COUPLED_BATCH, name_of
 
 if TYPE_CHECKING:

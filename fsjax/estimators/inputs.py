@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_sample_weight
 
-from fsjax.data.checks import check_features, check_names, check_text, numeric_columns
-from fsjax.data.scaling import KINDS
 from fsjax.errors import ConfigError, check_whole, is_number, nearest
-from fsjax.nullable import plain_columns
+from fsjax.tables.checks import check_features, check_names, check_text, numeric_columns
+from fsjax.tables.nullable import plain_columns
+from fsjax.tables.scaling import KINDS
 
 #: Rows ``(N, D)`` of a table: an array, or CSR where the method takes sparse tables.
 Rows: TypeAlias = np.ndarray | csr_array

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from fsjax.errors import ConfigError
-from fsjax.functions import is_function, text_of
 from fsjax.storage import results
 from fsjax.tasks import name_of
+from fsjax.user_functions import is_function, text_of
 
 KIND = "estimator"
 

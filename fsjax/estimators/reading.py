@@ -18,19 +18,19 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from fsjax.data.dataset import CheckedDataset, Dataset
-from fsjax.data.sparse import as_csr, has_sparse_columns
-from fsjax.data.splits import Split, validation_split
 from fsjax.engine import Progress
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.estimators import inputs
 from fsjax.estimators.inputs import Rows
-from fsjax.given import check_masked
-from fsjax.nullable import plain_columns
 from fsjax.registry import Registration, about_of
-from fsjax.targets import numbered, warn_of_numbers
+from fsjax.tables.dataset import CheckedDataset, Dataset
+from fsjax.tables.nullable import plain_columns
+from fsjax.tables.sparse import as_csr, has_sparse_columns
+from fsjax.tables.splits import Split, validation_split
+from fsjax.tables.user_arrays import check_masked
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.registry import is_registered, resembled
+from fsjax.tasks.targets import numbered, warn_of_numbers
 
 
 class Reader(BaseEstimator):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fsjax.arguments import Count, NonNegative, Positive, check
 from fsjax.errors import ConfigError, DataError, check_choice
 from fsjax.metrics.by_task import survival_score
-from fsjax.targets import check_survival, read_survival
+from fsjax.tasks.targets import check_survival, read_survival
 
 #: How rows whose events have the same time share their risk set.
 TIES = ("efron", "breslow")

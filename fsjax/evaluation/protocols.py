@@ -9,15 +9,14 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from fsjax.arguments import NonNegative, check
-from fsjax.data.dataset import Dataset
-from fsjax.data.splits import Split
-from fsjax.data.stored import StoredTable
 from fsjax.distributed.members import shared_out
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
 from fsjax.evaluation.sampling import SAMPLE_ROWS, in_memory
 from fsjax.evaluation.svm import NEEDS_CLASSES, svm_accuracy
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of
 
 #: The names that ``evaluation.protocols`` may hold.
@@ -76,7 +75,7 @@ def evaluate(
     further = {f"_k{k}": k for k in map(int, num_features) if k != result.num_features}
     selections = {"": result.selected, **{end: result.select(k) for end, k in further.items()}}
     splits: Sequence[Split] = result.splits
-    if isinstance(dataset.X, StoredTable) and set(protocols) != {"embedded"}:
+    if dataset.table.on_disk and set(protocols) != {"embedded"}:
         if noise_std:
             raise ConfigError(
                 f"noise_std={noise_std}, but {dataset.name} is read from disk; leave it out, or "

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.data.dataset import Dataset
-from fsjax.data.splits import Split
 from fsjax.engine.plan import plan
 from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of
 
 #: The network and its training, by default: that of BinMask's section 4.1 for tables.

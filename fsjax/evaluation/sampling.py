@@ -8,9 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from fsjax.data.dataset import Dataset
-from fsjax.data.splits import DEFAULT_SEED, Split
-from fsjax.data.stored import StoredTable
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.splits import DEFAULT_SEED, Split
 
 #: Rows that are taken, unless another number is asked for.
 SAMPLE_ROWS: Final = 20_000
@@ -22,7 +21,7 @@ Selections = Mapping[str, np.ndarray]
 def sampled_rows(dataset: Dataset, split: Split, sample_rows: int) -> int | None:
     """How many rows of a table on disk are judged on; ``None`` where it is all of the split's."""
     total = sum(map(len, split))
-    if not isinstance(dataset.X, StoredTable) or total <= sample_rows:
+    if not dataset.table.on_disk or total <= sample_rows:
         return None
     return sum(map(len, _sample(split, sample_rows)))
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from fsjax.arguments import NonNegative, check
-from fsjax.data.dataset import Dataset
-from fsjax.data.splits import Split
-from fsjax.data.stored import StoredTable
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.splits import Split
 
 #: What to tell a user whose data set the protocol cannot judge.
 NEEDS_CLASSES: Final = (
@@ -92,12 +90,7 @@ def _checked(columns: np.ndarray, num_columns: int) -> np.ndarray:
 
 
 def _rows(dataset: Dataset, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    table = dataset.X
-    if isinstance(table, StoredTable):
-        return table.take(rows, columns).astype(np.float64)
-    if issparse(table):
-        return table[rows][:, columns].toarray().astype(np.float64)
-    return table[np.ix_(rows, columns)].astype(np.float64)
+    return dataset.table.block(rows, columns).astype(np.float64)
 
 
 def _noise(num_rows: int, columns: np.ndarray, seed: int) -> np.ndarray:

@@ -27,7 +27,7 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
-from fsjax.sparse_rows import SparseRows, dense, map_rows, rows_at_once
+from fsjax.tables.sparse_rows import SparseRows, dense, map_rows, rows_at_once
 
 #: Rows of a sparse table whose gradients are held at once.
 ROWS_AT_ONCE = 1024

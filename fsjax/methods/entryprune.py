@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.arguments import STATIC, Count, Share
+from fsjax.distinct_columns import distinct_top_k
 from fsjax.method import (
     About,
     Batch,
@@ -28,7 +29,6 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import FIRST_LAYER, PLAIN, NetworkOptions
 from fsjax.registry import register
-from fsjax.selection import distinct_top_k
 from fsjax.sparsity import largest, random_subset
 from fsjax.sparsity.topology import Changed, cond_with_key, keep_moments
 from fsjax.tasks import SUPERVISED

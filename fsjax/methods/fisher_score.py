@@ -13,7 +13,7 @@ from fsjax.errors import ConfigError
 from fsjax.method import Method, Spec, TrainingRows
 from fsjax.methods.shared.fixed_columns import filter_method, network_on_columns
 from fsjax.registry import register
-from fsjax.sparse_rows import SparseRows, dense
+from fsjax.tables.sparse_rows import SparseRows, dense
 
 #: The highest score: of columns that do not vary within the classes, but between them.
 HIGHEST = 1e12

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.arguments import Count, Rate
+from fsjax.distinct_columns import distinct_top_k
 from fsjax.groups import expand
 from fsjax.method import (
     About,
@@ -27,7 +28,6 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import PLAIN, NetworkOptions
 from fsjax.registry import register
-from fsjax.selection import distinct_top_k
 from fsjax.tasks import SUPERVISED
 
 #: Standard deviation of the attention logits at the start of a phase.

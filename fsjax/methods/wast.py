@@ -21,6 +21,7 @@ from fsjax.arguments import (
     Share,
 )
 from fsjax.errors import ConfigError
+from fsjax.kernels.noise import normal
 from fsjax.method import (
     About,
     Batch,
@@ -33,7 +34,6 @@ from fsjax.method import (
     create_state,
 )
 from fsjax.nets import Feedforward, outputs_of
-from fsjax.noise import normal
 from fsjax.registry import register
 from fsjax.sparsity import Layer, Recipe, apply_masks, init_masks, needs
 from fsjax.sparsity import drop as drop_rules

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from scipy import stats
 
-from fsjax.data.checks import check_num_features
 from fsjax.errors import ConfigError, check_whole
+from fsjax.tables.checks import check_num_features
 
 #: Share of the confidence intervals that hold the true stability, unless another one is asked for.
 LEVEL: Final = 0.95

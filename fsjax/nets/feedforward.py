@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from flax import linen as nn
 from jax import Array
 
+from fsjax.kernels.products import dense_product
 from fsjax.nets.mlp import ACTIVATIONS, fan_in_uniform
-from fsjax.products import dense_product, product
-from fsjax.sparsity.coordinates import sparse_dot
 
 #: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.
 INITIALISATIONS = ("fan_in", "glorot")
@@ -54,36 +53,3 @@ class Feedforward(nn.Module):
     def __call__(self, x: Array) -> Array:
         """``(B, D) -> (B, num_outputs)``."""
         return self.activations(x)[-1]
-
-
-def sparse_activations(
-    params: Mapping[str, Mapping[str, Array]],
-    positions: Mapping[str, Array],
-    x: Array,
-    activation: str,
-) -> list[Array]:
-    """:meth:`Feedforward.activations` for layers that are given by their coordinates.
-
-    The same list for ``(B, D)``, up to floating-point reassociation.
-
-    Args:
-      params: as those of the module, with kernels ``(n,)`` where there are positions.
-      positions: flat positions ``(n,)`` of the weights in their layer ``(I, O)``, by layer; others
-        are as they were.
-      x: ``(B, D)``.
-      activation: of the hidden layers, a name in :data:`ACTIVATIONS`.
-    """
-    # Neurons first, so that a connection moves one contiguous row of the batch.
-    values = [x.T]
-    for number in range(len(params)):
-        layer = f"layer_{number}"
-        kernel, bias = params[layer]["kernel"], params[layer]["bias"]
-        where = positions.get(layer)
-        if where is not None:
-            rows, columns = where // bias.size, where % bias.size
-            y = sparse_dot(kernel, rows, columns, values[-1], bias)
-        else:
-            y = product(kernel.T, values[-1])
-        y = y + bias[:, None]
-        values.append(y if number == len(params) - 1 else ACTIVATIONS[activation](y))
-    return [value.T for value in values]

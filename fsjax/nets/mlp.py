@@ -13,7 +13,7 @@ from flax import linen as nn
 from jax import Array
 
 from fsjax.arguments import check
-from fsjax.products import dense_product
+from fsjax.kernels.products import dense_product
 
 #: Of hidden layers, by name.
 ACTIVATIONS = {"relu": nn.relu, "sigmoid": nn.sigmoid, "tanh": nn.tanh}

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
+from fsjax.kernels.products import product, rounds
 from fsjax.nets.mlp import MLP, fan_in_uniform
-from fsjax.products import product, rounds
 
 
 @jax.custom_vjp

@@ -12,10 +12,10 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from fsjax.atomic import atomic_open
 from fsjax.engine.result import FitResult
+from fsjax.environment.terminal import printable
 from fsjax.errors import DataError
-from fsjax.terminal import printable
+from fsjax.storage.atomic_files import atomic_open
 
 #: Okabe and Ito's palette: told apart with any colour vision.
 BLUE: Final = "#0072B2"

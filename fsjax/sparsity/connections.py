@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -109,13 +109,13 @@ def indexed_like(masks: object, like: object) -> object:
     """Masks of S seeds, ``(S, n)``, with an index where others of their structure have one."""
 
     def one(own: object, other: object) -> object:
-        wanted = is_connections(own) and other.index != ()
-        return jax.vmap(indexed)(own) if wanted else own
+        wanted = is_connections(other) and other.index != ()
+        return jax.vmap(indexed)(own) if wanted and is_connections(own) else own
 
     return by_connections(one, masks, like)
 
 
-def is_connections(node: object) -> bool:
+def is_connections(node: object) -> TypeGuard[Connections]:
     """Whether a node of a tree of masks is :class:`Connections`."""
     return isinstance(node, Connections)
 
@@ -127,7 +127,7 @@ def connected_dot(values: Array, connections: Connections, x: Array) -> Array:
     The same as ``dense(values, connections).T @ x`` up to floating-point reassociation.
     """
     index, outputs = connections.index, connections.shape[1]
-    if index != () and x.shape[1] >= CSR_BATCH:
+    if isinstance(index, Index) and x.shape[1] >= CSR_BATCH:
         return _csr_dot(values[index.order], index.rows, index.to_outputs, x)
     return _scatter_dot(values, connections.rows, connections.columns, outputs, x)
 
@@ -139,7 +139,7 @@ def _forward(values: Array, connections: Connections, x: Array) -> tuple[Array, 
 def _backward(saved: tuple, grad: Array) -> tuple[Array, None, Array]:
     values, connections, x = saved
     rows, columns, index = connections.rows, connections.columns, connections.index
-    if index != () and x.shape[1] >= CSR_BATCH:
+    if isinstance(index, Index) and x.shape[1] >= CSR_BATCH:
         to_x = _csr_dot(values, columns, index.from_inputs, grad)
     else:
         to_x = _scatter_dot(values, columns, rows, x.shape[0], grad)
@@ -152,7 +152,8 @@ connected_dot.defvjp(_forward, _backward)
 def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
     """``(n,)`` entries at rows and columns of ``x @ y.T``, for ``(I, B)`` and ``(O, B)``."""
     if x.shape[1] < CSR_BATCH:
-        return sum(x[:, i][rows] * y[:, i][columns] for i in range(x.shape[1]))
+        parts = (x[:, i][rows] * y[:, i][columns] for i in range(x.shape[1]))
+        return sum(parts, jnp.zeros(rows.shape, x.dtype))
     # The sum over the batch as a product with ones: several times faster on CPUs.
     ones = jnp.ones(x.shape[1], x.dtype)
     pieces = -(-rows.size // _PIECE)

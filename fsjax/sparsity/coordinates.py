@@ -1,22 +1,12 @@
-"""Very sparse layers by their coordinates: the same network at a fraction of the cost.
-
-A mask over dense weights stays the form in which a topology is kept and changed. While it does
-not change, a layer with few connections is trained as a vector of weights with their positions.
-"""
+"""Positions of the connections of a mask, and the weights at them as a vector."""
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.sparsity.connections import products
-
 #: Entries of a mask that are counted together.
 _BLOCK = 32
-
-#: Largest density at which this form is the faster one on CPUs (``BENCHMARKS.md``).
-MAX_DENSITY = 0.02
 
 
 def positions_of(mask: Array, count: int) -> Array:
@@ -43,32 +33,3 @@ def scatter(values: Array, positions: Array, mask: Array) -> Array:
     flat = jnp.zeros(mask.size, values.dtype)
     flat = flat.at[positions].set(values, unique_indices=True, indices_are_sorted=True)
     return flat.reshape(mask.shape)
-
-
-@jax.custom_vjp
-def sparse_dot(values: Array, rows: Array, columns: Array, x: Array, like: Array) -> Array:
-    """A sparse ``(I, O)`` layer on activations with the neurons first: ``(I, B) -> (O, B)``.
-
-    Args:
-      values: ``(n,)`` weights.
-      rows, columns: ``(n,)`` their input neurons, ascending, and their output neurons.
-      x: ``(I, B)``.
-      like: any array of length O, which tells the number of outputs.
-    """
-    out = jnp.zeros((like.shape[0], x.shape[1]), x.dtype)
-    return out.at[columns].add(values[:, None] * x[rows])
-
-
-def _forward(values: Array, rows: Array, columns: Array, x: Array, like: Array):
-    return sparse_dot(values, rows, columns, x, like), (values, rows, columns, x, like)
-
-
-def _backward(saved: tuple, grad: Array):
-    values, rows, columns, x, like = saved
-    pulled = grad[columns]
-    to_values = products(x, grad, rows, columns)
-    to_x = jnp.zeros_like(x).at[rows].add(values[:, None] * pulled)
-    return to_values, None, None, to_x, jnp.zeros_like(like)
-
-
-sparse_dot.defvjp(_forward, _backward)

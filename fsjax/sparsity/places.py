@@ -30,14 +30,16 @@ def rows_and_columns(keys: Keys, shape: tuple[int, int]) -> tuple[Array, Array]:
     """The inverse of :func:`keys_of`."""
     if len(keys) == 1:
         return keys[0] // shape[1], keys[0] % shape[1]
-    return keys
+    rows, columns = keys
+    return rows, columns
 
 
 def where(condition: Array, keys: Keys, others: Keys | np.int32 = LAST) -> Keys:
     """Keys where the condition ``(n,)`` holds, and others, as a rule the last, elsewhere."""
-    if not isinstance(others, tuple):
-        others = (others,) * len(keys)
-    return tuple(jnp.where(condition, *both) for both in zip(keys, others, strict=True))
+    if isinstance(others, tuple):
+        pairs = zip(keys, others, strict=True)
+        return tuple(jnp.where(condition, key, other) for key, other in pairs)
+    return tuple(jnp.where(condition, key, others) for key in keys)
 
 
 def ordered(keys: Keys) -> Keys:

@@ -122,22 +122,28 @@ class Recipe:
           key: PRNG key; each layer folds in its number.
           step: for a schedule of ``fraction``.
         """
-        fraction = self.fraction_at(step)
 
         def one(path: tuple, weight: Array, mask: Array) -> tuple[Array, Array, Array]:
             layer = layers.get(name_of(path))
             if layer is None:
                 return weight, mask, jnp.ones(weight.shape, bool)
-            key_rewire, key_init = jax.random.split(jax.random.fold_in(key, layer.number))
-            rewired = rewire(layer, self.drop, self.grow, fraction, key_rewire)
-            kept = rewired.mask & ~rewired.new
-            initial = self.grow_init(key_init, weight.shape, weight.dtype)
-            fresh = jnp.where(rewired.new, initial, jnp.where(kept, layer.weight, 0))
-            return fresh, rewired.mask, kept
+            return self.change_layer(layer, key, step)
 
         triples = jax.tree_util.tree_map_with_path(one, params, masks)
         outer = jax.tree.structure(params)
         return Changed(*jax.tree.transpose(outer, jax.tree.structure((0, 0, 0)), triples))
+
+    def change_layer(
+        self, layer: Layer, key: Array, step: Array | int = 0
+    ) -> tuple[Array, Array, Array]:
+        """:meth:`change` of one layer: its weights, mask, and the connections that were kept."""
+        weight = layer.weight
+        key_rewire, key_init = jax.random.split(jax.random.fold_in(key, layer.number))
+        rewired = rewire(layer, self.drop, self.grow, self.fraction_at(step), key_rewire)
+        kept = rewired.mask & ~rewired.new
+        initial = self.grow_init(key_init, weight.shape, weight.dtype)
+        fresh = jnp.where(rewired.new, initial, jnp.where(kept, weight, 0))
+        return fresh, rewired.mask, kept
 
 
 def static(density: float | None = None, **options: Any) -> Recipe:

@@ -78,7 +78,7 @@ def rewire_connections(
     layer: Layer,
     drop: DropRule,
     grow: GrowRule,
-    fraction: Array,
+    fraction: Array | float,
     key: Array,
     scores: Mapping[str, Scores] | None = None,
 ) -> Change:
@@ -121,16 +121,20 @@ def _grown(
     grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Mapping[str, Scores]
 ) -> Found:
     def by(rule: GrowRule) -> Callable[[Array], Found]:
-        ranked = next((scores[field] for field in needs_of(rule) if field in scores), None)
+        ranked = next((scores[field] for field in needs_of(rule) if field in scores), _unranked)
         return lambda key: GROW[rule](old, key, ranked)
 
-    if not hasattr(grow, "between"):
+    if layer.search is None or not hasattr(grow, "between"):
         return by(grow)(key)
     first, then = grow.between
     return cond_with_key(layer.search, by(then), by(first), key)
 
 
-def _random(old: _Old, key: Array, scores: Scores | None) -> Found:
+def _unranked(rows: Array) -> Array:
+    raise TypeError("a rule without scores does not rank")
+
+
+def _random(old: _Old, key: Array, scores: Scores) -> Found:
     found = random_free(key, (old.kept,), old.wanted, old.most, old.shape)
     return _filled(found, old.most)
 
@@ -157,7 +161,7 @@ def _worst_or_random(old: _Old, key: Array, scores: Scores) -> Found:
 
 
 #: The grow rules that there are, by the rule for masks.
-GROW: dict[GrowRule, Callable[[_Old, Array, Scores | None], Found]] = {
+GROW: dict[GrowRule, Callable[[_Old, Array, Scores], Found]] = {
     grow_rules.random: _random,
     grow_rules.gradient: _largest,
     grow_rules.similar: _best,

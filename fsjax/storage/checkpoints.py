@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.atomic import remove_leftovers
 from fsjax.errors import ConfigError, DataError
 from fsjax.storage import npz
+from fsjax.storage.atomic_files import remove_leftovers
 from fsjax.storage.identity import Identity
 from fsjax.storage.trees import by_path, from_paths
 

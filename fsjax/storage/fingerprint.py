@@ -17,11 +17,11 @@ import jaxlib
 import numpy as np
 
 from fsjax.distributed.same import code
-from fsjax.functions import Missing, is_function, text_of
-from fsjax.jax_settings import setting
+from fsjax.environment.jax_settings import setting
 from fsjax.method import Method
 from fsjax.registry import is_as_built
 from fsjax.tasks import Task
+from fsjax.user_functions import Missing, is_function, text_of
 from fsjax.version import __version__
 
 

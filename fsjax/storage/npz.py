@@ -15,9 +15,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from fsjax.atomic import atomic_open
+from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import ConfigError, DataError
-from fsjax.limits import check_bytes, limit_of
+from fsjax.storage.atomic_files import atomic_open
 from fsjax.version import __version__
 
 FORMAT = "fsjax"

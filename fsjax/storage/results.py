@@ -4,8 +4,8 @@ The file keeps the method's name and settings, from which the method is built ag
 that follows from the rest. What only continued training needs, the state of the optimiser, is left
 out: a loaded result predicts, scores and selects; to continue a run there are the checkpoints of
 :func:`fsjax.fit`. Of functions, such as schedules, optimisers and losses of the user's own, it has
-name and SHA-256: in the loaded result :class:`fsjax.functions.Missing` stands in their place, with
-which nothing can be trained.
+name and SHA-256: in the loaded result :class:`fsjax.user_functions.Missing` stands in their place,
+with which nothing can be trained.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ import numpy as np
 import optax
 
 from fsjax.arguments import Kind, NonNegative, Within, check, checked, kind_of
-from fsjax.data.scaling import Scaler
-from fsjax.data.splits import Split
-from fsjax.engine.filling import filled_length
 from fsjax.engine.loop import Arrays, Rows
 from fsjax.engine.prepare import check_seeds
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.seeds import finish_seeds, init_seeds
+from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, DataError, check_choice, nearest
-from fsjax.functions import Missing, is_function, text_of
 from fsjax.groups import check_groups
-from fsjax.jax_settings import own_settings
 from fsjax.method import BEST_BY, About, Method, Spec, TrainState
 from fsjax.methods import METHODS
 from fsjax.registry import is_as_built, structure_of
 from fsjax.storage.fingerprint import digest, fingerprint_of_task
 from fsjax.storage.npz import read, write
 from fsjax.storage.trees import by_path, from_paths
+from fsjax.tables.scaled import filled_length
+from fsjax.tables.scaling import Scaler
+from fsjax.tables.splits import Split
 from fsjax.tasks import BUILDERS, TABLE, TASKS, get_task
 from fsjax.tasks.registry import resembled
+from fsjax.user_functions import Missing, is_function, text_of
 from fsjax.version import __version__
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.

@@ -4,8 +4,8 @@
 how one is made and registered from outside.
 """
 
-from fsjax.losses import roc_auc, weighted_mean
 from fsjax.tasks.derived import like
+from fsjax.tasks.losses import roc_auc, weighted_mean
 from fsjax.tasks.registry import BUILDERS, get_task, name_of, register
 from fsjax.tasks.table import (
     COUPLED_BATCH,

@@ -1,7 +1,7 @@
 """The built-in tasks, in one table; registered tasks join it as they are made.
 
-The functions that it names are in :mod:`fsjax.losses` (JAX), :mod:`fsjax.metrics.by_task` (NumPy)
-and :mod:`fsjax.targets` (what y may be).
+The functions that it names are in :mod:`fsjax.tasks.losses` (JAX), :mod:`fsjax.metrics.by_task`
+(NumPy) and :mod:`fsjax.tasks.targets` (what y may be).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.metrics import accuracy_score, r2_score
 
-from fsjax import losses, targets
 from fsjax.metrics import by_task
+from fsjax.tasks import losses, targets
 from fsjax.tasks.task import Task
 
 Array = jax.Array

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from fsjax import targets
+from fsjax.tasks import targets
 
 Array = jax.Array
 

@@ -8,8 +8,8 @@ from fsjax.auto import chance
 from fsjax.auto.budget import Clock
 from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.problem import Problem
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.row_sample import some_rows
 from fsjax.auto.scoring import METRICS
 from fsjax.auto.verdict import verdict

@@ -5,16 +5,17 @@ import pandas as pd
 import pytest
 
 import fsjax
-from fsjax.auto import compete, selecting, stability
+from fsjax.auto import compete, stability
+from fsjax.auto import select_columns as selecting
 from fsjax.auto.budget import Clock
 from fsjax.auto.columns import Design, design_of_array
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import halves
 from fsjax.auto.judge import judges_of
-from fsjax.auto.ledger import Ledger
 from fsjax.auto.plan import plan
 from fsjax.auto.preparation import Part
 from fsjax.auto.problem import Problem, sizes_of, with_kept
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE, Ranking
 from fsjax.auto.row_sample import on_rows, some_rows
 from fsjax.auto.scoring import METRICS

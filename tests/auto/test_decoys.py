@@ -19,7 +19,7 @@ from fsjax.auto.discoveries import (
 )
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import l1, rank_units
-from fsjax.data.nonlinear import ring_xor_sum
+from fsjax.datasets.nonlinear import ring_xor_sum
 
 
 def neighbours(rng: np.random.Generator, rows: int, columns: int, correlation: float) -> np.ndarray:

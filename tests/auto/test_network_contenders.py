@@ -8,7 +8,7 @@ from fsjax.auto.columns import design_of_array
 from fsjax.auto.contenders import contenders, expected_seconds
 from fsjax.auto.preparation import Fold, Part, parts, standardise
 from fsjax.auto.screening import drawn_rows, screened_columns
-from fsjax.data.dataset import Dataset
+from fsjax.tables.dataset import Dataset
 
 
 def planted_part(rows: int, columns: int, seed: int = 0) -> Part:

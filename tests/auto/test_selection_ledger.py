@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fsjax.auto.ledger import NAME, Ledger, Section
+from fsjax.auto.progress_file import NAME, Ledger, Section
 from fsjax.errors import ConfigError
 from fsjax.storage.identity import Identity
 

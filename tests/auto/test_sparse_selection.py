@@ -24,9 +24,9 @@ from fsjax.auto.rankers import lasso
 from fsjax.auto.scoring import METRICS, OF_TASK
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.cli import main
-from fsjax.data.tables import load_frame
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
+from fsjax.readers.table_files import load_frame
 
 QUICK = ("univariate", "l1")
 

@@ -9,7 +9,7 @@ import pytest
 from fsjax.auto.columns import Design, design, design_of_array
 from fsjax.auto.leaks import leaks
 from fsjax.auto.preparation import standardise
-from fsjax.data.checks import constant_columns
+from fsjax.tables.checks import constant_columns
 
 ROWS = 60
 RNG = np.random.default_rng(0)

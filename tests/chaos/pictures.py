@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments import launch
-from fsjax.atomic import write_text
+from fsjax.storage.atomic_files import write_text
 
 
 @contextmanager

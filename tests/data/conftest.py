@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 
 
 @pytest.fixture

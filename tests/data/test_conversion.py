@@ -14,8 +14,10 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from fsjax.cli import main
-from fsjax.data import conversion, convert, load, streams
+from fsjax.data import convert, load
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers import blocks as streams
+from fsjax.readers import conversion
 
 
 def frame(rows: int = 60) -> pd.DataFrame:

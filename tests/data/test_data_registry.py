@@ -13,8 +13,8 @@ import scipy.io
 from registered import compress, rows_of
 
 from fsjax import data
-from fsjax.data import parsers
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets import formats as parsers
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, DataError
 
 pytestmark = pytest.mark.usefixtures("only_tmp")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fsjax import data
-from fsjax.data.scaling import Scaler, apply, fit_scaler
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.scaling import Scaler, apply, fit_scaler
 
 tables = hnp.arrays(
     np.float32,
@@ -87,7 +87,7 @@ def test_blocks_change_nothing(entries: int, own: bool, monkeypatch) -> None:
     X = np.random.default_rng(0).normal(2.0, 3.0, (9, 6)).astype(np.float32)
     scaler = fit_scaler("standard", X)
     expected = (X - np.float32(scaler.shift)) * np.float32(scaler.scale)
-    monkeypatch.setattr("fsjax.data.scaling._ENTRIES", entries)
+    monkeypatch.setattr("fsjax.tables.scaling._ENTRIES", entries)
     np.testing.assert_array_equal(apply(scaler, X.copy(), own=own), expected)
     column = Scaler(scaler.shift[2], scaler.scale[2])
     np.testing.assert_array_equal(apply(column, X[:, 2].copy(), own=own), expected[:, 2])
@@ -132,7 +132,7 @@ def test_paper_scaling(name: str, expected: tuple[str, str]) -> None:
 
 
 def test_every_registered_scaling_and_protocol_exists() -> None:
-    from fsjax.data.catalog import ENTRIES
+    from fsjax.datasets.catalog import ENTRIES
 
     for entry in ENTRIES.values():
         assert entry.scaling[0] in data.KINDS and entry.scaling[1] in ("train", "train+valid")

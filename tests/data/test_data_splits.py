@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsjax import data
-from fsjax.data.splits import validation_split
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.splits import validation_split
 
 
 def table(num_rows: int, y: np.ndarray | None = None, **more: object) -> data.Dataset:

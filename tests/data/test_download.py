@@ -9,8 +9,8 @@ import scipy.io
 from registered import rows_of
 
 from fsjax import data
-from fsjax.data.catalog import ENTRIES
-from fsjax.data.download import Remote, check_recorded, fetch
+from fsjax.datasets.catalog import ENTRIES
+from fsjax.datasets.download import Remote, check_recorded, fetch
 from fsjax.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("only_tmp")

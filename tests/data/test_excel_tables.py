@@ -11,8 +11,8 @@ import openpyxl
 import pytest
 
 from fsjax.data import load
-from fsjax.data.tables import load_frame
 from fsjax.errors import DataError
+from fsjax.readers.table_files import load_frame
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 
 from fsjax import data
-from fsjax.data.nonlinear import BOUNDS
+from fsjax.datasets.nonlinear import BOUNDS
 from fsjax.errors import ConfigError, DataError
 
 MANY = 200_000

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from fsjax.data import Dataset, as_dataset, check_task, load, load_table, make_split
-from fsjax.data.tables import load_frame
 from fsjax.errors import DataError
+from fsjax.readers.table_files import load_frame
 from fsjax.tasks import TABLE
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
 from fsjax.data import KINDS, Dataset, as_dataset, constant_columns, fit_scaler, load
-from fsjax.data.checks import check_features
-from fsjax.data.scaling import apply, apply_sparse
-from fsjax.data.sparse import as_csr
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.checks import check_features
+from fsjax.tables.scaling import apply, apply_sparse
+from fsjax.tables.sparse import as_csr
 
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 
@@ -110,7 +110,7 @@ def test_other_dimensions_and_sizes() -> None:
         as_csr(sp.coo_array(np.ones(3)))
     with pytest.raises(DataError, match="at most"):
         as_csr(sp.csr_array((1, 2**31)))
-    with mock.patch("fsjax.data.sparse.MOST", 10), pytest.raises(DataError, match="non-zeros"):
+    with mock.patch("fsjax.tables.sparse.MOST", 10), pytest.raises(DataError, match="non-zeros"):
         as_csr(sp.csr_array(np.ones((4, 4))))
 
 

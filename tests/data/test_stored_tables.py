@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsjax.data import KINDS, fit_scaler, load, stored
-from fsjax.data.stored import StoredTable, open_table
+from fsjax.data import KINDS, fit_scaler, load
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables import stored
+from fsjax.tables.stored import StoredTable, open_table
 
 
 def saved(folder: Path, X: np.ndarray, y: np.ndarray | None = None) -> Path:

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from fsjax.data import convert, load, load_table
-from fsjax.data.tables import load_frame
-from fsjax.data.text_tables import dialect_of
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers.table_files import load_frame
+from fsjax.readers.text import dialect_of
 
 
 def write(folder: Path, name: str, text: str) -> str:

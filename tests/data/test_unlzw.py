@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from registered import compress
 
-from fsjax.data.unlzw import unlzw
+from fsjax.readers.unlzw import unlzw
 
 
 @pytest.mark.parametrize("widest", [10, 12, 16])

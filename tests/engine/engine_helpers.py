@@ -14,8 +14,9 @@ import pytest
 
 import fsjax
 from fsjax.data import Split
-from fsjax.engine.plan import to_dataset
-from fsjax.engine.prepare import Options, Prepared, prepare
+from fsjax.engine.options import DataOptions
+from fsjax.engine.planning import to_dataset
+from fsjax.engine.prepare import Prepared, prepare
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 from fsjax.storage.checkpoints import Checkpoints
 
@@ -85,7 +86,7 @@ def prepared_by(data: Any, split: str | Split = "random", **changes: Any) -> Pre
         "zero_others": False,
     }
     seeds = changes.pop("seeds", (0,))
-    options = Options(**given | changes)
+    options = DataOptions(**given | changes)
     return prepare(to_dataset(data, "classification"), "classification", seeds, options)
 
 

@@ -12,8 +12,8 @@ import pytest
 import fsjax
 from fsjax import estimators
 from fsjax.data import Dataset, Split, as_dataset, make_split
-from fsjax.data.targets import encode_target
 from fsjax.errors import ConfigError, DataError, FsjaxError
+from fsjax.readers.target_columns import encode_target
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(int)

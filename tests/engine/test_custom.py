@@ -19,15 +19,15 @@ from sklearn.base import clone
 
 import fsjax
 from fsjax import methods
-from fsjax.data.scaling import apply
 from fsjax.engine.loop import as_batch, optimizer_of
 from fsjax.engine.train import Trained
 from fsjax.errors import ConfigError
-from fsjax.functions import Missing
 from fsjax.method import Method, Spec, TrainState
 from fsjax.methods import METHODS
 from fsjax.registry import Structure
 from fsjax.storage.npz import read
+from fsjax.tables.scaling import apply
+from fsjax.user_functions import Missing
 
 RATE = optax.linear_schedule(0.2, 0.01, 12)
 

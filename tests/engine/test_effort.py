@@ -13,7 +13,8 @@ import pytest
 from engine_helpers import STATIC, killed_after_a_checkpoint
 
 import fsjax
-from fsjax.engine import effort, train
+from fsjax.engine import compile_effort as effort
+from fsjax.engine import train
 
 
 def level(work: float) -> int | None:

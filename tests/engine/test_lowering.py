@@ -39,10 +39,13 @@ HOST = re.compile(r"callback|stablehlo\.(send|recv|infeed|outfeed)")
 
 #: Slow operations in a step, and why they are there.
 KNOWN = {
-    ("stablehlo.scatter", "fsjax/losses.py"): "the gradient at the class of each of B rows",
+    ("stablehlo.scatter", "fsjax/tasks/losses.py"): "the gradient at the class of each of B rows",
     ("stablehlo.sort", "fsjax/sparsity/grow.py"): "WAST orders D neurons, not D x H connections",
     ("stablehlo.scatter", "fsjax/sparsity/grow.py"): "what each of the D neurons gets, as ordered",
-    ("stablehlo.sort", "fsjax/selection.py"): "random selection finds its K columns in each step",
+    (
+        "stablehlo.sort",
+        "fsjax/distinct_columns.py",
+    ): "random selection finds its K columns in each step",
     ("stablehlo.sort", "fsjax/methods/dufs.py"): "the median distance of B rows, differentiated",
     ("stablehlo.scatter", "fsjax/methods/dufs.py"): "the gradient of that median",
     ("stablehlo.sort", "fsjax/methods/entryprune.py"): "the places of the columns of the network",

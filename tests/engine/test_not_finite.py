@@ -7,9 +7,9 @@ from scipy.sparse import csr_array
 
 import fsjax
 from fsjax.data import Split, constant_columns, fit_scaler
-from fsjax.data.parsers import compact
-from fsjax.data.scaling import apply
+from fsjax.datasets.formats import compact
 from fsjax.errors import DataError, NonFiniteLossError
+from fsjax.tables.scaling import apply
 
 NETWORK = fsjax.methods.neural_network(hidden=(4,))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fsjax
 from fsjax.data import Dataset, Split, fit_scaler
-from fsjax.engine.filling import filled_length, filled_rows
+from fsjax.tables.scaled import filled_length, filled_rows
 
 
 @given(st.integers(0, 100_000))
@@ -191,8 +191,8 @@ def test_rows_that_fill_up_change_nothing(name: str, data, monkeypatch) -> None:
     options = dict(num_features=3, seeds=(0, 1), num_epochs=3, batch_size=16, split=split)
     options["scaling"] = "standard"
     filled = fsjax.fit(method, data, **options | changes)
-    for name in ("filling", "plan"):
-        module = importlib.import_module(f"fsjax.engine.{name}")
+    for name in ("tables.scaled", "engine.run_spec"):
+        module = importlib.import_module(f"fsjax.{name}")
         monkeypatch.setattr(module, "filled_length", lambda count: count)
     plain = fsjax.fit(method, data, **options | changes)
     assert (filled.states.spec.num_rows, plain.states.spec.num_rows) == (64, 61)

@@ -20,15 +20,15 @@ from marks import some_slow
 import fsjax
 from fsjax import evaluation
 from fsjax.data import Dataset, fit_scaler, load, make_split
-from fsjax.data.dense import check_size
-from fsjax.data.scaling import apply
-from fsjax.data.sparse import as_csr
-from fsjax.engine.filling import filled_rows, stack_rows
-from fsjax.engine.prepare import _scaled
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
 from fsjax.methods import METHODS
-from fsjax.sparse_rows import map_rows, only_columns
+from fsjax.tables.base import as_table
+from fsjax.tables.dense import check_size
+from fsjax.tables.scaled import filled_rows, scaled, stack_rows
+from fsjax.tables.scaling import apply
+from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse_rows import map_rows, only_columns
 from fsjax.tasks import TABLE, metrics, row_metrics
 
 STG = fsjax.methods.stg(hidden=(6,), search=False)
@@ -65,7 +65,7 @@ def heavy_tailed(seed: int, rows: int = 23, columns: int = 40) -> np.ndarray:
 def test_rows_are_those_of_the_dense_table(seed: int, kind: str) -> None:
     x = heavy_tailed(seed)
     scaler = fit_scaler(kind, x)
-    sparse, dense = _scaled(scaler, as_csr(sp.csr_array(x))), apply(scaler, x)
+    sparse, dense = scaled(as_table(as_csr(sp.csr_array(x))), scaler), apply(scaler, x)
     # With repeats, so that the longest row may come many times.
     wanted = np.random.default_rng(seed).integers(0, len(x), 30)
     rows = filled_rows(sparse)
@@ -75,7 +75,7 @@ def test_rows_are_those_of_the_dense_table(seed: int, kind: str) -> None:
 
 def test_rows_under_vmap() -> None:
     x = heavy_tailed(0)
-    sparse = _scaled(fit_scaler("none", x), as_csr(sp.csr_array(x)))
+    sparse = scaled(as_table(as_csr(sp.csr_array(x))), fit_scaler("none", x))
     # The longest row again and again, beside the shortest ones.
     order = np.argsort((x != 0).sum(axis=1))
     wanted = np.stack([order[:8], np.repeat(order[-1:], 8)])
@@ -87,7 +87,7 @@ def test_rows_under_vmap() -> None:
 def test_some_columns(zero_others: bool) -> None:
     x, columns = heavy_tailed(0), np.array([7, 2, 30])
     scaler = fit_scaler("standard", x)
-    found = only_columns(_scaled(scaler, as_csr(sp.csr_array(x))), columns, zero_others)[:]
+    found = only_columns(scaled(as_table(as_csr(sp.csr_array(x))), scaler), columns, zero_others)[:]
     dense = apply(scaler, x)
     kept = np.isin(np.arange(40), columns)
     np.testing.assert_array_equal(
@@ -97,7 +97,7 @@ def test_some_columns(zero_others: bool) -> None:
 
 def test_rows_in_parts() -> None:
     x = heavy_tailed(1)
-    rows = _scaled(fit_scaler("none", x), as_csr(sp.csr_array(x)))
+    rows = scaled(as_table(as_csr(sp.csr_array(x))), fit_scaler("none", x))
     for most in (1, 5, 23, 100):
         found = map_rows(lambda part: {"sum": part.sum(axis=1)}, rows, most)["sum"]
         np.testing.assert_allclose(found, x.sum(axis=1), atol=1e-5)
@@ -105,7 +105,7 @@ def test_rows_in_parts() -> None:
 
 def test_tables_of_several_seeds() -> None:
     tables = [heavy_tailed(seed) for seed in (0, 1)]
-    rows = [_scaled(fit_scaler("none", x), as_csr(sp.csr_array(x))) for x in tables]
+    rows = [scaled(as_table(as_csr(sp.csr_array(x))), fit_scaler("none", x)) for x in tables]
     both = stack_rows(rows)
     assert both.shape == (2, 23, 40)
     np.testing.assert_allclose(jax.vmap(lambda one: one[:])(both), np.stack(tables), rtol=1e-6)
@@ -113,7 +113,7 @@ def test_tables_of_several_seeds() -> None:
 
 def test_the_whole_table_is_never_taken() -> None:
     x = heavy_tailed(0)
-    rows = _scaled(fit_scaler("none", x), as_csr(sp.csr_array(x)))
+    rows = scaled(as_table(as_csr(sp.csr_array(x))), fit_scaler("none", x))
     with pytest.raises(TypeError, match="looks at the whole table"):
         jnp.sum(rows)
     for index in (np.ones(23, bool), (slice(None), 2), 3):
@@ -294,7 +294,7 @@ def test_own_methods_take_sparse_tables_once_they_say_so() -> None:
 def allow(max_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of a sparse table may take this much as dense rows."""
     checks = partial(check_size, max_bytes=max_bytes)
-    monkeypatch.setattr(sys.modules["fsjax.engine.plan"], "check_size", checks)
+    monkeypatch.setattr(sys.modules["fsjax.engine.planning"], "check_size", checks)
 
 
 def test_the_rows_that_survival_compares_have_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:

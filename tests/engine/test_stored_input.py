@@ -13,12 +13,12 @@ import pytest
 import fsjax
 from fsjax import evaluation
 from fsjax.data import Dataset, Split, load
-from fsjax.data.scaling import fit_scaler
 from fsjax.engine import streamed
 from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation.sampling import in_memory
 from fsjax.method import Method
-from fsjax.stored_rows import StoredRows
+from fsjax.tables.scaling import fit_scaler
+from fsjax.tables.stored_rows import StoredRows
 
 STG = fsjax.methods.stg(hidden=(6,), search=False)
 

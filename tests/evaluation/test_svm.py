@@ -9,9 +9,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from fsjax.data import Dataset, load, make_split
-from fsjax.data.splits import Split
 from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import svm_accuracy
+from fsjax.tables.splits import Split
 
 
 @pytest.fixture(scope="module")

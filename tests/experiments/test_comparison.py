@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from synthetic_result import make_result
 
+from experiments.artifacts import result_dict, write_metrics_csv
 from experiments.compare import comparisons, recorded_accuracy
 from experiments.statistics.comparison import (
     delay_table,
@@ -20,7 +21,6 @@ from experiments.statistics.comparison import (
     smallest_pvalue,
     training_delay,
 )
-from fsjax.report import result_dict, write_metrics_csv
 
 SAMPLES = st.lists(st.floats(0, 100), min_size=2, max_size=8)
 

@@ -12,7 +12,7 @@ from configs import ctre_sim, gjsd, ip_cae, quick_selection, wast
 from configs.rewiring import CTRE_METHODS, classifier_config
 from experiments.launch import build_method, run_experiment
 from fsjax.data import available
-from fsjax.data.catalog import ENTRIES
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols
 from fsjax.methods import METHODS

@@ -15,10 +15,9 @@ from launcher import launch, launch_here
 from quick_configs import quick
 
 from configs import any as any_method
-from experiments import cli, compare
+from experiments import artifacts, cli, compare
 from experiments import launch as launch_module
 from experiments.launch import run_experiment
-from fsjax import report
 from fsjax.errors import ConfigError, DataError
 
 
@@ -151,10 +150,10 @@ def test_any_damage_of_a_finished_run_is_noticed(finished: Path, how: str) -> No
 
 def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    report.write_config_json({"a": 1}, path, "first")
+    artifacts.write_config_json({"a": 1}, path, "first")
     for command in ("first", "second", "second"):
         earlier = json.loads(path.read_text())
-        report.write_config_json({"a": 1}, path, command, earlier)
+        artifacts.write_config_json({"a": 1}, path, command, earlier)
     found = json.loads(path.read_text())
     assert found["command"] == "first"
     assert [one["command"] for one in found["continued"]] == ["second"]

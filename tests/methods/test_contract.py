@@ -156,7 +156,7 @@ def test_coordinates_that_lose_the_weights_are_found(
     anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "fsjax.methods.shared.sparse_network.gather",
+        "fsjax.sparsity.layers.coordinates.gather",
         lambda leaf, positions: 0 * leaf.reshape(-1)[positions] if positions.size else leaf,
     )
     with pytest.raises(AssertionError):
@@ -198,7 +198,8 @@ def test_columns_of_another_group_are_found(
 def test_a_search_that_leaves_one_gate_too_few_is_found(
     anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fsjax.engine import search, strengths
+    from fsjax.engine import search
+    from fsjax.engine import search_steps as strengths
 
     right = strengths.threshold_for
     monkeypatch.setattr(search, "threshold_for", lambda gates, k: right(gates, k - 1))

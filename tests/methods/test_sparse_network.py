@@ -24,7 +24,6 @@ import fsjax
 from fsjax.data import load
 from fsjax.engine.loop import Arrays, Rows, at_kept, train_epoch
 from fsjax.errors import ConfigError
-from fsjax.methods.shared import sparse_network as module
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.sparsity import drop, grow, may_shrink
 
@@ -120,12 +119,6 @@ def test_loss_and_its_gradient(form: str) -> None:
     method = sparse_network(activation="sigmoid", form=form, l2=0.1, **PLAIN)
     loss = jax.jit(lambda params: method.loss(params, small, data, None)[0])
     check_grads(loss, (small.params,), 1, modes=["rev"], atol=1e-2, rtol=1e-2, eps=1e-2)
-
-
-def test_layers_of_low_density_take_coordinates_by_themselves() -> None:
-    found = [module.by_coordinates("auto", density) for density in (0.001, 0.02, 0.021, 1.0)]
-    assert found == [True, True, False, False]
-    assert module.by_coordinates("coordinates", 1.0) and not module.by_coordinates("dense", 0.001)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fsjax.nets import Feedforward
-from fsjax.nets.feedforward import ACTIVATIONS, INITIALISATIONS, sparse_activations
-from fsjax.sparsity.coordinates import gather
+from fsjax.nets.feedforward import ACTIVATIONS, INITIALISATIONS
 
 NUMPY = {
     "relu": lambda x: np.maximum(x, 0),
@@ -69,37 +68,3 @@ def test_forward_pass(key: jax.Array, activation: str) -> None:
         expected.append(y if i == 2 else NUMPY[activation](y))
     found = net.apply({"params": params}, jnp.asarray(x, jnp.float32), method="activations")
     chex.assert_trees_all_close(found, [e.astype(np.float32) for e in expected], atol=1e-6)
-
-
-#: With eleven layers, as layer_10 comes before layer_2 in the order of words.
-WIDTHS = [(6, 5), (6, 5, 4, 7, 6, 5, 4, 6, 5, 4)]
-
-
-@pytest.mark.parametrize(
-    ("activation", "hidden"), [("relu", WIDTHS[1]), ("sigmoid", WIDTHS[0]), ("tanh", WIDTHS[0])]
-)
-def test_coordinates_give_the_same_values(activation: str, hidden: tuple[int, ...]) -> None:
-    net, rng = Feedforward(3, hidden, activation), np.random.default_rng(0)
-    params, positions = {}, {}
-    for i, (fan_in, width) in enumerate(zip((9, *hidden), (*hidden, 3), strict=True)):
-        mask = rng.random((fan_in, width)) < 0.4
-        kernel = np.where(mask, rng.normal(size=mask.shape), 0)
-        params[f"layer_{i}"] = {"kernel": kernel, "bias": rng.normal(size=width)}
-        if i != 1:  # One layer stays dense.
-            positions[f"layer_{i}"] = np.flatnonzero(mask)
-    params = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), params)
-    positions = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.int32), positions)
-    x = jnp.asarray(rng.normal(size=(8, 9)), jnp.float32)
-
-    @jax.jit
-    def both(params: dict, x: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
-        values = {
-            layer: {**leaves, "kernel": gather(leaves["kernel"], positions[layer])}
-            if layer in positions
-            else leaves
-            for layer, leaves in params.items()
-        }
-        found = sparse_activations(values, positions, x, activation)
-        return found, net.apply({"params": params}, x, method="activations")
-
-    chex.assert_trees_all_close(*both(params, x), rtol=1e-4, atol=1e-5)

@@ -8,12 +8,13 @@ from figure_checks import assert_all_readable, legend_texts
 from matplotlib.colors import to_hex
 from synthetic_result import make_result
 
+from experiments.artifacts import result_dict
 from experiments.launch import write_artifacts
-from fsjax.data.dataset import Dataset
 from fsjax.errors import ConfigError, DataError
 from fsjax.metrics.stability import consensus, stability_metrics
-from fsjax.report import result_dict, save_figure
+from fsjax.report import save_figure
 from fsjax.report.stability import CONSENSUS_COLOR, plot_stability, stability_text
+from fsjax.tables.dataset import Dataset
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.test_util import check_grads
 
-from fsjax.sparsity.coordinates import gather, positions_of, scatter, sparse_dot
+from fsjax.sparsity.coordinates import gather, positions_of, scatter
 
 #: Around the blocks of 32 in which entries are counted.
 SHAPES = [(1, 1), (31,), (32,), (33,), (8, 8), (5, 4, 3)]
@@ -73,52 +72,3 @@ def test_without_positions_arrays_stay() -> None:
     leaf, nothing = jnp.arange(6.0).reshape(2, 3), jnp.zeros(0, jnp.int32)
     assert gather(leaf, nothing) is leaf
     assert scatter(leaf, nothing, leaf > 0) is leaf
-
-
-def layer(seed: int, count: int = 20) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Weights ``(9, 6)``, their mask and activations ``(9, 4)``."""
-    rng = np.random.default_rng(seed)
-    mask = (rng.permutation(54) < count).reshape(9, 6)
-    weight = jnp.asarray(np.where(mask, rng.normal(size=mask.shape), 0), jnp.float32)
-    return weight, jnp.asarray(mask), jnp.asarray(rng.normal(size=(9, 4)), jnp.float32)
-
-
-def product(weight: jax.Array, mask: jax.Array, x: jax.Array, count: int = 20) -> jax.Array:
-    positions = positions_of(mask, count)
-    rows, columns = positions // 6, positions % 6
-    return sparse_dot(gather(weight, positions), rows, columns, x, jnp.zeros(6))
-
-
-@pytest.mark.parametrize("count", [1, 20, 54])
-def test_product_is_that_of_the_dense_layer(count: int) -> None:
-    weight, mask, x = layer(0, count)
-    found = jax.jit(product, static_argnames="count")(weight, mask, x, count=count)
-    chex.assert_trees_all_close(found, weight.T @ x, rtol=1e-5, atol=1e-6)
-
-
-def test_gradients_are_those_of_the_dense_layer() -> None:
-    weight, mask, x = layer(0)
-
-    def of_dense(weight: jax.Array, x: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.sin(jnp.where(mask, weight, 0).T @ x))
-
-    @jax.jit
-    def of_sparse(weight: jax.Array, x: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.sin(product(weight, mask, x)))
-
-    slopes = [jax.jit(jax.grad(of, argnums=(0, 1)))(weight, x) for of in (of_sparse, of_dense)]
-    chex.assert_trees_all_close(*slopes, rtol=1e-5, atol=1e-5)
-    # Finite differences; the step is one at which float32 is precise enough.
-    check_grads(of_sparse, (weight, x), order=1, modes=["rev"], atol=1e-2, rtol=1e-2, eps=1e-2)
-
-
-def test_vmap_agrees_with_one_at_a_time() -> None:
-    def square(weight: jax.Array, mask: jax.Array, x: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.square(product(weight, mask, x)))
-
-    layers = [layer(seed) for seed in range(3)]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
-    slope = jax.value_and_grad(square, argnums=(0, 2))
-    together, one = jax.jit(jax.vmap(slope))(*stacked), jax.jit(slope)
-    alone = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(one(*each) for each in layers))
-    chex.assert_trees_all_close(together, alone, rtol=1e-5, atol=1e-5)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fsjax.auto.preparation import Part, standardise
 from fsjax.auto.rankers.ranking import LEFT_OUT
-from fsjax.auto.sparse import densify
+from fsjax.tables.base import as_table
+from fsjax.tables.columns import densify
 from fsjax.tasks import TABLE
 
 #: At least this many rows and columns are kept, however small the effort.
@@ -56,7 +56,7 @@ def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
     ordered = np.argsort(-relevance, kind="stable")[: max(_LEAST_COLUMNS, most)]
     columns = np.sort(ordered[relevance[ordered] > LEFT_OUT])
     X = part.X
-    if issparse(X):
+    if as_table(X).sparse:
         X = standardise(densify(X[:, columns]))[0]
     elif len(columns) < X.shape[1]:
         X = X[:, columns]

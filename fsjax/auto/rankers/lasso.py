@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.sparse import csc_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers.bounded import fewer_rows
 from fsjax.auto.rankers.target_columns import standard_targets
-from fsjax.auto.sparse import FEW, Columns
+from fsjax.tables.base import as_table
+from fsjax.tables.columns import FEW, Columns, by_column
 
 #: Points of the path, and the weakest penalty as a share of the strongest.
 _POINTS, _LEAST_POINTS, _END = 40, 8, 0.02
@@ -27,15 +27,15 @@ def l1(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     Classes are regressed one against the rest on their indicators, and their coefficients added.
     """
     num_columns = part.X.shape[1]
-    most = ROWS if issparse(part.X) else min(ROWS, VALUES // num_columns)
+    most = ROWS if as_table(part.X).sparse else min(ROWS, VALUES // num_columns)
     rows = fewer_rows(part, task, int(most * effort), seed)
     Y = standard_targets(rows.y, task)
     points = max(_LEAST_POINTS, round(_POINTS * effort))
-    X = csc_array(rows.X) if issparse(rows.X) else np.asfortranarray(rows.X)
+    X, sparse = by_column(rows.X), as_table(part.X).sparse
     with warnings.catch_warnings():
         # The weakest penalties may stop early; their share in the mean hardly matters.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if issparse(X) or len(Y) <= num_columns:
+        if sparse or len(Y) <= num_columns:
             return sum((_wide_path(X, y, points) for y in Y.T), np.zeros(num_columns))
         gram = X.T @ X
         return sum((_path(X, y, gram, points) for y in Y.T), np.zeros(num_columns))
@@ -70,7 +70,7 @@ def _wide_path(X: Columns, y: np.ndarray, points: int) -> np.ndarray:
         while missed.any():
             some = X[:, seen]
             centring = {}
-            if issparse(X):
+            if not isinstance(X, np.ndarray):
                 centring = {"X_offset": mean[seen], "X_scale": np.ones(some.shape[1])}
             solution = lasso_path(
                 some, y, alphas=[penalty], coef_init=coefficients[seen], **centring

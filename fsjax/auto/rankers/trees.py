@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csc_array, issparse
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
 from fsjax.auto.rankers.filters import univariate
 from fsjax.auto.rankers.target_columns import targets
-from fsjax.auto.sparse import Columns
+from fsjax.tables.base import as_table
+from fsjax.tables.columns import Columns, by_column
 
 #: Trees of a forest, and rows that it sees.
 TREES, LEAST_TREES, ROWS = 300, 20, 10_000
@@ -22,7 +22,7 @@ ROUNDS, LEAST_ROUNDS, ROUND_TREES, SHADOW_ROWS, SHADOW_COLUMNS = 12, 3, 25, 2_50
 def forest(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     """Decrease of impurity by each column in a forest of extremely randomised trees."""
     rows = fewer_rows(part, task, ROWS, seed)
-    X = csc_array(rows.X.astype(np.float32)) if issparse(rows.X) else rows.X
+    X = by_column(rows.X.astype(np.float32)) if as_table(rows.X).sparse else rows.X
     return _importances(X, rows.y, task, max(LEAST_TREES, round(TREES * effort)), seed)
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.method import Method, Selection, TrainingRows, TrainState
-from fsjax.sparse_rows import rows_at_once
+from fsjax.tables.sparse_rows import rows_at_once
 from fsjax.tasks import TABLE
 
 #: Rows whose derivatives are held at once.

@@ -26,6 +26,7 @@ from fsjax.arguments import (
     takes_part,
 )
 from fsjax.concrete import Parametrisation, exponential_temperature, gjsd, select, select_discrete
+from fsjax.distinct_columns import unique_percentage
 from fsjax.errors import ConfigError
 from fsjax.groups import gather
 from fsjax.method import (
@@ -40,7 +41,6 @@ from fsjax.method import (
     create_state,
 )
 from fsjax.nets import MLP, outputs_of
-from fsjax.selection import unique_percentage
 
 #: Stands for minus infinity in the logits of columns that may not be selected.
 RULED_OUT = -1e9

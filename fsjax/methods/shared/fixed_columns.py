@@ -11,6 +11,7 @@ from jax import Array
 
 from fsjax import tasks
 from fsjax.arguments import Optimizer, Schedule, Widths
+from fsjax.distinct_columns import distinct_top_k
 from fsjax.method import (
     About,
     Batch,
@@ -23,7 +24,6 @@ from fsjax.method import (
     create_state,
 )
 from fsjax.nets import MLP, outputs_of
-from fsjax.selection import distinct_top_k
 
 #: ``(key, spec, data) -> scores (D,)`` from all training rows.
 Filter = Callable[[Array, Spec, TrainingRows], Array]

@@ -1,13 +1,13 @@
 """The shared body of the methods that train a sparse network and rewire it once an epoch.
 
-SET, RigL, CTRE, SNIP, QuickSelection and their controls differ in its arguments only. While the
-topology rests, layers with few connections are held by their coordinates, which is faster; the
-masks stay as they are, and the kept state is dense again.
+SET, RigL, CTRE, SNIP, QuickSelection and their controls differ in its arguments only. What form
+the layers have is the matter of :mod:`fsjax.sparsity.layers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -29,44 +29,44 @@ from fsjax.arguments import (
     takes_part,
 )
 from fsjax.errors import ConfigError
-from fsjax.method import About, Batch, Method, PyTree, Selection, Spec, TrainState, create_state
+from fsjax.kernels.noise import normal
+from fsjax.method import (
+    About,
+    Batch,
+    Method,
+    Selection,
+    Spec,
+    TrainingRows,
+    TrainState,
+    create_state,
+)
 from fsjax.methods.shared.attribution import Score, scored_by
-from fsjax.methods.shared.connected_network import (
-    change_held,
-    gradient_pairs,
-    held_by_connections,
-    init_held,
-    input_strength,
-    is_held,
-    layer_shapes,
-    only_active,
-    similar_pairs,
-)
-from fsjax.nets import Feedforward
-from fsjax.nets.connected import connected_activations
-from fsjax.nets.feedforward import sparse_activations
-from fsjax.noise import normal
+from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.optimizers import for_run
-from fsjax.sparse_rows import SparseRows, rows_at_once
-from fsjax.sparsity import DropRule, GrowRule, Recipe, apply_masks, init_masks, snip_masks
-from fsjax.sparsity.connections import without_index
-from fsjax.sparsity.coordinates import MAX_DENSITY, gather, positions_of, scatter
-from fsjax.sparsity.rewiring import drops_connections, grows_connections
-from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
-from fsjax.sparsity.topology import (
-    cond_with_key,
-    keep_moments,
-    layers_of,
-    needs_of,
-    rule_name,
-    shrinks,
+from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
+from fsjax.sparsity.layers import MatrixScores, PairScores, Scores, Seen
+from fsjax.sparsity.layers.connections import GROW_INITS
+from fsjax.sparsity.layers.forms import check_form, largest_matrix, plan_layers
+from fsjax.sparsity.layers.network import (
+    NamedLayers,
+    activations,
+    active_layers,
+    at_rest,
+    draw_masks,
+    expand,
+    gradient_scores,
+    init_params,
+    layers_in,
+    params_of,
+    rewire,
 )
+from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
+from fsjax.sparsity.topology import cond_with_key, needs_of
+from fsjax.tables.sparse_rows import SparseRows, rows_at_once
+from fsjax.typing import PyTree
 
 #: Rows whose activations are held at once.
 ROWS_AT_ONCE = 4096
-
-#: Starting weights of new connections; ``uniform`` within sqrt(6 / n_in).
-GROW_INITS = {"zeros": jax.nn.initializers.zeros, "uniform": jax.nn.initializers.he_uniform()}
 
 GrowInit = Literal["uniform", "zeros"]
 
@@ -177,252 +177,186 @@ def sparse_network(
       only: the tasks that the method is for; the first is its default.
       **options: those of :class:`SparseOptions`.
     """
-    o, recipe = SparseOptions(**options), None
+    o = SparseOptions(**options)
+    recipe = None
     if sparse:
-        # 0 counts as not given, for command lines that cannot say None.
-        if not o.epsilon and not o.density:
-            raise ConfigError("the network is sparse; give epsilon or density")
-        if o.epsilon and o.density:
-            raise ConfigError(f"epsilon={o.epsilon} and density={o.density}; set one of them to 0")
-        recipe = Recipe(
-            epsilon=o.epsilon or None,
-            density=o.density or None,
-            distribution="uniform",
-            drop=drop,
-            grow=grow,
-            fraction=drop_fraction,
-            grow_init=GROW_INITS[grow_init],
-        )
-    exact = drop is None or not shrinks(grow)
-    if o.form == "topology":
-        _check_without_matrices(prune, drop, grow)
-    if o.form in ("coordinates", "topology") and not exact:
-        raise ConfigError(
-            f"form={o.form!r} is for layers that keep their number of connections, and by these "
-            "rules some may be lost; leave form out"
-        )
+        recipe = _recipe(o, drop=drop, grow=grow, fraction=drop_fraction, grow_init=grow_init)
+        check_form(o.form, recipe, prune)
+    _check_needs(drop, grow, {"search"} if search else set())
     optimizer = o.optimizer
     if optimizer == "sgd":
         optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
-    needed = needs_of(drop, grow)
-    available = {"similarity", "gradient", "state"} | ({"search"} if search else set())
-    for field in sorted(needed - available):
+    network = _Network(
+        o,
+        recipe,
+        optimizer,
+        ACTIVATIONS[activation],
+        initialisation,
+        input_noise,
+        prune,
+        similarity,
+        similarity_fraction,
+        search,
+    )
+    method = Method(
+        About(tasks=only, sparse=True),
+        init=network.init,
+        loss=network.loss,
+        optimizer=optimizer,
+        predict=network.predict,
+        select=lambda state: Selection(layers_in(state)["layer_0"].input_strength()),
+        finish=lambda state, data, key: network.kept(state),
+    )
+    if drop is not None:
+        method = method._replace(after_epoch=network.after_epoch)
+    if o.optimizer != "sgd" and sparse:
+        # Not every optimiser leaves a weight alone that has no gradient.
+        method = method._replace(
+            after_step=lambda state, *_: state.replace(params=params_of(active_layers(state)))
+        )
+    return scored_by(o.rank_by, method)
+
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    """The functions of a sparse network; attributes are the arguments of :func:`sparse_network`."""
+
+    options: SparseOptions
+    recipe: Recipe | None
+    optimizer: Optimizer
+    activation: Callable[[Array], Array]
+    initialisation: str
+    input_noise: float
+    prune: bool
+    similarity: str
+    similarity_fraction: float
+    search: Callable[[TrainState], Array] | None
+
+    def init(self, key: Array, spec: Spec, data: TrainingRows) -> TrainState:
+        key_network, key_masks = jax.random.split(key)
+        widths = (spec.num_columns, *self.options.hidden, spec.num_outputs)
+        plan = plan_layers(self.options.form, self.recipe, self.prune, widths)
+        masks: PyTree = ()
+        if self.recipe is not None and not self.prune:
+            masks = draw_masks(key_masks, spec, plan)
+        params = init_params(key_network, plan, masks, self.initialisation)
+        log = () if self.search is None else {"search": jnp.zeros((), bool)}
+        state = create_state(spec, params, masks=masks, extra={}, log=log)
+        if self.recipe is None:
+            return state
+        if self.prune:
+            batch = random_batch(key_masks, data, spec.batch_size)
+            slopes = jax.grad(lambda params: self.task_loss(layers_in(state, params), state, batch))
+            state = state.replace(masks=snip_masks(params, slopes(params), self.recipe.counts))
+        return at_rest(state, plan)
+
+    def predict(self, state: TrainState, x: Array) -> Array:
+        return activations(layers_in(state), x, self.activation)[-1]
+
+    def task_loss(self, layers: NamedLayers, state: TrainState, batch: Batch[Array]) -> Array:
+        outputs = activations(layers, batch.x, self.activation)[-1]
+        return state.spec.loss_of(outputs, batch.y, batch.weight)
+
+    def loss(
+        self, params: PyTree, state: TrainState, batch: Batch[Array], key: Array
+    ) -> tuple[Array, dict]:
+        layers = active_layers(state, params)
+        if takes_part(self.input_noise):
+            noise = self.input_noise * normal(key, batch.x.shape)
+            batch = batch._replace(x=batch.x + noise)
+        value = self.task_loss(layers, state, batch)
+        if takes_part(self.options.l2):
+            squares = sum(layer.l2() for layer in layers.values())
+            value = value + 0.5 * self.options.l2 * squares
+        return value, {}
+
+    def after_epoch(self, state: TrainState, data: TrainingRows, key: Array) -> TrainState:
+        if self.search is not None:
+            state = state.replace(log={"search": state.log["search"] | self.search(state)})
+        # A change after the last epoch would never be trained.
+        return cond_with_key(
+            state.epoch < state.spec.num_epochs,
+            lambda key: self.rewired(state, data, key),
+            lambda _: state,
+            key,
+        )
+
+    def rewired(self, state: TrainState, data: TrainingRows, key: Array) -> TrainState:
+        key_rules, key_rows = jax.random.split(key)
+        layers, recipe = layers_in(state), self.recipe
+        if recipe is None:
+            return state
+        needed = needs_of(recipe.drop, recipe.grow)
+        scores: dict[str, Sequence[Scores]] = {}
+        if "similarity" in needed:
+            x, real = some_rows(key_rows, data, self.similarity_fraction)
+            firing = functools.partial(self.firing, state)
+            scores["similarity"] = similarity_scores(layers, firing, x, real, self.similarity)
+        if "gradient" in needed:
+            batch = random_batch(key_rows, data, state.spec.batch_size)
+            scores["gradient"] = gradient_scores(
+                layers,
+                batch.x,
+                self.activation,
+                lambda outputs: state.spec.loss_of(outputs, batch.y, batch.weight),
+            )
+        search = None if self.search is None else state.log["search"]
+        seen = Seen(0, {}, search, self.kept(state))
+        optimizer = for_run(self.optimizer, state.spec)
+        return rewire(state, recipe, scores, seen, key_rules, optimizer)
+
+    def firing(self, state: TrainState, x: Array) -> list[Array]:
+        """Activations with the probabilities of classes and labels as the last ones."""
+        *values, last = activations(layers_in(state), x, self.activation)
+        return [*values, tasks.TABLE[state.spec.task].activation(last)]
+
+    def kept(self, state: TrainState) -> TrainState:
+        """The state with layers in the form in which results have them."""
+        most = largest_matrix(self.options.form)
+        return expand(state, for_run(self.optimizer, state.spec), most)
+
+
+def _recipe(
+    o: SparseOptions,
+    *,
+    drop: DropRule | None,
+    grow: GrowRule | None,
+    fraction: float,
+    grow_init: str,
+) -> Recipe:
+    # 0 counts as not given, for command lines that cannot say None.
+    if not o.epsilon and not o.density:
+        raise ConfigError("the network is sparse; give epsilon or density")
+    if o.epsilon and o.density:
+        raise ConfigError(f"epsilon={o.epsilon} and density={o.density}; set one of them to 0")
+    return Recipe(
+        epsilon=o.epsilon or None,
+        density=o.density or None,
+        distribution="uniform",
+        drop=drop,
+        grow=grow,
+        fraction=fraction,
+        grow_init=GROW_INITS[grow_init],
+    )
+
+
+def _check_needs(drop: DropRule | None, grow: GrowRule | None, further: set[str]) -> None:
+    available = {"similarity", "gradient", "state"} | further
+    for field in sorted(needs_of(drop, grow) - available):
         raise ConfigError(
             f"a rule of this network needs {field}, which it does not have; it has "
             f"{', '.join(sorted(available))}"
         )
 
-    def network(spec: Spec) -> Feedforward:
-        return Feedforward(spec.num_outputs, o.hidden, activation, initialisation)
 
-    def init(key: Array, spec: Spec, data: Batch) -> TrainState:
-        key_network, key_masks = jax.random.split(key)
-        log = () if search is None else {"search": jnp.zeros((), bool)}
-        if recipe is not None and not prune:
-            shapes = layer_shapes(spec, o.hidden)
-            counts = recipe.counts(shapes)
-            held = held_by_connections(o.form, shapes, counts, recipe)
-            if exact and any(held):
-                about = (spec, shapes, counts, held, initialisation)
-                params, masks = init_held(key_network, key_masks, *about)
-                return create_state(spec, params, masks=masks, extra={}, log=log)
-        params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
-        state = create_state(spec, params, extra={}, log=log)
-        if recipe is None:
-            return state
-        if prune:
-            batch = random_batch(key_masks, data, spec.batch_size)
-            masks = snip_masks(params, jax.grad(task_loss)(params, state, batch), recipe.counts)
-        else:
-            masks = init_masks(key_masks, params, recipe.counts)
-        return compress(state.replace(params=apply_masks(params, masks), masks=masks))
-
-    def activations(params: PyTree, state: TrainState, x: Array) -> list[Array]:
-        if is_held(state):
-            return connected_activations(params, state.masks, x, activation)
-        if "positions" in state.extra:
-            return sparse_activations(params, state.extra["positions"], x, activation)
-        return network(state.spec).apply({"params": params}, x, method="activations")
-
-    def task_loss(params: PyTree, state: TrainState, batch: Batch) -> Array:
-        outputs = activations(params, state, batch.x)[-1]
-        return state.spec.loss_of(outputs, batch.y, batch.weight)
-
-    def active(params: PyTree, state: TrainState) -> PyTree:
-        """The parameters with 0 for inactive weights."""
-        if is_held(state):
-            return jax.tree.map(only_active, params, state.masks)
-        if state.masks == ():
-            return params
-        # Layers in coordinates hold active weights only.
-        return jax.tree.map(
-            lambda leaf, mask: jnp.where(mask, leaf, 0) if leaf.shape == mask.shape else leaf,
-            params,
-            state.masks,
-        )
-
-    def loss(params: PyTree, state: TrainState, batch: Batch, key: Array) -> tuple[Array, dict]:
-        params = active(params, state)
-        if takes_part(input_noise):
-            noise = input_noise * normal(key, batch.x.shape)
-            batch = batch._replace(x=batch.x + noise)
-        value = task_loss(params, state, batch)
-        if takes_part(o.l2):
-            squares = sum(jnp.sum(jnp.square(layer["kernel"])) for layer in params.values())
-            value = value + 0.5 * o.l2 * squares
-        return value, {}
-
-    def after_epoch(state: TrainState, data: Batch, key: Array) -> TrainState:
-        if search is not None:
-            state = state.replace(log={"search": state.log["search"] | search(state)})
-        # A change after the last epoch would never be trained.
-        return cond_with_key(
-            state.epoch < state.spec.num_epochs,
-            lambda key: compress(rewired(state, data, key)),
-            lambda _: state,
-            key,
-        )
-
-    def rewired(state: TrainState, data: Batch, key: Array) -> TrainState:
-        key_rules, key_rows = jax.random.split(key)
-        if is_held(state):
-            return rewired_connections(state, data, key_rules, key_rows)
-        given = {}
-        if "similarity" in needed:
-            x, real = some_rows(key_rows, data, similarity_fraction)
-            found = layer_similarities(lambda rows: firing(state, rows), x, real, similarity)
-            given["similarity"] = {
-                f"layer_{number}": {"kernel": values} for number, values in enumerate(found)
-            }
-        state = expand(state)
-        if "gradient" in needed:
-            batch = random_batch(key_rows, data, state.spec.batch_size)
-            given["gradient"] = jax.grad(task_loss)(state.params, state, batch)
-        searches = None if search is None else state.log["search"]
-        layers = layers_of(state.params, state.masks, search=searches, state=state, **given)
-        changed = recipe.change(state.params, state.masks, layers, key_rules)
-        opt_state = keep_moments(for_run(optimizer, state.spec), state.opt_state, changed)
-        return state.replace(params=changed.params, masks=changed.masks, opt_state=opt_state)
-
-    def rewired_connections(
-        state: TrainState, data: Batch, key_rules: Array, key_rows: Array
-    ) -> TrainState:
-        given = {}
-        if "similarity" in needed:
-            x, real = some_rows(key_rows, data, similarity_fraction)
-            given["similarity"] = similar_pairs(firing(state, x[:]), real, similarity)
-        if "gradient" in needed:
-            batch = random_batch(key_rows, data, state.spec.batch_size)
-
-            def of_outputs(outputs: Array) -> Array:
-                return state.spec.loss_of(outputs, batch.y, batch.weight)
-
-            given["gradient"] = gradient_pairs(state, batch.x, activation, of_outputs)
-        if search is not None:
-            given["search"] = state.log["search"]
-        tx = for_run(optimizer, state.spec)
-        return change_held(state, recipe, tx, key_rules, grow_init, **given)
-
-    def firing(state: TrainState, x: Array) -> list[Array]:
-        """Activations with the probabilities of classes and labels as the last ones."""
-        *values, last = activations(state.params, state, x)
-        return [*values, tasks.TABLE[state.spec.task].activation(last)]
-
-    def compress(state: TrainState) -> TrainState:
-        """Layers of few connections by their coordinates."""
-        if is_held(state) or not exact:
-            return state
-        masks = {layer: mask["kernel"] for layer, mask in state.masks.items()}
-        counts = recipe.counts([mask.shape for mask in masks.values()])
-        positions = {
-            layer: positions_of(mask, count)
-            for (layer, mask), count in zip(masks.items(), counts, strict=True)
-            if by_coordinates(o.form, count / mask.size)
-        }
-        if not positions:
-            return state
-        extra = {**state.extra, "positions": positions}
-        return everywhere(gather, state, positions).replace(extra=extra)
-
-    def expand(state: TrainState) -> TrainState:
-        """The inverse of :func:`compress`."""
-        if is_held(state):
-            return state.replace(masks=without_index(state.masks))
-        if "positions" not in state.extra:
-            return state
-        # Methods that are made of this one have entries of their own there.
-        extra = dict(state.extra)
-        positions = extra.pop("positions")
-        return everywhere(scatter, state, positions, state.masks).replace(extra=extra)
-
-    def everywhere(
-        change: Callable[..., Array], state: TrainState, positions: dict[str, Array], *trees: PyTree
-    ) -> TrainState:
-        """Changes all arrays of the parameters alike, those in the optimiser's state too."""
-        # In the structure of the parameters, of length 0 where there are none.
-        whole = jax.tree.map(lambda leaf: jnp.zeros((0,), jnp.int32), state.params)
-        whole |= {name: {**whole[name], "kernel": own} for name, own in positions.items()}
-        state = state.replace(params=jax.tree.map(change, state.params, whole, *trees))
-        if state.opt_state == ():  # before the first step, and in what is kept
-            return state
-        tx = for_run(optimizer, state.spec)
-        moments = optax.tree.map_params(tx, change, state.opt_state, whole, *trees)
-        return state.replace(opt_state=moments)
-
-    def select(state: TrainState) -> Selection:
-        state = expand(state)
-        return Selection(input_strength(state.params, state.masks))
-
-    method = Method(
-        About(tasks=only, sparse=True),
-        init=init,
-        loss=loss,
-        optimizer=optimizer,
-        predict=lambda state, x: activations(state.params, state, x)[-1],
-        select=select,
-        finish=lambda state, data, key: expand(state),
-    )
-    if drop is not None:
-        method = method._replace(after_epoch=after_epoch)
-    if o.optimizer != "sgd" and sparse:
-        # Not every optimiser leaves a weight alone that has no gradient.
-        method = method._replace(
-            after_step=lambda state, *_: state.replace(params=active(state.params, state))
-        )
-    return scored_by(o.rank_by, method)
-
-
-def _check_without_matrices(prune: bool, drop: DropRule | None, grow: GrowRule | None) -> None:
-    """ConfigError unless layers can be made and rewired without any matrix."""
-    if prune:
-        subject = "pruning before training"
-    elif not grows_connections(grow):
-        subject = f"the rule {rule_name(grow)}"
-    elif not drops_connections(drop):
-        subject = f"the rule {rule_name(drop)}"
-    else:
-        return
-    raise ConfigError(
-        f"form='topology' has no array of all pairs of neurons, and {subject} needs one; leave "
-        "form out"
-    )
-
-
-def by_coordinates(form: str, density: float) -> bool:
-    """Whether a layer of this density is trained by its coordinates."""
-    if form == "auto":
-        return jax.default_backend() == "cpu" and density <= MAX_DENSITY
-    return form == "coordinates"
-
-
-def random_batch(key: Array, data: Batch, size: int) -> Batch:
+def random_batch(key: Array, data: TrainingRows, size: int) -> Batch[Array]:
     """``size`` random training rows, with replacement; rows that only fill up come last."""
     real = jnp.sum(data.weight > 0, dtype=jnp.int32)
     rows = jax.random.randint(key, (size,), 0, real)
     return data.take(rows)
 
 
-def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array | SparseRows, Array]:
+def some_rows(key: Array, data: TrainingRows, fraction: float) -> tuple[Array | SparseRows, Array]:
     """A random share of the rows, all of them in order for 1: ``(M, D)``, and which count."""
     real = data.weight > 0
     if fraction == 1:
@@ -433,6 +367,25 @@ def some_rows(key: Array, data: Batch, fraction: float) -> tuple[Array | SparseR
     chosen = order[:size]
     x = data.x.only(chosen) if isinstance(data.x, SparseRows) else data.x[chosen]
     return x, jnp.arange(size) < wanted
+
+
+def similarity_scores(
+    layers: NamedLayers,
+    activations: Callable[[Array], list[Array]],
+    x: Array | SparseRows,
+    real: Array,
+    name: str,
+) -> Sequence[Scores]:
+    """Similarities of the neurons of every layer, over the rows ``x`` (N, D) that count.
+
+    ``activations`` are those of every layer of neurons, ``(B, D) -> [(B, I), ...]``. They are held
+    for all rows at once if a layer is too large for a matrix of its scores.
+    """
+    if all(layer.scored_as_matrix for layer in layers.values()):
+        return [MatrixScores(of) for of in layer_similarities(activations, x, real, name)]
+    values = [value * real.astype(value.dtype)[:, None] for value in activations(x[:])]
+    pairs = zip(values[:-1], values[1:], strict=True)
+    return [PairScores(*pair, SIMILARITIES[name]) for pair in pairs]
 
 
 def layer_similarities(

@@ -1,0 +1,135 @@
+"""The files that a run leaves in its folder: metrics, result, scores and configuration."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.artifacts import environment
+from experiments.artifacts.published import published
+from fsjax.engine.result import FitResult
+from fsjax.metrics.stability import stability_metrics
+from fsjax.storage.atomic_files import atomic_open, write_text
+
+
+def write_metrics_csv(result: FitResult, path: str | Path) -> None:
+    """Writes every recorded value in long form: ``seed,epoch,split,metric,value``.
+
+    The history comes first, seed by seed, with epochs from 1; then the test metrics of each seed
+    with the split ``test`` and its best epoch. What is not finite reads ``nan`` or ``inf``. The
+    file is as a rule ``metrics.csv``; OSError where its folder cannot be written.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("seed", "epoch", "split", "metric", "value"))
+    for row, seed in enumerate(result.seeds):
+        for name, values in result.history.items():
+            split, metric = name.split("/", 1)
+            for epoch, value in enumerate(values[row], start=1):
+                # str, not repr or float: the shortest text that reads back to the same number.
+                writer.writerow((seed, epoch, split, metric, str(value)))
+    for row, seed in enumerate(result.seeds):
+        for metric, values in result.metrics.items():
+            writer.writerow((seed, int(result.best_epoch[row]), "test", metric, str(values[row])))
+    write_text(path, text.getvalue())
+
+
+def result_dict(result: FitResult) -> dict[str, Any]:
+    """The outcome of a run for S seeds in plain Python values, ready for JSON.
+
+    Returns:
+      ``method``, ``dataset``, ``task``, ``num_features`` (K), ``seeds`` (S), ``selected`` (S lists
+      of K columns, in order of importance), ``metrics`` (by name, S values each; accuracies in
+      percent), ``best_epoch`` (S, from 1), ``constant_columns`` (S), ``stability`` (what
+      :func:`fsjax.metrics.stability.stability_metrics` has), ``cost`` and ``paper`` (what
+      :func:`experiments.artifacts.published` has); ``judged_on`` where the SVM and retrain
+      protocols took a sample of so many rows. Numbers that are not finite are ``None``.
+    """
+    num_epochs = max((values.shape[1] for values in result.history.values()), default=None)
+    method, settings = result.method.name, dict(result.method.about.settings)
+    experiment = {name: getattr(result, name) for name in ("dataset", "task", "num_features")}
+    outcome = ("seeds", "selected", "metrics", "best_epoch", "constant_columns")
+    sampled = {} if result.judged_on is None else {"judged_on": result.judged_on}
+    return plain(
+        {
+            "method": method,
+            **experiment,
+            **{name: getattr(result, name) for name in outcome},
+            **sampled,
+            "stability": stability_metrics(result),
+            "cost": result.cost,
+            "paper": published(method, **experiment, num_epochs=num_epochs, settings=settings),
+        }
+    )
+
+
+def write_result_json(result: FitResult, path: str | Path) -> None:
+    """Writes :func:`result_dict`, as a rule to ``result.json``; OSError where that cannot be."""
+    write_json(result_dict(result), path)
+
+
+def write_scores(result: FitResult, path: str | Path) -> None:
+    """Writes the importance of every column, as a rule to ``scores.npz``.
+
+    The archive has ``scores`` (S, D), larger is better, and ``selection_frequency`` (D,), the
+    share of the seeds, in [0, 1], that selected each column. OSError where that cannot be written.
+    """
+    with atomic_open(path) as file:
+        np.savez(file, scores=result.scores, selection_frequency=result.selection_frequency)
+
+
+def write_config_json(
+    config: Mapping[str, Any],
+    path: str | Path,
+    command: str | None = None,
+    earlier: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes the configuration that ran and where it ran, as a rule to ``config.json``.
+
+    Beside the configuration's own fields, of which those that JSON lacks are written as text, the
+    file has ``versions``, ``device`` (``platform``, ``kind``, ``count``), ``git_revision`` and the
+    ``command`` (or null). Of a run that goes on, whose ``earlier`` file says where it began, these
+    stay, and those of each further place are listed under ``continued``. OSError where it cannot
+    be written.
+    """
+    facts = {
+        "versions": environment.versions(),
+        "device": environment.device(),
+        "git_revision": environment.git_revision(),
+        "command": command,
+    }
+    first, continued = facts, []
+    if earlier is not None:
+        first = {name: earlier.get(name) for name in facts}
+        continued = list(earlier.get("continued", ()))
+        if (continued or [first])[-1] != facts:
+            continued.append(facts)
+    write_json({**config, **first, **({"continued": continued} if continued else {})}, path)
+
+
+def write_json(value: Any, path: str | Path) -> None:
+    """Writes what :func:`plain` makes of a value; OSError where that cannot be."""
+    text = json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+    write_text(path, f"{text}\n")
+
+
+def plain(value: Any) -> Any:
+    """Turns nested values into what JSON has: dicts, lists, text, numbers, booleans and ``None``.
+
+    They are mappings, sequences, arrays and scalars. Numbers that are not finite become ``None``,
+    anything unknown becomes its text.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy and JAX arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

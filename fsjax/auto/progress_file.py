@@ -1,0 +1,139 @@
+"""What is done, kept as it is done: a line of JSON, with its checksum, for each piece of work.
+
+A selection that is started again with the same table and settings finds its pieces here and goes
+on. Lines that were cut by a kill or changed since do not fit their checksums, and are done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fsjax.errors import ConfigError
+from fsjax.storage.atomic_files import named_errors, write_text
+from fsjax.storage.identity import Identity
+
+NAME = "progress.jsonl"
+
+_IDENTITY = "identity"
+
+
+class Ledger:
+    """Pieces of work by key; in memory, and in a file where a folder is given.
+
+    Args:
+      folder: where ``progress.jsonl`` is kept, or ``None``.
+      identity: what the pieces are of, where there is a folder.
+
+    Attributes:
+      damaged: lines of the file that did not fit their checksums.
+
+    Raises:
+      ConfigError: if the folder cannot be written, or holds pieces of something else.
+    """
+
+    def __init__(self, folder: Path | None, identity: Identity | None = None) -> None:
+        self._done: dict[str, Any] = {}
+        self._path: Path | None = None
+        self.damaged = 0
+        if folder is None:
+            return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._path = folder / NAME
+            self._open(self._path, identity or Identity())
+        except FileExistsError:
+            raise ConfigError(f"{folder} is a file; name a folder for the report") from None
+        except OSError as error:
+            raise ConfigError(f"{folder} cannot be written: {error.strerror}") from None
+
+    def _open(self, path: Path, identity: Identity) -> None:
+        pieces, self.damaged = _read(path)
+        theirs = pieces.pop(_IDENTITY, None)
+        if theirs is None:
+            # Nobody knows what these pieces are of.
+            pieces = {}
+        elif changes := identity.changes(Identity.from_json(theirs)):
+            raise ConfigError(
+                f"{path.parent} holds another selection ({changes}); name another folder, or "
+                "remove this one"
+            )
+        self._done = pieces
+        kept = {_IDENTITY: identity.to_json(), **pieces}
+        lines = [_line(key, value) for key, value in kept.items()]
+        write_text(path, "".join(lines))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._done
+
+    def __getitem__(self, key: str) -> Any:
+        return self._done[key]
+
+    def get(self, key: str, make: Callable[[], Any]) -> Any:
+        """The piece of that key, made by ``make`` and kept if it is not there yet."""
+        if key not in self._done:
+            value = json.loads(json.dumps(make()))
+            if self._path is not None:
+                with named_errors(self._path), self._path.open("a") as file:
+                    file.write(_line(key, value))
+                    file.flush()
+                    os.fsync(file.fileno())
+            self._done[key] = value
+        return self._done[key]
+
+
+class Section(Ledger):
+    """A part of a ledger, whose keys begin with a name of its own.
+
+    Args:
+      ledger: the whole.
+      prefix: what its keys begin with.
+    """
+
+    def __init__(self, ledger: Ledger, prefix: str) -> None:
+        super().__init__(None)
+        self._ledger, self._prefix = ledger, prefix
+
+    def __contains__(self, key: str) -> bool:
+        return self._prefix + key in self._ledger
+
+    def __getitem__(self, key: str) -> Any:
+        return self._ledger[self._prefix + key]
+
+    def get(self, key: str, make: Callable[[], Any]) -> Any:
+        """As :meth:`Ledger.get`."""
+        return self._ledger.get(self._prefix + key, make)
+
+
+def _line(key: str, value: Any) -> str:
+    return json.dumps({"key": key, "value": value, "sum": _checksum(key, value)}) + "\n"
+
+
+def _checksum(key: str, value: Any) -> str:
+    return hashlib.sha256(json.dumps([key, value]).encode()).hexdigest()[:16]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], int]:
+    """The pieces of a file by their keys, and how many lines do not fit their checksums."""
+    if not path.exists():
+        return {}, 0
+    pieces: dict[str, Any] = {}
+    damaged = 0
+    for text in path.read_bytes().decode("utf-8", "replace").split("\n"):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+            key, value, checksum = line["key"], line["value"], line["sum"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            damaged += 1
+            continue
+        if isinstance(key, str) and checksum == _checksum(key, value):
+            pieces[key] = value
+        else:
+            damaged += 1
+    return pieces, damaged

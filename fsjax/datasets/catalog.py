@@ -1,0 +1,78 @@
+"""The public data sets that are known by name: the entries of ``catalog.toml``."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Literal
+
+from fsjax.datasets import formats as parsers
+from fsjax.datasets.download import Remote
+from fsjax.datasets.files import Form
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known about a registered data set.
+
+    Attributes:
+        title: one line for people.
+        shape: (rows, columns) that its files must have.
+        num_classes: number of classes.
+        forms: in which it may be found, in the order of preference.
+        remotes: the files to download when none is found.
+        protocol: the split protocol that ``'paper'`` stands for.
+        scaling: the papers' scaling and the rows it is fitted on.
+        wast_official: whether WAST uses the official test rows (otherwise 80/20).
+        image_shape: pixel grid of a row, or None.
+        image_order: ``'C'`` for pixels line by line, ``'F'`` for column by column.
+        class_names: in the order of the class numbers, where the files do not tell.
+        train_rows: number of leading training rows in files that hold train then test rows
+            without saying so; 0 where there is no such split.
+        first_labels: of the training rows, to tell apart sets whose files have the same names.
+        impute: rule for missing values that this set has, or None for a set without any.
+        hint: one more line for the message when nothing is found.
+    """
+
+    title: str
+    shape: tuple[int, int]
+    num_classes: int
+    forms: tuple[Form, ...] = ()
+    remotes: tuple[Remote, ...] = ()
+    protocol: str = "wast"
+    scaling: tuple[str, str] = ("standard", "train")
+    wast_official: bool = False
+    image_shape: tuple[int, ...] | None = None
+    image_order: Literal["C", "F"] = "C"
+    class_names: tuple[str, ...] | None = None
+    train_rows: int = 0
+    first_labels: tuple[int, ...] | None = None
+    impute: str | None = None
+    hint: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where its files are published, for messages."""
+        return ", ".join(remote.urls[0] for remote in self.remotes)
+
+
+def _frozen(value: Any) -> Any:
+    """The same with tuples in place of lists."""
+    if isinstance(value, dict):
+        return {key: _frozen(part) for key, part in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _entry(forms: Sequence[dict] = (), remotes: Sequence[dict] = (), **fields: Any) -> Entry:
+    return Entry(
+        forms=tuple(Form(**form | {"read": getattr(parsers, form["read"])}) for form in forms),
+        remotes=tuple(Remote(**remote) for remote in remotes),
+        **fields,
+    )
+
+
+_TEXT = (files("fsjax.datasets") / "catalog.toml").read_text(encoding="utf-8")
+ENTRIES: dict[str, Entry] = {
+    name: _entry(**fields) for name, fields in _frozen(tomllib.loads(_TEXT)).items()
+}
+"""Every registered data set by its name."""

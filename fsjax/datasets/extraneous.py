@@ -1,0 +1,65 @@
+"""Extra columns beside those of a real table, as in the benchmark of Cherepanova et al. (2023)."""
+
+import numpy as np
+
+from fsjax.errors import ConfigError, DataError, check_choice
+from fsjax.tables.dataset import Dataset
+
+#: What columns are added.
+EXTRA = ("random", "corrupted", "second_order")
+
+#: Weight of the noise in corrupted columns.
+CORRUPTION = 0.5
+
+
+def add_columns(dataset: Dataset, kind: str, share: float = 0.5, seed: int = 0) -> Dataset:
+    """The table with extra columns behind its own, which are its ``informative`` ones then.
+
+    Cherepanova et al., "A Performance-Driven Benchmark for Feature Selection in Tabular Deep
+    Learning" (NeurIPS 2023), section 3.1.
+
+    Args:
+        dataset: a dense table.
+        kind: ``'random'``, standard normal; ``'corrupted'``, halfway between one of its columns
+            and Gaussian noise of the same deviation; ``'second_order'``, products of two of its
+            columns.
+        share: of the extra columns in the new table, in (0, 1); their number is rounded down.
+        seed: of the draw.
+
+    Returns:
+        A data set with float32 ``X``.
+
+    Raises:
+        ConfigError: for another kind or share.
+        DataError: for a sparse table.
+    """
+    check_choice("kind", kind, EXTRA)
+    if not 0 < share < 1:
+        raise ConfigError(f"share={share}; choose a number between 0 and 1")
+    if not isinstance(dataset.X, np.ndarray):
+        raise DataError(f"{dataset.name} is sparse; give it as a dense table")
+    X = dataset.X.astype(np.float64)
+    rows, own = X.shape
+    extra = int(own * share / (1 - share) + 1e-9)
+    rng = np.random.default_rng(seed)
+    if kind == "random":
+        more = rng.standard_normal((rows, extra))
+    elif kind == "corrupted":
+        more = X[:, rng.integers(own, size=extra)]
+        noise = rng.standard_normal(more.shape) * more.std(axis=0)
+        more = (1 - CORRUPTION) * more + CORRUPTION * noise
+    else:
+        first, second = rng.integers(own, size=(2, extra))
+        more = X[:, first] * X[:, second]
+    names = dataset.feature_names
+    if names is not None:
+        names = (*names, *(f"{kind} {number}" for number in range(extra)))
+    return Dataset(
+        name=f"{dataset.name}+{kind}",
+        X=np.hstack([X, more]).astype(np.float32),
+        y=dataset.y,
+        feature_names=names,
+        class_names=dataset.class_names,
+        informative=tuple(range(own)),
+        source=f"{dataset.source}; {extra} {kind} columns, seed {seed}",
+    )

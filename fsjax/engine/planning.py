@@ -1,0 +1,265 @@
+"""From a method, data and options to a :class:`~fsjax.engine.planned.Plan`: all checks of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fsjax.engine.compilation import check_platform
+from fsjax.engine.control import Control
+from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
+from fsjax.engine.method_checks import check_fields, check_functions
+from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
+from fsjax.engine.planned import Plan
+from fsjax.engine.prepare import Prepared, check_seeds, prepare
+from fsjax.engine.result import FitResult
+from fsjax.engine.run_spec import spec_of
+from fsjax.environment.garbage_collection import paused
+from fsjax.environment.jax_settings import check_process
+from fsjax.errors import ConfigError, DataError, check_choice, check_whole
+from fsjax.groups import check_groups
+from fsjax.method import BEST_BY, Method, Spec, TrainState
+from fsjax.registry import Fixed, Structure, structure_of
+from fsjax.tables.checks import check_num_features
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.dense import check_size
+from fsjax.tables.from_arrays import as_dataset
+from fsjax.tasks import TABLE, Task, name_of
+from fsjax.tasks.registry import resembled
+
+#: A data set, or X and y.
+Data = Dataset | tuple[ArrayLike, ArrayLike | None]
+
+
+def planned_run(
+    method: Method,
+    data: Data,
+    of_data: DataOptions,
+    of_training: TrainOptions,
+    of_run: RunOptions,
+) -> Plan:
+    """:func:`fsjax.plan` with its arguments in three groups."""
+    _check_method(method)
+    check_fields(method)
+    check_platform()
+    check_process()
+    seeds = of_run.seeds
+    check_seeds(seeds)
+    task = task_of(method, of_data.task)
+    dataset = to_dataset(data, task)
+    groups = _groups(method, of_data, dataset)
+    _check_sparse(method, dataset)
+    sizes = _sizes(method, of_data.num_features, dataset, groups)
+    best_by = _best_by(method, of_training.best_by, task, dataset)
+    prepared = prepare(dataset, task, seeds, of_data)
+    structure, hyper = structure_of(method)
+    _check_early_stopping(of_training.early_stopping, prepared)
+    saves = of_run.checkpoint_dir is not None
+    control = Control(of_run.callback, of_run.max_time, of_run.keep_partial, saves=saves)
+    spec = spec_of(dataset, prepared, task, best_by, groups, of_training)
+    batch_devices = check_batch_devices(of_run.batch_devices, spec.batch_size)
+    if dataset.table.batches_only:
+        size = of_training.batch_size
+        _check_rows(spec.batch_size, spec.num_columns, f"batch_size={size}: ")
+    if method.search is not None and method.search.parameter not in hyper:
+        raise ConfigError(
+            f"{method.name} searches for {method.search.parameter!r}, which is not a float "
+            "argument of a registered builder; register the method with fsjax.register"
+        )
+    with paused():
+        check_functions(method, spec, prepared)
+    return Plan(
+        method=method,
+        structure=structure,
+        hyper=hyper,
+        dataset=dataset,
+        prepared=prepared,
+        spec=spec,
+        seeds=tuple(int(seed) for seed in seeds),
+        sizes=sizes,
+        axis=_seed_axis(of_run.seed_axis, dataset, len(seeds), batch_devices),
+        batch_devices=batch_devices,
+        progress=bool(of_run.progress),
+        checkpoint_dir=None if of_run.checkpoint_dir is None else Path(of_run.checkpoint_dir),
+        checkpoint_every=check_whole("checkpoint_every", of_run.checkpoint_every),
+        control=control,
+        start=_start(of_run.start, structure, spec, seeds),
+    )
+
+
+def _groups(method: Method, options: DataOptions, dataset: Dataset) -> tuple[int, ...] | None:
+    """The group of each column, for a method that selects groups; ConfigError for others."""
+    groups = check_groups(options.groups, dataset.num_features)
+    if groups is not None and not method.about.takes_groups:
+        raise ConfigError(f"{method.name} chooses single columns, not groups of them")
+    return groups
+
+
+def _check_early_stopping(epochs: int | None, prepared: Prepared) -> None:
+    if epochs is None:
+        return
+    check_whole("early_stopping", epochs)
+    if not len(prepared.splits[0].valid):
+        raise ConfigError(
+            "early_stopping looks at the validation loss, but there are no validation rows; "
+            "choose a split that has some (valid_fraction=0.1), or leave it out"
+        )
+
+
+def to_dataset(data: Data, task: str) -> Dataset:
+    """What users give as data, as a data set.
+
+    Raises:
+      ConfigError: for anything but a data set or a pair.
+    """
+    if isinstance(data, Dataset):
+        return data
+    if isinstance(data, str):
+        raise ConfigError(f"the data is the name {data!r}; give fsjax.data.load({data!r})")
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise ConfigError(
+            f"the data is of the type {type(data).__name__}; give a pair (X, y), where y may be "
+            "None, or what fsjax.data.load returns"
+        )
+    return as_dataset(*data, task=task)
+
+
+def _check_method(method: Method) -> None:
+    if isinstance(method, Method):
+        return
+    given = getattr(method, "__name__", None) or (
+        method if isinstance(method, str) else type(method).__name__
+    )
+    raise ConfigError(
+        f"{given} is no method; fsjax.fit takes a method such as fsjax.methods.ip_cae(10), and "
+        "then the data. Estimators of fsjax.estimators have a fit of their own"
+    )
+
+
+def task_of(method: Method, task: str | Task | None) -> str:
+    """The name of the task that is meant, by default the method's first; ConfigError for one it is
+    not for.
+    """
+    tasks = method.about.tasks
+    if task is None:
+        return tasks[0]
+    name = name_of(task)
+    if resembled(name) not in tasks:
+        raise ConfigError(
+            f"{method.name} is for the task {' or '.join(tasks)}, not for {_with_likeness(name)}; "
+            "labels may still be in the data"
+        )
+    return name
+
+
+def _with_likeness(name: str) -> str:
+    like = TABLE[name].like
+    return f"{name}, which is like {like}" if like else name
+
+
+def _start(
+    result: FitResult | None, structure: Structure | Fixed, spec: Spec, seeds: Sequence[int]
+) -> TrainState | None:
+    """The states of an earlier result; ConfigError where they do not fit."""
+    if result is None:
+        return None
+    if not isinstance(result, FitResult):
+        raise ConfigError(f"start is of the type {type(result).__name__}; give a FitResult")
+    if structure_of(result.method)[0] != structure:
+        raise ConfigError(
+            f"start is a result of {result.method.name} with other settings; start from one of "
+            "the same method, of which only float arguments differ"
+        )
+    theirs = result.states.spec
+    for name in ("num_columns", "num_outputs", "task"):
+        if getattr(theirs, name) != getattr(spec, name):
+            raise ConfigError(
+                f"start has {name}={getattr(theirs, name)!r}, not {getattr(spec, name)!r}"
+            )
+    if len(result.seeds) != len(seeds):
+        raise ConfigError(f"start has {len(result.seeds)} seeds, not {len(seeds)}")
+    return result.states
+
+
+def _check_sparse(method: Method, dataset: Dataset) -> None:
+    """ConfigError for a table without a whole dense form and a method that needs one."""
+    table = dataset.table
+    if table.batches_only and not method.about.sparse:
+        raise ConfigError(
+            f"{method.name} looks at the whole table at once, so that {table.batches_only}"
+        )
+    if table.sparse:
+        # About what the statistics of the columns take.
+        _check_rows(8, dataset.num_features, "")
+
+
+def _check_rows(rows: int, columns: int, what: str) -> None:
+    """ConfigError for a batch that the memory does not hold as dense rows."""
+    try:
+        check_size((rows, columns), np.dtype(np.float32))
+    except DataError as error:
+        raise ConfigError(
+            f"{what}batches are dense rows in memory, and {error}, or choose a smaller batch_size"
+        ) from None
+
+
+def _seed_axis(given: str, dataset: Dataset, num_seeds: int, batch_devices: int) -> str:
+    """The axis of the seeds, which take turns where batches are read from disk."""
+    if not dataset.table.on_disk:
+        return choose_seed_axis(given, num_seeds, batch_devices)
+    if batch_devices > 1 or jax.process_count() > 1:
+        raise ConfigError(
+            f"{dataset.name} is read from disk, for one device; leave out batch_devices and "
+            "--distributed, or read the table with data.dense=true"
+        )
+    if given not in ("auto", "map"):
+        raise ConfigError(
+            f"seed_axis={given!r}, but {dataset.name} is read from disk, where seeds take turns; "
+            "choose 'auto' or 'map'"
+        )
+    return "map"
+
+
+def _best_by(method: Method, given: str | None, task: str, dataset: Dataset) -> str:
+    if given is None:
+        return "loss" if callable(method.keep) else method.keep
+    check_choice("best_by", given, BEST_BY)
+    if callable(method.keep):
+        raise ConfigError(f"{method.name} keeps an epoch of its own choice; leave best_by out")
+    entry = TABLE[task]
+    if given == "accuracy" and given not in entry.best_by:
+        raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
+    classes = dataset.num_classes if entry.classes else 2
+    if given == "auc" and (given not in entry.best_by or classes != 2):
+        raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
+    return given
+
+
+def _sizes(
+    method: Method, given: int | Sequence[int] | None, dataset: Dataset, groups: Any
+) -> tuple[int, ...]:
+    """The numbers of columns; where the method was made for another number it is refused."""
+    own = method.about.num_features
+    told, sizes = f"num_features={given!r}", [] if own is None else [own]
+    if isinstance(given, list | tuple | range | np.ndarray):
+        sizes = list(given)
+        told = f"sizes={tuple(sizes)}"
+        if not sizes:
+            raise ConfigError(f"{told}; give at least one number")
+    elif given is not None:
+        sizes = [cast(int, given)]  # anything else is refused below
+    for k in sizes:
+        check_num_features(k, dataset.num_features)
+        if groups is not None and k > max(groups) + 1:
+            raise ConfigError(f"num_features={k} but there are {max(groups) + 1} groups")
+    if own is not None and own not in sizes:
+        raise ConfigError(
+            f"{told} but the method was made for {own}; "
+            f"pass num_features to fsjax.methods.{method.name} only"
+        )
+    return tuple(int(k) for k in sizes)

@@ -1,0 +1,73 @@
+"""How much memory what a file unfolds to may take. No JAX."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Final
+
+from fsjax.errors import DataError, check_whole
+
+#: The share of the free memory that one table or file may take, unless ``max_bytes`` is given.
+SHARE: Final = 0.5
+
+#: Bytes of memory that are counted on where the system does not tell.
+UNKNOWN: Final = 8 * 2**30
+
+_MEMINFO = Path("/proc/meminfo")
+_OF_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+
+
+def free_memory() -> int:
+    """Bytes of memory that are free, of those that a container may take; all where none tells."""
+    free = _available()
+    try:
+        return min(free, int(_OF_CONTAINER.read_text()))
+    # There is no such file, or it says "max".
+    except (OSError, ValueError):
+        return free
+
+
+def _available() -> int:
+    try:
+        for line in _MEMINFO.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return UNKNOWN
+
+
+def limit_of(max_bytes: int | None) -> int:
+    """``max_bytes``, a whole number from 1, or half of the free memory where it is ``None``.
+
+    ConfigError for anything else.
+    """
+    return int(SHARE * free_memory()) if max_bytes is None else check_whole("max_bytes", max_bytes)
+
+
+def check_bytes(needed: float, max_bytes: int | None, what: str, advice: str) -> None:
+    """DataError, which begins with ``what``, for more bytes than :func:`limit_of` allows.
+
+    Infinity stands for a number of bytes that is not known, but too large.
+    """
+    limit = limit_of(max_bytes)
+    if needed > limit:
+        told = "max_bytes" if max_bytes is not None else "half of the free memory"
+        raise DataError(
+            f"{what} would take {_size(needed)}, and {_size(limit)}, {told}, are allowed; {advice}"
+        )
+
+
+def _size(count: float) -> str:
+    """In the largest unit of which there is one."""
+    if count == math.inf:
+        return "more"
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 2**power:
+            return f"{count / 2**power:,.1f} {unit}"
+    return f"{count:,} bytes"

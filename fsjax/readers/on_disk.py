@@ -1,0 +1,124 @@
+"""Tables that stay on disk: ``.npy`` files, what ``convert`` made, folders of Parquet files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fsjax.errors import ConfigError, DataError
+from fsjax.readers.conversion import MANIFEST, convert, parquet_files, read_manifest
+from fsjax.readers.target_columns import encode_target, encode_targets
+from fsjax.tables.checks import check_features
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.stored import StoredTable, open_table
+
+#: What to do about missing values.
+_FILL = "fill them before the table is saved or converted"
+
+
+def find_on_disk(name: str, folders: Sequence[Path]) -> Path | None:
+    """The path of a ``.npy`` file or a folder of that name, or ``None``."""
+    path = Path(name).expanduser()
+    candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
+    for one in candidates:
+        if one.is_dir() and ((one / MANIFEST).exists() or parquet_files(one)):
+            return one
+        if one.suffix.lower() == ".npy" and one.is_file():
+            return one
+    return None
+
+
+def load_on_disk(
+    path: Path, target: str | int | Sequence[str | int] | None = None, dense: bool = False
+) -> Dataset:
+    """A table whose X stays on disk.
+
+    Args:
+      path: a ``.npy`` file ``(N, D)``, what :func:`fsjax.data.convert` made, or a folder of Parquet
+        files, which is converted at the first time.
+      target: of a ``.npy`` file the path of another one ``(N,)`` or ``(N, C)``, or the number of a
+        column; ``None`` takes ``NAME.y.npy`` beside ``NAME.npy`` where there is one. Of a folder of
+        Parquet files a column.
+      dense: whether to read X into memory.
+
+    Raises:
+      DataError: if the files cannot be used: damaged, changed, missing or infinite values.
+      ConfigError: for a target of another kind.
+    """
+    if isinstance(target, Sequence) and not isinstance(target, str):
+        raise ConfigError(f"target={target!r}; a table on disk takes one column or file")
+    names = None
+    if path.is_dir():
+        X, y, names = _folder(path, target)
+    else:
+        X, y = _file(path, target)
+    check_features(X, names, str(path), _FILL)
+    classes = None
+    if y is not None:
+        label = f"the target of {path}"
+        y, classes = (encode_targets(y, label), None) if y.ndim == 2 else encode_target(y, label)
+        if len(y) != len(X):
+            raise DataError(f"{path} has {len(X)} rows but {len(y)} targets; give one for each")
+    X = dataclasses.replace(X, finite=True)
+    return Dataset(
+        name=path.name,
+        X=np.asarray(X) if dense else X,
+        y=y,
+        feature_names=names,
+        class_names=classes,
+        source=str(path) + ("" if dense else ", read from disk"),
+    )
+
+
+def _folder(
+    path: Path, target: str | int | None
+) -> tuple[StoredTable, np.ndarray | None, tuple[str, ...] | None]:
+    if not (path / MANIFEST).exists():
+        path = convert(path, None, target)
+    elif target is not None and read_manifest(path)["target"] != target:
+        raise ConfigError(
+            f"{path} was converted with the target {read_manifest(path)['target']!r}, not "
+            f"{target!r}; leave data.target out, or convert again"
+        )
+    record = read_manifest(path)
+    X = dataclasses.replace(open_table(path / "X.npy"), finite=record["finite"])
+    if X.shape != (record["rows"], record["columns"]):
+        raise DataError(f"{path / 'X.npy'} is not what was written; remove {path}, convert again")
+    y = _array(path / "y.npy") if "y.npy" in record["files"] else None
+    if "names.json" not in record["files"]:
+        return X, y, None
+    return X, y, tuple(json.loads((path / "names.json").read_text(encoding="utf-8")))
+
+
+def _file(path: Path, target: str | int | None) -> tuple[StoredTable, np.ndarray | None]:
+    X = open_table(path)
+    if target is None:
+        beside = path.with_suffix(".y.npy")
+        return X, _array(beside) if beside.is_file() else None
+    for one in (Path(str(target)).expanduser(), path.parent / str(target)):
+        if one.suffix.lower() == ".npy" and one.is_file():
+            return X, _array(one)
+    try:
+        column = range(X.columns)[int(target)]
+    except (ValueError, IndexError):
+        raise DataError(
+            f"target={target!r} is no .npy file, nor a column of {path}; give the path of one, or "
+            f"a number from 0 to {X.columns - 1} (or -1 for the last)"
+        ) from None
+    if X.columns == 1:
+        raise DataError(f"{path} has no columns besides the target; give at least one feature")
+    y = X.take(np.arange(len(X)), np.array([column]))[:, 0]
+    return dataclasses.replace(X, without=column), y
+
+
+def _array(path: Path) -> np.ndarray:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{path} cannot be read as a NumPy file: {error}; save numbers or text with numpy.save"
+        ) from None

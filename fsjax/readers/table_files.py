@@ -1,0 +1,452 @@
+"""The user's own table: CSV, TSV, Excel, Parquet, NumPy archive, MATLAB or LIBSVM file."""
+
+import difflib
+import io
+from collections.abc import Callable, Container, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import infer_dtype
+from scipy.sparse import issparse
+from sklearn.datasets import load_svmlight_file
+
+from fsjax.datasets.formats import Table, compact, read_mat, read_npz
+from fsjax.environment.memory_limits import check_bytes
+from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
+from fsjax.readers.excel import excel_frame
+from fsjax.readers.file_type import first_line, sniff
+from fsjax.readers.target_columns import encode_target, encode_targets
+from fsjax.readers.text import (
+    USUAL_SEPARATOR,
+    check_decimal,
+    check_separator,
+    decoded,
+    dialect_of,
+    frame_of_text,
+    without_separator_line,
+)
+from fsjax.tables.checks import check_features, name_some, numeric_columns
+from fsjax.tables.dataset import Dataset
+from fsjax.tables.dense import dense as as_table
+from fsjax.tables.imputation import impute as fill
+from fsjax.tables.sparse import as_csr
+
+RULES = ("mean", "median")
+"""What ``impute`` may be for a user's table."""
+
+
+#: Bytes that a column of a frame takes at least, a sparse one too.
+_OF_A_COLUMN = 2000
+
+Target = str | int | Sequence[str | int] | None
+"""One column, or several, by name or number."""
+
+
+class Options(NamedTuple):
+    """How a file is read: limits, and how its cells are written where that is not detected."""
+
+    max_bytes: int | None = None
+    separator: str | None = None
+    decimal: str | None = None
+
+
+class LoadedFrame(NamedTuple):
+    """A table as it stands in its file.
+
+    Attributes:
+      frame: ``(N, columns)`` without the target.
+      target: ``(N,)``, or ``(N, C)`` for several columns.
+      remarks: what the reader detected, such as separators; each a sentence about the file
+        without its end.
+    """
+
+    frame: pd.DataFrame
+    target: np.ndarray
+    remarks: tuple[str, ...] = ()
+
+
+#: A frame and remarks on how it was read; ``None`` where a file holds no frame but arrays.
+_Frame = tuple[pd.DataFrame, tuple[str, ...]] | None
+
+
+def _no_arrays(data: bytes, target: Target, max_bytes: int | None) -> Table:
+    raise DataError("it holds no arrays")
+
+
+class _Kind(NamedTuple):
+    """How a suffix is read, and what such a file may look like inside (see ``sniff``).
+
+    ``read`` is for files of arrays, ``frame`` for tables with columns of any type.
+    """
+
+    title: str
+    looks: tuple[str, ...]
+    read: Callable[[bytes, Target, int | None], Table] = _no_arrays
+    frame: Callable[[bytes, Options], _Frame] = lambda data, options: None
+
+
+def load_table(
+    name: str,
+    folders: Sequence[Path] = (),
+    target: Target = None,
+    impute: str | None = None,
+    dense: bool = False,
+    max_bytes: int | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> Dataset:
+    """Load the user's own table as float32 (or compact integer) features.
+
+    LIBSVM files, sparse ``.mat`` files and what ``scipy.sparse.save_npz`` wrote stay sparse.
+
+    Args:
+        name: path of a ``.csv``, ``.tsv``, ``.txt``, ``.xlsx`` (with the extra ``excel``),
+            ``.parquet``, ``.npz`` (arrays ``X`` and ``y``), ``.mat`` (``X`` and ``Y``) or
+            ``.libsvm``/``.svm`` file. Text tables have a line of column names.
+        folders: where a relative path is looked for besides the working directory.
+        target: the column to predict, by name or by number from 0 (-1 for the last); in ``.npz``
+            and ``.mat`` files, the name of the array. Several, as a list or with commas between
+            them (unless a column is called so), become the (N, C) numbers of ``y``: labels, or
+            ``('time', 'event')``. None: no target in tables, ``y`` in the others.
+        impute: None, or ``'mean'`` or ``'median'`` to fill missing values with that of their
+            column; others are a ConfigError. It is computed over all rows, the later test rows
+            included. Of a sparse table all zeros count as values.
+        dense: whether a sparse file becomes a dense table, for methods that need one.
+        max_bytes: memory that the file, and what it unfolds to, may take: small files may hold
+            huge tables. None allows half of the free memory.
+        separator: what separates the columns of a text table: one character, or ``'tab'`` or
+            ``'space'``. None detects it; ``source`` of the data set says where it is not the one
+            that the suffix promises.
+        decimal: ``'.'`` or ``','``; None detects it, and ``source`` names decimal commas.
+
+    Raises:
+        DataError: if the file is missing, is not what its suffix says, or holds what cannot be
+            used: text, missing or infinite values, duplicate names, no rows, one class; or if it
+            would take more than ``max_bytes``.
+    """
+    if impute is not None:
+        check_choice("impute", impute, RULES)
+    check_flag("dense", dense)
+    path = _locate(name, folders)
+    options = _options(path, max_bytes, separator, decimal)
+    where, (table, remarks) = str(path), _read(path, target, options)
+    X = table.X
+    if dense and issparse(X):
+        X = _guarded(path, KINDS[path.suffix.lower()], lambda: as_table(X, max_bytes))
+    X = _guarded(path, KINDS[path.suffix.lower()], lambda: compact(X))
+    if impute is not None and X.ndim == 2 and min(X.shape):
+        X = fill(X, None, impute, where)
+    check_features(X, table.feature_names, where)
+    y, class_names = None, None
+    if table.y is not None:
+        label = f"the target {target!r} of {where}" if target is not None else f"y of {where}"
+        if np.ndim(table.y) == 2:
+            y, class_names = encode_targets(table.y, label), None
+        else:
+            y, class_names = encode_target(table.y, label, table.class_names)
+    imputed = [f"missing values filled with the {impute}"] if impute else []
+    return Dataset(
+        name=path.name,
+        X=X,
+        y=y,
+        feature_names=table.feature_names,
+        class_names=class_names,
+        official_split=table.split,
+        source=", ".join([where, *remarks, *imputed]),
+    )
+
+
+def load_frame(
+    name: str,
+    target: Target = None,
+    folders: Sequence[Path] = (),
+    max_bytes: int | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> LoadedFrame:
+    """Load the user's own table as it is, with text, dates and gaps.
+
+    Args:
+        name: path of a file as :func:`load_table` reads it.
+        target: the column to predict, or several, as :func:`load_table` takes them; only text,
+            Excel and Parquet tables need one.
+        folders: where a relative path is looked for besides the working directory.
+        max_bytes: memory that it may take, as for :func:`load_table`.
+        separator, decimal: how a text table is written, as for :func:`load_table`.
+
+    Returns:
+        The frame, the target as it stands there, and remarks on how the file was read. The frame
+        of a sparse file has sparse columns.
+
+    Raises:
+        DataError: if the file is missing, is not what its suffix says, or has no such target.
+        ConfigError: for a separator or decimal mark that cannot be one, or a file without them.
+    """
+    path = _locate(name, folders)
+    options = _options(path, max_bytes, separator, decimal)
+    kind, data = _contents(path, max_bytes)
+    table = _guarded(path, kind, lambda: kind.frame(data, options))
+    if table is None:
+        return _frame_of_arrays(path, kind, data, target, max_bytes)
+    frame, remarks = table
+    if len(frame) == 0:
+        raise DataError(f"{path} is empty: there are column names but no rows")
+    if target is None:
+        raise DataError(
+            f"{path}: name the column to predict (--target); the columns are "
+            f"{name_some(list(frame.columns))}"
+        )
+    rest, y = _guarded(path, kind, lambda: _without_target(frame, target))
+    return LoadedFrame(rest, y, remarks)
+
+
+def _frame_of_arrays(
+    path: Path, kind: _Kind, data: bytes, target: Target, max_bytes: int | None
+) -> LoadedFrame:
+    table = _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
+    what = f"{path}, as a frame of {table.X.shape[1]:,} columns,"
+    check_bytes(_OF_A_COLUMN * table.X.shape[1], max_bytes, what, "keep fewer columns")
+    names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
+    if table.y is None:
+        raise DataError(f"{path} has no array y; name the one that holds the target (--target)")
+    build = pd.DataFrame.sparse.from_spmatrix if issparse(table.X) else pd.DataFrame
+    return LoadedFrame(build(table.X, columns=list(names)), np.asarray(table.y))
+
+
+def _options(
+    path: Path, max_bytes: int | None, separator: str | None, decimal: str | None
+) -> Options:
+    """The options of a file; ConfigError where it has no separators or decimal marks."""
+    for option, value in (("separator", separator), ("decimal", decimal)):
+        if value is not None and path.suffix.lower() not in (*USUAL_SEPARATOR, ".txt"):
+            raise ConfigError(
+                f"{option}={value!r} is for .csv, .tsv and .txt files, not for {path.name}; leave "
+                "it out"
+            )
+    return Options(max_bytes, check_separator(separator), check_decimal(decimal))
+
+
+def _locate(name: str, folders: Sequence[Path]) -> Path:
+    path = Path(name).expanduser()
+    candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
+    if found := next(filter(Path.is_file, candidates), None):
+        return found
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the path of a file in it")
+    folder = path.parent
+    beside = [item.name for item in folder.iterdir()] if folder.is_dir() else []
+    close = difflib.get_close_matches(path.name, beside, n=1)
+    raise DataError(
+        f"there is no file {name}; "
+        + (f"did you mean {folder / close[0]}? " if close else "")
+        + f"(looked in {', '.join(str(item.parent.resolve()) for item in candidates)})"
+    )
+
+
+def _read(path: Path, target: Target, options: Options) -> tuple[Table, tuple[str, ...]]:
+    kind, data = _contents(path, options.max_bytes)
+    table = _guarded(path, kind, lambda: kind.frame(data, options))
+    if table is None:
+        return _guarded(path, kind, lambda: kind.read(data, target, options.max_bytes)), ()
+    return _guarded(path, kind, lambda: _from_frame(table[0], target)), table[1]
+
+
+def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
+    """How a file is read, by its suffix, and its bytes, which look like that."""
+    kind = KINDS.get(path.suffix.lower())
+    if kind is None:
+        raise DataError(
+            f"{path} has the suffix {path.suffix!r}, which is not read; "
+            f"{nearest(path.suffix, KINDS)}"
+        )
+    try:
+        check_bytes(path.stat().st_size, max_bytes, f"{path} as a whole", "give a larger max_bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    looks = sniff(data[:512])
+    if looks == "empty":
+        raise DataError(f"{path} is empty: it has 0 bytes")
+    if looks not in kind.looks:
+        raise DataError(
+            f"{path} is {looks}, not {kind.title}, as its suffix {path.suffix} says; "
+            "give the file its right suffix, or save or download it again"
+        )
+    return kind, data
+
+
+def _guarded(path: Path, kind: _Kind, read: Callable[[], Any]) -> Any:
+    """What is read, or a DataError that names the file."""
+    try:
+        return read()
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    except Exception as error:  # whatever a reader trips over, the file is at fault
+        raise DataError(
+            f"{path} cannot be read as {kind.title}: {first_line(error)}; it may be cut short or "
+            "damaged, save or download it again"
+        ) from None
+
+
+def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
+    """A text table whose suffix promises a separator, or none."""
+    if usual is None and options.separator is None and _is_libsvm(data):
+        return None
+    whole, remarks = decoded(data)
+    text, declared = without_separator_line(whole)
+    dialect = dialect_of(text, usual, options.separator or declared, options.decimal)
+    return frame_of_text(text, dialect), remarks + dialect.remarks
+
+
+def _parquet_frame(data: bytes, options: Options) -> _Frame:
+    import pyarrow.parquet as pq  # takes long, and few tables need it
+
+    max_bytes = options.max_bytes
+    told = pq.read_metadata(io.BytesIO(data))
+    size = f"a table of {told.num_rows:,} x {told.num_columns:,}"
+    unpacked = sum(told.row_group(number).total_byte_size for number in range(told.num_row_groups))
+    needed = max(8 * told.num_rows * told.num_columns, unpacked)
+    check_bytes(needed, max_bytes, size, "keep fewer columns, or give a larger max_bytes")
+    texts = _texts(told)
+    if texts:
+        needed += _size_of_texts(
+            pq.read_table(io.BytesIO(data), columns=texts, read_dictionary=texts)
+        )
+        check_bytes(needed, max_bytes, f"{size} with its texts", "keep fewer columns of text")
+    # Of pages that have checksums, they are looked at.
+    frame = pd.read_parquet(io.BytesIO(data), page_checksum_verification=True)
+    return frame.rename(columns=str), ()
+
+
+def _texts(told: Any) -> list[str]:
+    """The columns of a Parquet file, but for nested ones, whose values have their own lengths."""
+    columns = [told.schema.column(number) for number in range(told.num_columns)]
+    return [
+        column.path
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.path == column.name
+    ]
+
+
+def _size_of_texts(table: Any) -> int:
+    """Bytes of all texts, each of which the file may hold once for many rows."""
+    total = 0
+    for chunk in (chunk for column in table.columns for chunk in column.chunks):
+        texts = getattr(chunk, "dictionary", chunk)
+        lengths = np.array([len(text or "") for text in texts.to_pylist()] or [0], np.int64)
+        rows = getattr(chunk, "indices", None)
+        total += int((lengths if rows is None else lengths[rows.drop_null().to_numpy()]).sum())
+    return total
+
+
+def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> Table:
+    if target is not None:
+        raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
+    X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
+    return Table(as_csr(X, "it", max_bytes), y)
+
+
+def _read_arrays(
+    read: Callable[..., Table], data: bytes, target: Target, max_bytes: int | None
+) -> Table:
+    """A file of named arrays; several targets are several of them, side by side."""
+    targets = [None] if target is None else _names((), target)
+    tables = [read([data], one, max_bytes) for one in targets]
+    if len(tables) == 1:
+        return tables[0]
+    columns = [table.y for table in tables if table.y is not None]
+    return tables[0]._replace(y=np.column_stack(columns))
+
+
+def _is_libsvm(data: bytes) -> bool:
+    cells = data.lstrip().split(b"\n", 1)[0].split()
+    return len(cells) > 1 and b":" in cells[1]
+
+
+_TEXT = ("text",)
+KINDS: dict[str, _Kind] = {
+    ".csv": _Kind("a CSV table", _TEXT, frame=partial(_text_frame, USUAL_SEPARATOR[".csv"])),
+    ".tsv": _Kind(
+        "a table separated by tabs", _TEXT, frame=partial(_text_frame, USUAL_SEPARATOR[".tsv"])
+    ),
+    ".txt": _Kind("a text table", _TEXT, _read_libsvm, partial(_text_frame, None)),
+    ".xlsx": _Kind(
+        "an Excel workbook",
+        ("a zip archive",),
+        frame=lambda data, options: excel_frame(data, options.max_bytes),
+    ),
+    ".parquet": _Kind("a Parquet file", ("a Parquet file",), frame=_parquet_frame),
+    ".npz": _Kind(
+        "a NumPy archive (np.savez)", ("a zip archive",), partial(_read_arrays, read_npz)
+    ),
+    ".mat": _Kind(
+        "a MATLAB file of version 7 or older (save with -v7)",
+        ("a MATLAB file", "of an unknown kind"),
+        partial(_read_arrays, read_mat),
+    ),
+    ".libsvm": _Kind("a LIBSVM file", _TEXT, _read_libsvm),
+    ".svm": _Kind("a LIBSVM file", _TEXT, _read_libsvm),
+}
+"""What is read, by suffix."""
+
+
+def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
+    if len(frame) == 0:
+        raise DataError("it is empty: there are column names but no rows")
+    y = None
+    if target is not None:
+        frame, y = _without_target(frame, target)
+    if frame.shape[1] == 0:
+        raise DataError("it has no columns besides the target; give at least one feature")
+    frame = _with_huge_whole_numbers(frame)
+    names = numeric_columns(frame, "it")
+    # Exactly; what the table needs of it is for :func:`compact` to say.
+    X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return Table(X, y, feature_names=names)
+
+
+def _with_huge_whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with whole numbers beyond 64 bits, which pandas leaves as objects, as floats."""
+    huge = {
+        name: column.astype(np.float64)
+        for name, column in frame.items()
+        if column.dtype == object and infer_dtype(column, skipna=True) == "integer"
+    }
+    return frame.assign(**huge) if huge else frame
+
+
+def _without_target(
+    frame: pd.DataFrame, target: str | int | Sequence[str | int]
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """The other columns, and the target (N,), or (N, C) for several."""
+    names = [target_column(list(frame.columns), one) for one in _names(frame, target)]
+    y = frame[names if len(names) > 1 else names[0]].to_numpy()
+    return frame.drop(columns=names), y
+
+
+def _names(columns: Container[str], target: str | int | Sequence[str | int]) -> list[str | int]:
+    """The targets that are meant."""
+    if isinstance(target, str) and "," in target and target not in columns:
+        return [name.strip() for name in target.split(",") if name.strip()]
+    return [target] if isinstance(target, str | int) else list(target)
+
+
+def target_column(columns: list[str], target: str | int) -> str:
+    if target in columns:
+        return target
+    try:
+        return columns[int(target)]
+    except ValueError:
+        close = nearest(str(target), columns)
+        advice = f"{close} " if close.startswith("did you mean") else ""
+        raise DataError(
+            f"target={target!r} is no column; {advice}the columns are {name_some(columns)}"
+        ) from None
+    except IndexError:
+        raise DataError(
+            f"target={target} is no column of {len(columns)}; give a name, or a number from 0 to "
+            f"{len(columns) - 1} (or -1 for the last)"
+        ) from None

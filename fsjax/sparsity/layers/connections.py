@@ -1,0 +1,96 @@
+"""A layer as its connections alone, without any array of all pairs of neurons.
+
+Its rules are those of :mod:`fsjax.sparsity.rewiring`, which not every rule has a form for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from fsjax.sparsity.connections import Connections, connected_dot, dense, indexed, of_inputs
+from fsjax.sparsity.coordinates import gather
+from fsjax.sparsity.free import BLOCK, DRAWN_AS_MASKS
+from fsjax.sparsity.layers.base import Replaced, Seen, SparseLayer
+from fsjax.sparsity.layers.masked import MaskedLayer
+from fsjax.sparsity.recipes import Initializer, Recipe
+from fsjax.sparsity.rewiring import rewire_connections
+from fsjax.sparsity.topology import Layer, needs_of
+
+
+def uniform_at(key: Array, bound: float, connections: Connections) -> Array:
+    """``(n,)`` uniform values within the bound; those of a matrix, for the key, in small layers."""
+    small = connections.size <= DRAWN_AS_MASKS
+    shape = connections.shape if small else connections.rows.shape
+    values = jax.random.uniform(key, shape, minval=-1.0) * bound
+    return values[connections.rows, connections.columns] if small else values
+
+
+#: Starting weights of new connections of a matrix, by name; ``uniform`` within sqrt(6 / n_in).
+GROW_INITS: dict[str, Initializer] = {
+    "zeros": jax.nn.initializers.zeros,
+    "uniform": jax.nn.initializers.he_uniform(),
+}
+
+#: The same at connections, by the initializer of a matrix.
+_INITIAL: dict[Initializer, Callable[[Array, Connections], Array | float]] = {
+    GROW_INITS["zeros"]: lambda key, connections: 0.0,
+    GROW_INITS["uniform"]: lambda key, connections: uniform_at(
+        key, math.sqrt(6.0 / connections.shape[0]), connections
+    ),
+}
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ConnectedLayer(SparseLayer):
+    """Weights ``(n,)`` of connections."""
+
+    where: Connections
+
+    @property
+    def scored_as_matrix(self) -> bool:
+        return self.where.size <= BLOCK
+
+    def apply(self, x: Array) -> Array:
+        return connected_dot(self.kernel, self.where, x)
+
+    def input_strength(self) -> Array:
+        return of_inputs(jnp.abs(self.kernel), self.where)
+
+    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[ConnectedLayer]:
+        drop, grow = recipe.drop, recipe.grow
+        if drop is None or grow is None:
+            return Replaced(self)
+        at_drop = {
+            field: scores.at(self.where)
+            for field, scores in seen.scores.items()
+            if field in needs_of(drop)
+        }
+        active = jnp.ones(self.kernel.shape, bool)
+        values = Layer(
+            self.kernel, active, seen.number, search=seen.search, state=seen.state, **at_drop
+        )
+        key_rules, key_init = jax.random.split(jax.random.fold_in(key, seen.number))
+        rows = {field: scores.rows for field, scores in seen.scores.items()}
+        fraction = recipe.fraction_at(0)
+        change = rewire_connections(self.where, values, drop, grow, fraction, key_rules, rows)
+        where = indexed(change.connections, self.where.index != ())
+        initial = _INITIAL[recipe.grow_init](key_init, where)
+        kernel = jnp.where(change.kept, self.kernel[change.source], initial)
+        layer = ConnectedLayer(kernel, self.bias, where)
+        return Replaced(layer, lambda leaf: gather(leaf, change.source), change.kept)
+
+    def to_matrix(self) -> MaskedLayer:
+        mask = dense(jnp.ones(self.kernel.shape, bool), self.where)
+        return MaskedLayer(dense(self.kernel, self.where), self.bias, mask)
+
+    def expand(self, most: int) -> Replaced[SparseLayer]:
+        if self.where.size > most:
+            return Replaced(dataclasses.replace(self, where=indexed(self.where, False)))
+        return Replaced(self.to_matrix(), lambda leaf: dense(leaf, self.where))

@@ -1,0 +1,62 @@
+"""A layer as a vector of weights whose positions come from a mask, which is kept beside it.
+
+Faster than a matrix where few connections are there, and good for every rule: while connections
+change, the layer is a matrix.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from fsjax.sparsity.connections import connected, connected_dot
+from fsjax.sparsity.coordinates import gather, positions_of, scatter
+from fsjax.sparsity.layers.base import Replaced, Seen, SparseLayer
+from fsjax.sparsity.layers.masked import MaskedLayer
+from fsjax.sparsity.recipes import Recipe
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class CoordinateLayer(SparseLayer):
+    """Weights ``(n,)`` of the connections of a mask.
+
+    Attributes:
+      positions: ``(n,)`` int32, ascending flat positions of the weights.
+    """
+
+    where: Array
+    positions: Array
+
+    def apply(self, x: Array) -> Array:
+        outputs = self.shape[1]
+        rows, columns = self.positions // outputs, self.positions % outputs
+        return connected_dot(self.kernel, connected(rows, columns, self.shape), x)
+
+    @classmethod
+    def of(cls, layer: MaskedLayer, count: int) -> CoordinateLayer:
+        """The ``count`` connections of a matrix under a mask."""
+        positions = positions_of(layer.mask, count)
+        return cls(gather(layer.kernel, positions), layer.bias, layer.mask, positions)
+
+    def input_strength(self) -> Array:
+        return self.to_matrix().input_strength()
+
+    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[CoordinateLayer]:
+        changed = self.to_matrix().rewire(recipe, seen, key)
+        layer = self.of(changed.layer, self.positions.size)
+
+        def move(leaf: Array) -> Array:
+            return gather(scatter(leaf, self.positions, self.where), layer.positions)
+
+        return Replaced(layer, move, gather(jnp.asarray(changed.kept), layer.positions))
+
+    def expand(self, most: int) -> Replaced[MaskedLayer]:
+        return Replaced(self.to_matrix(), lambda leaf: scatter(leaf, self.positions, self.where))
+
+    def to_matrix(self) -> MaskedLayer:
+        kernel = scatter(self.kernel, self.positions, self.where)
+        return MaskedLayer(kernel, self.bias, self.where)

@@ -1,0 +1,248 @@
+"""Feedforward networks of sparse layers in a train state: how they begin, run, and are replaced.
+
+Layers are called ``layer_0``, ... In ``params`` each has its ``kernel`` and ``bias``, in ``masks``
+its mask or connections, and in ``extra`` the ``positions`` of those by coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import linen as nn
+from jax import Array
+
+from fsjax.kernels.products import dense_product
+from fsjax.method import Spec, TrainState
+from fsjax.nets.mlp import fan_in_uniform
+from fsjax.sparsity.connections import CSR_BATCH, Connections, indexed
+from fsjax.sparsity.layers.base import PairScores, Replaced, Scores, Seen, SparseLayer, unmoved
+from fsjax.sparsity.layers.connections import ConnectedLayer, uniform_at
+from fsjax.sparsity.layers.coordinates import CoordinateLayer
+from fsjax.sparsity.layers.forms import Planned
+from fsjax.sparsity.layers.masked import MaskedLayer
+from fsjax.sparsity.masks import random_mask
+from fsjax.sparsity.recipes import Recipe
+from fsjax.sparsity.rewiring import draw_connections
+from fsjax.sparsity.topology import Changed, keep_moments
+from fsjax.typing import PyTree
+
+#: By name, from the input on.
+NamedLayers = dict[str, SparseLayer]
+
+
+def layers_in(state: TrainState, params: PyTree | None = None) -> NamedLayers:
+    """The layers of a state, with other parameters where they are given."""
+    params = state.params if params is None else params
+
+    def layer_called(name: str) -> SparseLayer:
+        kernel, bias = params[name]["kernel"], params[name]["bias"]
+        where: Any = state.masks[name]["kernel"] if state.masks else None
+        if isinstance(where, Connections):
+            return ConnectedLayer(kernel, bias, where)
+        if name in state.extra.get("positions", ()):
+            return CoordinateLayer(kernel, bias, where, state.extra["positions"][name])
+        return MaskedLayer(kernel, bias, where)
+
+    names = (f"layer_{number}" for number in range(len(params)))
+    return {name: layer_called(name) for name in names}
+
+
+def active_layers(state: TrainState, params: PyTree | None = None) -> NamedLayers:
+    """:func:`layers_in` with weights of 0 where there is no connection."""
+    return {name: layer.active() for name, layer in layers_in(state, params).items()}
+
+
+def params_of(layers: NamedLayers) -> PyTree:
+    """The parameters of layers."""
+    return {name: {"kernel": of.kernel, "bias": of.bias} for name, of in layers.items()}
+
+
+def replaced(
+    state: TrainState, changes: Mapping[str, Replaced], optimizer: optax.GradientTransformation
+) -> TrainState:
+    """The state with other layers, whose optimiser's arrays are moved as they are."""
+    layers = {name: change.layer for name, change in changes.items()}
+    params = params_of(layers)
+    masks = {name: {**state.masks[name], "kernel": of.where} for name, of in layers.items()}
+    # Methods that are made of this one have entries of their own in extra.
+    extra = {name: entry for name, entry in state.extra.items() if name != "positions"}
+    held = {name: of.positions for name, of in layers.items() if isinstance(of, CoordinateLayer)}
+    if held:
+        extra["positions"] = held
+    opt_state = state.opt_state
+    if opt_state != ():  # before the first step, and in what is kept
+        moves = {name: {"kernel": of.move, "bias": unmoved} for name, of in changes.items()}
+        kept = {name: {"kernel": of.kept, "bias": True} for name, of in changes.items()}
+        apply = lambda leaf, move: move(leaf)  # noqa: E731
+        opt_state = optax.tree.map_params(optimizer, apply, opt_state, moves)
+        changed = Changed(params, masks, jax.tree.map(jnp.asarray, kept))
+        opt_state = keep_moments(optimizer, opt_state, changed)
+    return state.replace(params=params, masks=masks, extra=extra, opt_state=opt_state)
+
+
+def rewire(
+    state: TrainState,
+    recipe: Recipe,
+    scores: Mapping[str, Sequence[Scores]],
+    seen: Seen,
+    key: Array,
+    optimizer: optax.GradientTransformation,
+) -> TrainState:
+    """The state after one change of the connections of every layer.
+
+    Args:
+      state: whose layers have masks or connections.
+      recipe: the rules.
+      scores: of every layer, by the fields that the rules need.
+      seen: what else they look at; its number and scores are those of each layer.
+      key: PRNG key; each layer folds in its number.
+      optimizer: of the state.
+    """
+    changes = {}
+    for number, (name, layer) in enumerate(layers_in(state).items()):
+        of_layer = {field: of_layers[number] for field, of_layers in scores.items()}
+        changes[name] = layer.rewire(recipe, seen._replace(number=number, scores=of_layer), key)
+    return replaced(state, changes, optimizer)
+
+
+def expand(state: TrainState, optimizer: optax.GradientTransformation, most: int) -> TrainState:
+    """The state as it is kept: masked matrices, but for connections of more than ``most`` pairs."""
+    if not state.masks:
+        return state
+    changes = {name: layer.expand(most) for name, layer in layers_in(state).items()}
+    return replaced(state, changes, optimizer)
+
+
+def activations(
+    layers: NamedLayers,
+    x: Array,
+    activation: Callable[[Array], Array],
+    probes: Sequence[Array] | None = None,
+) -> list[Array]:
+    """The values of every layer of neurons: the inputs, each hidden layer, and the outputs.
+
+    As :meth:`fsjax.nets.Feedforward.activations`, up to floating-point reassociation where not all
+    layers are matrices.
+
+    Args:
+      layers: of the network.
+      x: ``(B, D)``.
+      activation: of the hidden layers.
+      probes: ``(O, B)`` for each layer, added to what its neurons get; for derivatives.
+    """
+    last = len(layers) - 1
+    if probes is None and all(layer.is_matrix for layer in layers.values()):
+        values = [x]
+        for number, layer in enumerate(layers.values()):
+            sums = (((values[-1].ndim - 1,), (0,)), ((), ()))
+            y = dense_product(values[-1], layer.kernel, sums) + layer.bias
+            values.append(y if number == last else activation(y))
+        return values
+    # Neurons first, so that a connection moves one contiguous row of the batch.
+    values = [x.T]
+    for number, layer in enumerate(layers.values()):
+        y = layer.apply(values[-1]) + layer.bias[:, None]
+        y = y if probes is None else y + probes[number]
+        values.append(y if number == last else activation(y))
+    return [value.T for value in values]
+
+
+def gradient_scores(
+    layers: NamedLayers,
+    x: Array,
+    activation: Callable[[Array], Array],
+    loss: Callable[[Array], Array],
+) -> list[PairScores]:
+    """Scores of every layer that are the gradients of a loss of the outputs ``(B, C)``."""
+    probes = [jnp.zeros((layer.bias.size, x.shape[0])) for layer in layers.values()]
+
+    def of_probes(probes: list[Array]) -> tuple[Array, list[Array]]:
+        values = activations(layers, x, activation, probes)
+        return loss(values[-1]), values
+
+    slopes, values = jax.grad(of_probes, has_aux=True)(probes)
+    return [
+        PairScores(before, slope.T, lambda sums: sums.products)
+        for before, slope in zip(values[:-1], slopes, strict=True)
+    ]
+
+
+def draw_masks(key: Array, spec: Spec, plan: Mapping[str, Planned]) -> PyTree:
+    """Random masks, or connections where that is the form; the same in small layers."""
+    # In the order of the leaves of a tree, as masks are drawn.
+    keys = dict(zip(sorted(plan), jax.random.split(key, len(plan)), strict=True))
+    with_index = spec.batch_size >= CSR_BATCH and jax.default_backend() == "cpu"
+    masks = {}
+    for name, (shape, count, form) in plan.items():
+        kernel: Array | Connections
+        if form == "topology":
+            kernel = indexed(draw_connections(keys[name], count, shape), with_index)
+        else:
+            kernel = random_mask(keys[name], shape, count)
+        masks[name] = {"bias": jnp.ones(shape[1], bool), "kernel": kernel}
+    return masks
+
+
+def at_rest(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
+    """The state before the first step, with layers in the form in which they are trained."""
+    changes = {}
+    for name, layer in active_layers(state).items():
+        if plan[name].form == "coordinates":
+            layer = CoordinateLayer.of(layer.to_matrix(), plan[name].connections)
+        changes[name] = Replaced(layer)
+    return replaced(state, changes, optax.identity())
+
+
+class _Layer(nn.Module):
+    """The parameters of one layer; names and keys are those of ``nn.Dense``."""
+
+    shape: tuple[int, int]
+    connections: Connections | None
+    glorot: bool
+
+    @nn.compact
+    def __call__(self) -> None:
+        inputs, outputs = self.shape
+        fan_in = fan_in_uniform(inputs)
+        if self.connections is not None:
+            bound = math.sqrt(6.0 / (inputs + outputs)) if self.glorot else 1.0 / math.sqrt(inputs)
+            self.param("kernel", uniform_at, bound, self.connections)
+        else:
+            init = nn.initializers.glorot_uniform() if self.glorot else fan_in
+            self.param("kernel", init, self.shape, jnp.float32)
+        init = nn.initializers.zeros if self.glorot else fan_in
+        self.param("bias", init, (outputs,), jnp.float32)
+
+
+class _Network(nn.Module):
+    layers: Sequence[tuple[str, tuple[int, int], Connections | None]]
+    glorot: bool
+
+    @nn.compact
+    def __call__(self) -> None:
+        for name, shape, connections in self.layers:
+            _Layer(shape, connections, self.glorot, name=name)()
+
+
+def init_params(
+    key: Array, plan: Mapping[str, Planned], masks: PyTree, initialisation: str
+) -> PyTree:
+    """Parameters as those of :class:`fsjax.nets.Feedforward`; of connections the kernels ``(n,)``.
+
+    Args:
+      key: PRNG key.
+      plan: of every layer.
+      masks: of :func:`draw_masks`, or ``()``; inactive weights are drawn, too.
+      initialisation: ``fan_in`` or ``glorot``; fans are those of the matrix.
+    """
+    drawn = {name: masks and masks[name]["kernel"] for name in plan}
+    layers = tuple(
+        (name, plan[name].shape, where if isinstance(where, Connections) else None)
+        for name, where in drawn.items()
+    )
+    return _Network(layers, initialisation == "glorot").init(key)["params"]

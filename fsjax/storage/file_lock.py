@@ -1,0 +1,215 @@
+"""One process at a time in a folder, by a lock file that lies in the folder itself."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import os
+import socket
+import stat
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fsjax.errors import ConfigError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+#: Name of the lock file.
+NAME = ".fsjax.storage.file_lock"
+
+#: Errors that mean: another process has the lock; nothing can be written; there are no locks.
+_BUSY = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+_READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+#: How often a lock file is opened anew that was removed between opening and locking.
+_TRIES = 100
+
+
+@dataclasses.dataclass
+class _Lock:
+    """A lock of this process.
+
+    Attributes:
+      file: path of the lock file.
+      descriptor: of the open lock file; ``None`` in a folder that can only be read.
+      new_folders: folders that were made for it, the innermost first.
+      blocks: how many blocks hold it.
+    """
+
+    file: Path
+    descriptor: int | None
+    new_folders: list[Path]
+    blocks: int = 0
+
+
+#: The locks of this process, by the folder's real path.
+_held: dict[str, _Lock] = {}
+_changes = threading.Lock()
+
+
+@contextmanager
+def exclusive(folder: str | Path) -> Iterator[None]:
+    """Keeps other processes out of a folder, which is made if it does not exist.
+
+    The lock ends with the process, however it ends. A process that holds it may ask again. At the
+    end of the last block the lock file is removed, and so are folders that were made for it and
+    are still empty.
+
+    Processes of other machines that share the folder are kept out where the file system passes
+    locks on to its server, as NFS does on Linux; where it has no locks there is a warning. A folder
+    in which nothing can be written is not locked: it can only be read.
+
+    Raises:
+      ConfigError: if another process holds the lock, with its number; if the folder is a file; if
+        the lock file is a link or no regular file, or belongs to another user.
+      OSError: if the folder cannot be made or the lock file cannot be opened.
+    """
+    path = os.path.realpath(folder)
+    with _changes:
+        if path not in _held:
+            _held[path] = _acquired(Path(folder), path)
+        _held[path].blocks += 1
+    try:
+        yield
+    finally:
+        with _changes:
+            _held[path].blocks -= 1
+            if not _held[path].blocks:
+                _release(_held.pop(path))
+
+
+def _acquired(folder: Path, path: str) -> _Lock:
+    """Locks a folder, of which ``path`` is the real path."""
+    file, new_folders = Path(path) / NAME, _missing(Path(path))
+    try:
+        for _ in range(_TRIES):
+            # Another process may remove the file, and its folder, when it releases its lock.
+            with contextlib.suppress(FileNotFoundError):
+                os.makedirs(path, exist_ok=True)
+                descriptor = _open(folder, file)
+                if descriptor is None or _lock(descriptor, folder, file):
+                    return _Lock(file, descriptor, new_folders)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(folder))
+    except (FileExistsError, NotADirectoryError):
+        raise ConfigError(f"{folder} is a file, or lies in one; name a folder") from None
+    except BaseException:
+        _remove(new_folders)
+        raise
+
+
+def _missing(path: Path) -> list[Path]:
+    """The folders of a path that do not exist, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
+
+
+def _open(folder: Path, file: Path) -> int | None:
+    """Opens the lock file, and checks that nobody else prepared it; ``None`` if read-only."""
+    # Not through a link, nor waiting for the other end of a pipe.
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        # A new file is ours, whatever number a network drive gives to its owner.
+        return os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        if error.errno not in _READ_ONLY or os.path.lexists(file):
+            raise
+        return None
+    _check(folder, file, os.lstat(file))
+    descriptor = os.open(file, flags)
+    try:
+        _check(folder, file, os.fstat(descriptor))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check(folder: Path, file: Path, status: os.stat_result) -> None:
+    """Raises ConfigError unless a lock file is a regular file of this user, under one name."""
+    shown = folder / file.name
+    advice = "remove it, or name another folder"
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+        if stat.S_ISREG(status.st_mode):
+            kind = f"a file with {status.st_nlink} names"
+        raise ConfigError(f"{shown} is {kind}, where the lock of the folder belongs; {advice}")
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        raise ConfigError(
+            f"{shown} belongs to the user {status.st_uid}, who may be at work in the folder; if "
+            f"not, {advice}"
+        )
+
+
+def _lock(descriptor: int, folder: Path, file: Path) -> bool:
+    """Locks an open lock file; false, and closed, if it was removed meanwhile."""
+    try:
+        try:
+            _lock_descriptor(descriptor)
+        except OSError as error:
+            if error.errno in _BUSY:
+                raise ConfigError(
+                    f"{folder} is in use by the process {_holder(descriptor)}; wait for its end, "
+                    "or name another folder"
+                ) from None
+            if error.errno not in _NO_LOCKS:
+                raise OSError(error.errno, error.strerror, os.fspath(file)) from None
+            warnings.warn(
+                f"the file system of {folder} has no locks ({error.strerror}): a second process "
+                "there is not kept out",
+                stacklevel=2,
+            )
+        # The holder removes the file when it releases the lock, which then guards no name.
+        if not os.path.samestat(os.fstat(descriptor), os.lstat(file)):
+            os.close(descriptor)
+            return False
+        with contextlib.suppress(OSError):  # a full disk keeps no number
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()} {socket.gethostname()}".encode())
+        return True
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _lock_descriptor(descriptor: int) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        # Behind the text, which others could not read otherwise.
+        os.lseek(descriptor, 2**20, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+
+def _holder(descriptor: int) -> str:
+    """The number of the process that holds a lock, and its machine if that is another one."""
+    number, _, host = os.read(descriptor, 400).decode(errors="replace").partition(" ")
+    if not number.isdigit():
+        return "of unknown number"
+    return number if host == socket.gethostname() else f"{number} of the machine {host!r}"
+
+
+def _release(lock: _Lock) -> None:
+    if lock.descriptor is not None:
+        # Before the lock ends: a file that was locked again must not be removed.
+        with contextlib.suppress(OSError):
+            os.unlink(lock.file)
+        os.close(lock.descriptor)
+    _remove(lock.new_folders)
+
+
+def _remove(folders: list[Path]) -> None:
+    """Removes folders, the innermost first, as far as they are empty."""
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            folder.rmdir()

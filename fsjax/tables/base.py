@@ -1,0 +1,192 @@
+"""One interface of a table, wherever its rows lie: in memory, sparse, or on disk. No JAX.
+
+What users hand over is an array, a sparse matrix or a :class:`fsjax.tables.stored.StoredTable`;
+:func:`as_table` is the only place that asks which.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from fsjax.tables.sparse import column_limits, column_moments, count_by_column, table_moments
+from fsjax.tables.stored import StoredTable, added, row_blocks
+
+#: What users hand over, once it is read.
+RawTable: TypeAlias = np.ndarray | csr_array | StoredTable
+
+X = TypeVar("X", np.ndarray, csr_array, StoredTable)
+
+#: Two numbers for each column, ``(D,)`` both.
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Table(ABC, Generic[X]):
+    """Rows ``(N, D)`` of real numbers.
+
+    Attributes:
+      raw: the rows as they were handed over.
+      on_disk: whether they are read from disk each time, and never held together.
+      sparse: whether zeros are not held.
+      batches_only: why there is no whole dense table, and what to do; ``None`` where there is one.
+    """
+
+    raw: X
+
+    on_disk = False
+    sparse = False
+    batches_only: ClassVar[str | None] = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, D)``."""
+        return self.raw.shape[0], self.raw.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the numbers."""
+        return self.raw.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
+    def limits(self) -> Pair:
+        """The smallest and the largest value of each column."""
+
+    @abstractmethod
+    def moments(self) -> Pair:
+        """Means and population standard deviations of the columns, float64."""
+
+    @abstractmethod
+    def whole_moments(self) -> tuple[float, float]:
+        """Mean and population standard deviation of all entries, float64."""
+
+    @abstractmethod
+    def not_finite(self) -> Pair:
+        """How many missing and how many infinite values each column has."""
+
+    @abstractmethod
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Some columns of some rows, both by numbers: a dense array ``(B, M)`` of its own."""
+
+
+class DenseTable(Table[np.ndarray]):
+    """An array in memory."""
+
+    def limits(self) -> Pair:
+        return self.raw.min(axis=0), self.raw.max(axis=0)
+
+    def moments(self) -> Pair:
+        total = np.zeros(self.shape[1])
+        for block in row_blocks(self.raw):
+            total = added(total, block.astype(np.float64))
+        return _moments(self.raw, total)
+
+    def whole_moments(self) -> tuple[float, float]:
+        sums = [block.astype(np.float64).sum(axis=1) for block in row_blocks(self.raw)]
+        return _whole_moments(self.raw, np.concatenate(sums).sum())
+
+    def not_finite(self) -> Pair:
+        if np.isfinite(self.raw).all():
+            return _no_counts(self.shape[1])
+        return np.isnan(self.raw).sum(axis=0), np.isinf(self.raw).sum(axis=0)
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return self.raw[np.ix_(rows, columns)]
+
+
+class SparseTable(Table[csr_array]):
+    """A matrix of SciPy in memory; see :mod:`fsjax.tables.sparse` for its one form."""
+
+    sparse = True
+    batches_only = (
+        "it cannot be sparse; give X.toarray() (data.dense=true in a config), or choose a method "
+        "that trains by batches, such as binmask, stg, wast or fisher_score"
+    )
+
+    def limits(self) -> Pair:
+        return column_limits(self.raw)
+
+    def moments(self) -> Pair:
+        return column_moments(self.raw)
+
+    def whole_moments(self) -> tuple[float, float]:
+        return table_moments(self.raw)
+
+    def not_finite(self) -> Pair:
+        if np.isfinite(self.raw.data).all():
+            return _no_counts(self.shape[1])
+        missing, infinite = np.isnan(self.raw.data), np.isinf(self.raw.data)
+        return count_by_column(self.raw, missing), count_by_column(self.raw, infinite)
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return self.raw[rows][:, columns].toarray()
+
+
+class DiskTable(Table[StoredTable]):
+    """Rows of a file, read a block at a time."""
+
+    on_disk = True
+    batches_only = (
+        "it cannot stay on disk; read it with data.dense=true (fsjax.data.load(..., dense=True)), "
+        "or choose a method that trains by batches, such as binmask, stg or wast"
+    )
+
+    def limits(self) -> Pair:
+        return self.raw.summary.lowest, self.raw.summary.highest
+
+    def moments(self) -> Pair:
+        return _moments(self.raw, self.raw.summary.total)
+
+    def whole_moments(self) -> tuple[float, float]:
+        # A number of NumPy's, with which differences of float32 rows are float64.
+        return _whole_moments(self.raw, np.float64(self.raw.summary.whole))
+
+    def not_finite(self) -> Pair:
+        missing, infinite = _no_counts(self.shape[1])
+        if self.raw.finite:
+            return missing, infinite
+        for block in row_blocks(self.raw):
+            if not np.isfinite(block).all():
+                missing = missing + np.isnan(block).sum(axis=0)
+                infinite = infinite + np.isinf(block).sum(axis=0)
+        return missing, infinite
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return self.raw.take(rows, columns)
+
+
+def as_table(raw: RawTable) -> Table:
+    """The interface of rows in any form."""
+    if isinstance(raw, StoredTable):
+        return DiskTable(raw)
+    return SparseTable(raw) if issparse(raw) else DenseTable(raw)
+
+
+def _moments(X: np.ndarray | StoredTable, total: np.ndarray) -> Pair:
+    """Means and deviations from the sums of the columns, without a float64 copy of X.
+
+    The numbers are the same wherever the rows lie.
+    """
+    mean, squares = total / X.shape[0], np.zeros(X.shape[1])
+    for block in row_blocks(X):
+        squares = added(squares, np.square(block - mean))
+    return mean, np.sqrt(squares / X.shape[0])
+
+
+def _whole_moments(X: np.ndarray | StoredTable, whole: float) -> tuple[float, float]:
+    """Mean and deviation of all entries from their sum."""
+    size = X.shape[0] * X.shape[1]
+    mean = whole / size
+    squares = [np.square(block - mean).sum(axis=1) for block in row_blocks(X)]
+    return mean, np.sqrt(np.concatenate(squares).sum() / size)
+
+
+def _no_counts(columns: int) -> Pair:
+    return np.zeros(columns, int), np.zeros(columns, int)

@@ -1,0 +1,188 @@
+"""Checks of what the user hands in, made once at the boundary. Each error says what to do."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_complex_dtype, is_numeric_dtype
+
+from fsjax.errors import ConfigError, DataError
+from fsjax.tables.base import RawTable, as_table
+from fsjax.tables.dataset import CheckedDataset, Dataset
+from fsjax.tasks import TABLE, Task, name_of
+
+_NAMED = 5
+"""How many columns a message names."""
+
+_NUMBERS_ONLY = (
+    "encode them as numbers (pandas.get_dummies does), drop them, or make one the target (y, or "
+    "data.target in a config); fsjax.select takes text and dates as they are"
+)
+"""What to do about columns of text and dates."""
+
+_ROUNDING = 8 * np.finfo(np.float64).eps
+"""Values of float64 that differ by this share of themselves, or less, count as one."""
+
+
+def check_features(
+    X: RawTable,
+    feature_names: Sequence[str] | None,
+    where: str,
+    fill: str = "fill them (data.impute=mean of a config, or scikit-learn's SimpleImputer)",
+) -> None:
+    """Check that ``X`` is a non-empty numeric (N, D) table without NaN, infinity.
+
+    It may be dense, sparse or on disk.
+
+    The DataError names the columns at fault, at most five, by the D ``feature_names`` if there are
+    any, and the table as ``where``; ``fill`` says what to do about missing values.
+    """
+    if X.ndim != 2:
+        raise DataError(f"{where}: X has shape {X.shape}; give a table of (rows, columns)")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise DataError(f"{where} is empty: {X.shape[0]} rows and {X.shape[1]} feature columns")
+    if X.dtype.kind not in "fiub":
+        raise DataError(f"{where}: X has type {X.dtype}; give real numbers")
+    if X.dtype.kind != "f":
+        return
+    missing, infinite = as_table(X).not_finite()
+    if not (missing.any() or infinite.any()):
+        return
+    bad = np.flatnonzero(missing + infinite).tolist()
+    labels = [f"column {i}" if feature_names is None else feature_names[i] for i in bad]
+    found, advice = [], []
+    if missing.any():
+        found.append(f"{missing.sum()} missing values (NaN)")
+        advice.append(fill)
+    if infinite.any():
+        found.append(f"{infinite.sum()} infinite values")
+        advice.append("replace infinities with numbers")
+    raise DataError(
+        f"{where} has {' and '.join(found)} in {len(bad)} of {len(missing)} columns: "
+        f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
+    )
+
+
+def check_task(dataset: Dataset, task: str | Task) -> Dataset:
+    """Check that a data set can serve a task, and return it with the target that task wants.
+
+    Args:
+        dataset: any data set.
+        task: one of ``fsjax.tasks.TASKS``, or a registered task; the table says what each needs,
+            and others are a ConfigError.
+
+    Returns:
+        The data set itself; for tasks of numbers on whole numbers that were read as classes, a copy
+        whose ``y`` holds the original numbers as float32. DataError if the target does not fit.
+    """
+    task = name_of(task)
+    entry = TABLE[task]
+    if not entry.supervised or isinstance(dataset, CheckedDataset):
+        return dataset
+    if dataset.y is None:
+        raise DataError(
+            f"task={task} needs a target, but {dataset.name} has none; give y (data.target in a "
+            "config), or choose task=reconstruction"
+        )
+    y, names = entry.check(dataset.y, dataset.class_names, dataset.name)
+    if y is dataset.y:
+        return dataset
+    return dataclasses.replace(dataset, y=y, class_names=names)
+
+
+def check_num_features(num_features: int, D: int) -> None:
+    """ConfigError unless the number of columns to select is whole and from 1 to ``D``, all of X."""
+    if type(num_features) is bool or not isinstance(num_features, Integral) or num_features < 1:
+        raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
+    if num_features > D:
+        raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")
+
+
+def holds_numbers(column: pd.Series) -> bool:
+    """Whether the type of a column is one of real numbers or truth values."""
+    return is_numeric_dtype(column) and not is_complex_dtype(column)
+
+
+def numeric_columns(
+    frame: pd.DataFrame, where: str, numeric: Callable[[pd.Series], bool] = holds_numbers
+) -> tuple[str, ...]:
+    """The names of the columns of a frame, all of which have to be ``numeric``.
+
+    The DataError names the table as ``where``, at most five columns at fault, and what they hold.
+    """
+    bad = [(name, column) for name, column in frame.items() if not numeric(column)]
+    if bad:
+        shown = [f"{str(name)!r} (such as {_first_text(one)!r})" for name, one in bad[:_NAMED]]
+        raise DataError(
+            f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: "
+            f"{_listed(shown, len(bad))}; {_NUMBERS_ONLY}"
+        )
+    return tuple(map(str, frame.columns))
+
+
+def check_text(X: np.ndarray) -> None:
+    """DataError, as that of :func:`numeric_columns`, for an array ``(N, D)`` with text in it."""
+    if X.ndim != 2 or X.dtype.kind not in "OUST":
+        return
+    text = np.vectorize(_is_text, otypes=[bool])(X) if X.size else np.zeros(X.shape, bool)
+    bad = np.flatnonzero(text.any(axis=0))
+    if bad.size:
+        shown = [f"column {i} (such as {str(X[text[:, i], i][0])!r})" for i in bad[:_NAMED]]
+        raise DataError(
+            f"X has {bad.size} of {X.shape[1]} columns that are not numbers: "
+            f"{_listed(shown, bad.size)}; {_NUMBERS_ONLY}"
+        )
+
+
+def _is_text(value: object) -> bool:
+    """Whether this is text, other than that of a number."""
+    if not isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def check_names(X: Any) -> None:
+    """DataError for columns of a pandas frame that share a name."""
+    if not isinstance(X, pd.DataFrame):
+        return
+    twice = X.columns[X.columns.duplicated()].unique()
+    if len(twice):
+        raise DataError(f"X has several columns called {name_some(twice)}; rename them")
+
+
+def constant_columns(X_train: RawTable) -> np.ndarray:
+    """Which columns of (N, D) rows hold one value only; returns (D,) bool.
+
+    In float64, values that differ by rounding alone count as one.
+    """
+    return one_value(*as_table(X_train).limits(), X_train.dtype)
+
+
+def one_value(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Whether values of a type between these limits, of any shape, count as one; bool."""
+    if dtype != np.float64:
+        return lowest == highest
+    with np.errstate(over="ignore"):
+        return highest - lowest <= _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
+
+
+def name_some(names: Sequence[object]) -> str:
+    """Up to five names in quotes, then how many more there are."""
+    return _listed([repr(str(name)) for name in names[:_NAMED]], len(names))
+
+
+def _listed(shown: Sequence[str], count: int) -> str:
+    return ", ".join(shown) + (f" and {count - len(shown)} more" if count > len(shown) else "")
+
+
+def _first_text(column: pd.Series) -> str:
+    numbers = pd.to_numeric(column, errors="coerce")
+    text = column[numbers.isna() & column.notna()]
+    return str((text if len(text) else column).iloc[0])

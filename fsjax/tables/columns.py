@@ -1,0 +1,132 @@
+"""Operations on the columns of a table, dense ``(N, D)`` or sparse, that is never made dense.
+
+Sparse columns are divided by their deviation and not centred, which would fill them; ranks are
+counted from that of zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.stats import rankdata
+
+from fsjax.tables.sparse import as_csr, column_limits, column_moments
+
+#: Columns ``(N, D)``.
+Columns: TypeAlias = np.ndarray | sp.csr_array
+
+#: So many columns of a sparse table may be made dense.
+FEW = 500
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether a table is SciPy's, or a frame of sparse columns only, whose other values are 0."""
+    if isinstance(X, pd.DataFrame):
+        kinds = X.dtypes.to_numpy()
+        return bool(len(kinds)) and all(
+            isinstance(kind, pd.SparseDtype) and kind.kind in "fiub" and kind.fill_value == 0
+            for kind in kinds
+        )
+    return sp.issparse(X)
+
+
+def float_rows(X: Any) -> sp.csr_array:
+    """Any table that :func:`is_sparse` as its rows, float64."""
+    rows = as_csr(X.sparse.to_coo() if isinstance(X, pd.DataFrame) else X)
+    return sp.csr_array((rows.data.astype(np.float64), rows.indices, rows.indptr), shape=X.shape)
+
+
+def moments(X: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations ``(D,)`` of the columns."""
+    return column_moments(X) if sp.issparse(X) else (X.mean(axis=0), X.std(axis=0))
+
+
+def limits(X: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest value ``(D,)`` of every column."""
+    return column_limits(X) if sp.issparse(X) else (X.min(axis=0), X.max(axis=0))
+
+
+def scaled(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
+    """``(X - mean) / scale``; sparse columns are not centred. An infinite scale makes zeros."""
+    if isinstance(X, np.ndarray):
+        return (X - mean) / scale
+    data = X.data / scale[X.indices]
+    found = sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    found.eliminate_zeros()
+    return found
+
+
+def dense_columns(X: Columns, columns: np.ndarray) -> np.ndarray:
+    """Some of the columns as ``(N, d)`` numbers; those of a sparse table centred."""
+    if isinstance(X, np.ndarray):
+        return X[:, columns]
+    found = X[:, columns].toarray()
+    return found - found.mean(axis=0)
+
+
+def densify(X: Columns) -> np.ndarray:
+    """The numbers ``(N, D)`` of a table that is small enough, as an array."""
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+def ranks(X: Columns) -> Columns:
+    """Average ranks within each column; of a sparse one less the rank of its zeros, which stay."""
+    if isinstance(X, np.ndarray):
+        return rankdata(X, axis=0)
+    stored = pd.Series(X.data).groupby(X.indices).rank().to_numpy()
+    below = np.bincount(X.indices[X.data < 0], minlength=X.shape[1])
+    zeros = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
+    of_zero = below + (zeros + 1) / 2
+    found = stored + np.where(X.data > 0, zeros[X.indices], 0) - of_zero[X.indices]
+    return sp.csr_array((found, X.indices, X.indptr), shape=X.shape)
+
+
+def permuted(X: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
+    """Every column with its values in other rows, drawn at random."""
+    columns = sp.csc_array(X)
+    rows = [
+        rng.choice(X.shape[0], count, replace=False) for count in np.diff(columns.indptr).tolist()
+    ]
+    where = np.concatenate(rows).astype(columns.indices.dtype)
+    found = sp.csc_array((columns.data, where, columns.indptr), shape=X.shape)
+    return sp.csr_array(found)
+
+
+def nonzeros(X: Columns) -> int | None:
+    """How many values a sparse table holds; ``None`` for a dense one."""
+    return None if isinstance(X, np.ndarray) else int(X.nnz)
+
+
+def cells_per_row(X: Columns) -> float:
+    """How many values a row holds on average."""
+    return X.shape[1] if isinstance(X, np.ndarray) else X.nnz / X.shape[0]
+
+
+def row_squares(X: Columns) -> np.ndarray:
+    """``(N,)`` the sum of the squares of each row."""
+    if isinstance(X, np.ndarray):
+        return np.square(X).sum(axis=1)
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+
+
+def with_column_means(X: Columns) -> Columns:
+    """Means of the columns in place of missing values, which sparse tables do not have."""
+    return np.where(np.isnan(X), np.nanmean(X, axis=0), X) if isinstance(X, np.ndarray) else X
+
+
+def has_missing(X: Columns) -> bool:
+    """Whether a dense table has missing values; sparse ones have none."""
+    return isinstance(X, np.ndarray) and bool(np.isnan(X).any())
+
+
+def by_column(X: Columns) -> np.ndarray | sp.csc_array:
+    """The form in which single columns are read fast."""
+    return np.asfortranarray(X) if isinstance(X, np.ndarray) else sp.csc_array(X)
+
+
+def arrays_of(X: Columns) -> tuple[np.ndarray, ...]:
+    """The arrays that a table is made of."""
+    return (X,) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr)

@@ -1,0 +1,169 @@
+"""Scaling as a pair of arrays: fit on some rows, apply to any. Statistics in float64."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from fsjax.datasets.catalog import ENTRIES
+from fsjax.errors import DataError, check_choice
+from fsjax.tables.base import RawTable, as_table
+from fsjax.tables.checks import constant_columns, one_value
+
+_ROWS_AT_A_TIME = 4096
+
+#: Numbers that are scaled at a time.
+_ENTRIES = 2**16
+
+_FIXED = {"mnist": (0.1306, 0.3080), "fashion_mnist": (0.2873, 0.3529), "unit255": (0.0, 1.0)}
+"""Mean and standard deviation of pixels in [0, 1] (IP-CAE's experiments)."""
+
+KINDS = (
+    "none",
+    "minmax",
+    "maxabs",
+    "standard",
+    "scalar",
+    "scalar255",
+    "unit255",
+    "mnist",
+    "fashion_mnist",
+)
+"""What :func:`fit_scaler` knows."""
+
+
+class Scaler(NamedTuple):
+    """``(X - shift) * scale``; both parts float64, broadcasting against (N, D)."""
+
+    shift: np.ndarray
+    scale: np.ndarray
+
+
+def apply(scaler: Scaler, X: np.ndarray, own: bool = False) -> np.ndarray:
+    """Scale (N, D) rows of any numeric type; returns (N, D) float32.
+
+    What float32 does not hold, such as times in seconds, is shifted before it is rounded. ``own``
+    says that X may be overwritten.
+    """
+    X = np.asarray(X)
+    if np.can_cast(X.dtype, np.float32) and is_single(scaler):
+        scaled = np.asarray(X, np.float32) if own else np.array(X, dtype=np.float32)
+        shift, scale = (
+            np.broadcast_to(np.asarray(part, np.float32), scaled.shape) for part in scaler
+        )
+        for block in _blocks(scaled.shape):
+            scaled[block] -= shift[block]
+            scaled[block] *= scale[block]
+        return scaled
+    scaled = np.empty(X.shape, np.float32)
+    with np.errstate(over="ignore"):
+        for start in range(0, len(X), _ROWS_AT_A_TIME):
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            scaled[rows] = (X[rows] - scaler.shift) * scaler.scale
+    return scaled
+
+
+def is_single(scaler: Scaler) -> bool:
+    """Whether float32 holds the scaling: not that of columns whose values are below 1e-38."""
+    return max(np.abs(part).max(initial=0.0) for part in scaler) <= np.finfo(np.float32).max
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Parts of an array of one or two axes that stay in the cache between two operations."""
+    step = max(_ENTRIES // max(math.prod(shape[1:]), 1), 1)
+    for row in range(0, shape[0], step):
+        rows = slice(row, row + step)
+        if len(shape) == 1:
+            yield (rows,)
+            continue
+        for column in range(0, shape[1], _ENTRIES):
+            yield rows, slice(column, column + _ENTRIES)
+
+
+def apply_sparse(scaler: Scaler, X: csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Scale sparse (N, D) rows, to the same numbers as :func:`apply` does dense ones.
+
+    Returns:
+        The stored values, (nnz,) float32, and (D,) float32, what 0 becomes in every column.
+    """
+    shift, scale = (np.broadcast_to(part, X.shape[1:]) for part in scaler)
+    values = np.empty(X.nnz, np.float32)
+    for start in range(0, X.nnz, _ROWS_AT_A_TIME):
+        some = slice(start, start + _ROWS_AT_A_TIME)
+        columns = X.indices[some]
+        values[some] = apply(Scaler(shift[columns], scale[columns]), X.data[some])
+    return values, apply(scaler, np.zeros((1, X.shape[1]), X.dtype))[0]
+
+
+def fit_scaler(kind: str, X: RawTable) -> Scaler:
+    """Learn a scaling from the rows of ``X``, dense, sparse or on disk, of shape (N, D).
+
+    Args:
+        kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'maxabs'``, each column over
+            its largest absolute value, which leaves zeros as they are; ``'standard'``, each column
+            to mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
+            deviation for the whole matrix (WAST's reference code); ``'scalar255'``, these of the
+            matrix, applied to the matrix divided by 255, as that code does by accident to bytes
+            (PCMAC), which leaves them almost constant; ``'unit255'``, divided by 255;
+            ``'mnist'`` and ``'fashion_mnist'``, divided by 255 and normalised with that set's
+            fixed pixel mean and standard deviation (IP-CAE's experiments).
+        X: finite values; the last three kinds want pixels from 0 to 255.
+
+    Returns:
+        The scaling. Columns that are constant in ``X`` become 0 in every row it is applied to.
+
+    Raises:
+        ConfigError: for an unknown kind.
+        DataError: if ``X`` has no rows, or is already in [0, 1] where 0..255 is needed.
+    """
+    check_choice("scaling", kind, KINDS)
+    if X.shape[0] == 0:
+        raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
+    table = as_table(X)
+    shift: np.ndarray | float = 0.0
+    scale: np.ndarray | float = 1.0
+    if kind == "minmax":
+        lowest, highest = table.limits()
+        shift = lowest.astype(np.float64)
+        spread = highest.astype(np.float64) - shift
+        scale = np.where(one_value(lowest, highest, X.dtype), 0.0, _inverse(spread))
+    elif kind == "maxabs":
+        lowest, highest = table.limits()
+        largest = np.maximum(-lowest.astype(np.float64), highest.astype(np.float64))
+        scale = _inverse(np.where(one_value(lowest, highest, X.dtype), 0.0, largest))
+    elif kind == "standard":
+        shift, deviations = table.moments()
+        scale = np.where(constant_columns(X), 0.0, _inverse(deviations))
+    elif kind in ("scalar", "scalar255"):
+        shift, std = table.whole_moments()
+        lowest, highest = table.limits()
+        scale = 0.0 if one_value(lowest.min(), highest.max(), X.dtype) else _inverse(std)
+        if kind == "scalar255":
+            shift, scale = 255.0 * shift, scale / 255.0
+    elif kind in _FIXED:
+        if 0 < (largest := table.limits()[1].max()) <= 1:
+            raise DataError(
+                f"scaling {kind!r} wants pixels from 0 to 255, but the largest value is {largest}; "
+                "choose scaling 'none' or 'standard' for values already in [0, 1]"
+            )
+        mean, std = _FIXED[kind]
+        shift, scale = 255.0 * mean, 1.0 / (255.0 * std)
+    return Scaler(np.asarray(shift, np.float64), np.asarray(scale, np.float64))
+
+
+def paper_scaling(name: str) -> tuple[str, str]:
+    """The scaling that the papers used on a data set, and the rows they fitted it on.
+
+    Any name that is not registered (a user's table) gets per-feature standardising. Returns
+    ``(kind, rows)`` with a kind of :data:`KINDS` and rows ``'train'`` or ``'train+valid'``.
+    """
+    entry = ENTRIES.get(name)
+    return entry.scaling if entry else ("standard", "train")
+
+
+def _inverse(spread: np.ndarray | float) -> np.ndarray:
+    """1 / spread; 0 where the column is constant or the inverse is not finite."""
+    usable = spread > 1.0 / float(np.finfo(np.float64).max)
+    return np.where(usable, 1.0 / np.where(usable, spread, 1.0), 0.0)

@@ -1,0 +1,114 @@
+"""Sparse tables: checked once, kept as CSR, and never made dense as a whole. No JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
+
+from fsjax.environment.memory_limits import check_bytes
+from fsjax.errors import DataError
+
+#: The most non-zeros, rows or columns of a table: the device numbers them with 32 bits.
+MOST = 2**31 - 1
+
+#: Bytes that a row, a column (its statistics, scaling and scores) and a stored value take at least.
+_ROW, _COLUMN, _STORED = 8, 64, 8
+
+
+def has_sparse_columns(X: Any) -> bool:
+    """Whether ``X`` is a pandas frame of which at least one column is sparse."""
+    kinds = X.dtypes if isinstance(X, pd.DataFrame) else ()
+    return any(isinstance(kind, pd.SparseDtype) for kind in kinds)
+
+
+def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_array:
+    """A sparse table in its one form: CSR, ascending columns, no duplicates, no stored zeros.
+
+    Args:
+      X: ``(N, D)``, a SciPy matrix or array of any format, or a pandas frame with sparse columns,
+        whose dense columns are taken along. It is not changed; what is in that form already is
+        shared. Duplicates are summed, as SciPy does; truth values become 0 and 1.
+      where: what it is called in messages.
+      max_bytes: that its rows and the statistics of its columns may take, half of the free memory
+        by default: a few values may stand in a table of a billion columns.
+
+    Raises:
+      DataError: for indices outside the table, values that are no real numbers, another number of
+        dimensions, more non-zeros than 2**31 - 1, or a table that is too large.
+    """
+    if isinstance(X, pd.DataFrame):
+        X = X.astype(pd.SparseDtype(np.float64, 0.0)).sparse.to_coo()
+    if X.ndim != 2:
+        raise DataError(f"{where} has shape {X.shape}; give a table (rows, columns)")
+    if X.dtype.kind not in "fiub":
+        raise DataError(f"{where} has type {X.dtype}; give real numbers: X.astype(np.float32)")
+    _check_indices(X, where)
+    if max(*X.shape, X.nnz) > MOST:
+        raise DataError(
+            f"{where} has {X.nnz:,} non-zeros in the shape {X.shape}, and at most {MOST:,} of each "
+            "are read; give fewer rows or columns"
+        )
+    needed = _ROW * X.shape[0] + _COLUMN * X.shape[1] + (_STORED + X.dtype.itemsize) * X.nnz
+    told = f"{where}, a sparse table of {X.shape[0]:,} x {X.shape[1]:,},"
+    check_bytes(needed, max_bytes, told, "leave out empty rows and columns, or number them anew")
+    rows = X.tocsr()
+    # Of our own, so that what is found out about its order is not taken from the user's flags.
+    index = [part.astype(np.int32, copy=False) for part in (rows.indices, rows.indptr)]
+    rows = sp.csr_array((rows.data, *index), shape=X.shape)
+    if rows.dtype == bool:
+        rows = rows.astype(np.uint8)
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    return rows
+
+
+def column_moments(X: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Means and population standard deviations ``(D,)`` of the columns, float64."""
+    mean, variance = mean_variance_axis(_doubled(X), axis=0)
+    return mean, np.sqrt(variance)
+
+
+def table_moments(X: sp.csr_array) -> tuple[float, float]:
+    """Mean and population standard deviation of all entries, float64."""
+    size, values = X.shape[0] * X.shape[1], X.data.astype(np.float64)
+    mean = values.sum() / size
+    total = np.square(values - mean).sum() + (size - values.size) * mean**2
+    return mean, np.sqrt(total / size)
+
+
+def column_limits(X: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest value ``(D,)`` of every column, float64."""
+    return min_max_axis(_doubled(X), axis=0)
+
+
+def count_by_column(X: sp.csr_array, marked: np.ndarray) -> np.ndarray:
+    """``(D,)``: how many of the marked stored values ``(nnz,)`` bool every column has."""
+    return np.bincount(X.indices[marked], minlength=X.shape[1])
+
+
+def _doubled(X: sp.csr_array) -> sp.csr_array:
+    """In float64, as statistics of float32 come back in float32."""
+    return sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+
+
+def _check_indices(X: Any, where: str) -> None:
+    """DataError for indices outside the table, which SciPy would follow beyond its arrays."""
+    advice = "save it again, or build it anew from its rows and columns"
+    if X.format == "coo":
+        for name, index, size in zip(("row", "column"), X.coords, X.shape, strict=True):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                raise DataError(
+                    f"{where}: its sparse matrix has {name} indices from {index.min()} to "
+                    f"{index.max()}, but {size} {name}s, numbered from 0; {advice}"
+                )
+    elif X.format in ("csr", "csc", "bsr"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise DataError(f"{where}: its sparse matrix is damaged: {error}; {advice}") from None

@@ -1,0 +1,220 @@
+"""A table on disk that stands in for the array X: rows are read when they are asked for. No JAX."""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fsjax.errors import DataError
+from fsjax.tables.aligned_arrays import aligned
+from fsjax.tables.dense import check_size
+
+#: Entries of the rows that are held at once.
+BLOCK = 2**22
+
+#: Bytes from which a run of rows is worth a call of the system by itself.
+_RUN = 2**16
+
+
+class Summary(NamedTuple):
+    """What one pass over (N, D) rows tells.
+
+    Attributes:
+      lowest, highest: ``(D,)``.
+      total: ``(D,)`` float64, the sums of the columns.
+      whole: float64, the sum of all entries.
+    """
+
+    lowest: np.ndarray
+    highest: np.ndarray
+    total: np.ndarray
+    whole: float
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTable:
+    """Rows ``(N, D)`` of a ``.npy`` file, or some of them; never held together.
+
+    They are read, not mapped for good, so that they do not count as memory of the process.
+
+    Attributes:
+      path: the file.
+      dtype: of the numbers in it.
+      offset: bytes before the first row.
+      columns: of the file.
+      rows: ``(N,)`` int64, which of its rows.
+      without: a column of the file that is left out, as it is the target, or ``None``.
+      finite: whether all values are known to be finite.
+    """
+
+    path: Path
+    dtype: np.dtype
+    offset: int
+    columns: int
+    rows: np.ndarray
+    without: int | None = None
+    finite: bool = False
+
+    #: As an array's.
+    ndim = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, D)``."""
+        return len(self.rows), self.columns - (self.without is not None)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Any) -> StoredTable:
+        """Some of the rows, by a slice, numbers or marks ``(N,)``; nothing is read."""
+        if isinstance(rows, tuple):
+            raise TypeError("rows of a table on disk are taken by numbers, marks or a slice only")
+        return replace(self, rows=np.atleast_1d(self.rows[rows]))
+
+    def read(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Rows as a new array ``(B, D)``, by numbers that may repeat, or a slice.
+
+        Raises:
+          DataError: if the file has become shorter, or cannot be read.
+        """
+        rows = self.rows[rows]
+        found = aligned((len(rows), self.columns), self.dtype)
+        starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+        width = self.columns * self.dtype.itemsize
+        try:
+            if len(rows) * width >= _RUN * len(starts):
+                with self.path.open("rb", buffering=0) as file:
+                    for start, end in pairwise([*starts, len(rows)]):
+                        at = self.offset + int(rows[start]) * width
+                        self._read_run(file.fileno(), found[start:end], at)
+            elif len(rows):
+                self._gather(found, rows)
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror}") from None
+        return found if self.without is None else np.delete(found, self.without, axis=1)
+
+    def take(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """``(B, M)``: some columns of some rows, both by numbers, as a new array."""
+        found = np.empty((len(rows), len(columns)), self.dtype)
+        step = rows_of_block(self.shape[1])
+        for start in range(0, len(rows), step):
+            found[start : start + step] = self.read(rows[start : start + step])[:, columns]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The whole table in memory; DataError if that would take more than half of it."""
+        check_size(self.shape, self.dtype)
+        return np.asarray(self.read(), dtype)
+
+    @functools.cached_property
+    def summary(self) -> Summary:
+        """Limits and sums, found once."""
+        lowest: np.ndarray | None = None
+        highest: np.ndarray | None = None
+        total, whole = np.zeros(self.shape[1]), []
+        for block in row_blocks(self):
+            low, high = block.min(axis=0), block.max(axis=0)
+            lowest = low if lowest is None else np.minimum(lowest, low)
+            highest = high if highest is None else np.maximum(highest, high)
+            rows = block.astype(np.float64)
+            whole.append(rows.sum(axis=1))
+            total = added(total, rows)
+        if lowest is None or highest is None:
+            raise DataError(f"{self.path}: none of its rows is left")
+        return Summary(lowest, highest, total, float(np.concatenate(whole).sum()))
+
+    def _read_run(self, file: int, into: np.ndarray, at: int) -> None:
+        left = into.data.cast("B")
+        while len(left):
+            count = os.preadv(file, [left], at)
+            if not count:
+                raise DataError(f"{self.path} is shorter than when it was opened; make it anew")
+            left, at = left[count:], at + count
+
+    def _gather(self, into: np.ndarray, rows: np.ndarray) -> None:
+        """Short rows here and there, in the order of the file."""
+        entries = (int(rows.max()) + 1) * self.columns
+        end = self.offset + entries * self.dtype.itemsize
+        try:
+            with self.path.open("rb") as file:
+                pages = mmap.mmap(file.fileno(), end, access=mmap.ACCESS_READ)
+        except ValueError:
+            raise DataError(
+                f"{self.path} is shorter than when it was opened; make it anew"
+            ) from None
+        table = np.frombuffer(pages, self.dtype, entries, self.offset).reshape(-1, self.columns)
+        order = np.argsort(rows, kind="stable")
+        step = rows_of_block(self.columns)
+        for start in range(0, len(rows), step):
+            some = order[start : start + step]
+            into[some] = table[rows[some]]
+            # Pages that were looked at would count as memory of the process.
+            pages.madvise(mmap.MADV_DONTNEED)
+
+
+def open_table(path: Path) -> StoredTable:
+    """The table ``(N, D)`` of a ``.npy`` file.
+
+    Raises:
+      DataError: if it is no table of real numbers, or lies column by column.
+    """
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DataError(
+            f"{path} cannot be read as a NumPy file: {error}; it may be cut short, or hold no "
+            "numbers: save a numeric array with numpy.save"
+        ) from None
+    if not isinstance(found, np.memmap) or found.ndim != 2:
+        shape = getattr(found, "shape", None)
+        raise DataError(f"{path} has shape {shape}; give a table of (rows, columns)")
+    if 0 in found.shape:
+        raise DataError(f"{path} is empty: {found.shape[0]} rows and {found.shape[1]} columns")
+    if found.dtype.kind not in "fiu" or not found.dtype.isnative:
+        raise DataError(f"{path} has type {found.dtype.str}; save real numbers, such as float32")
+    if not found.flags.c_contiguous:
+        raise DataError(
+            f"{path} lies column by column, so that its rows cannot be read one by one; save it "
+            "with numpy.save(path, numpy.ascontiguousarray(X))"
+        )
+    return StoredTable(
+        path.absolute(), found.dtype, found.offset, found.shape[1], np.arange(len(found))
+    )
+
+
+def rows_of_block(columns: int) -> int:
+    """Rows that are held at once, at least one."""
+    return max(BLOCK // columns, 1)
+
+
+def row_blocks(X: np.ndarray | StoredTable) -> Iterator[np.ndarray]:
+    """All rows of a table, a block at a time."""
+    step = rows_of_block(X.shape[1])
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, start + step)
+        yield X.read(rows) if isinstance(X, StoredTable) else X[rows]
+
+
+def added(total: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Sums of columns ``(D,)`` and those of further float64 rows, which are overwritten.
+
+    They are added row after row, so that the sum does not depend on the blocks.
+    """
+    rows[0] += total
+    return rows.sum(axis=0)

@@ -1,0 +1,290 @@
+"""What y may be for each task: read from what users hand in, and checked.
+
+``read_...`` functions turn arrays, frames and records into one array; ``check_...`` functions take
+what a data set holds and give what the engine trains on. :mod:`fsjax.tasks` says which task has
+which.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from fsjax.errors import ConfigError, DataError
+from fsjax.tables.nullable import plain_columns
+from fsjax.tables.user_arrays import as_array
+from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
+
+#: An array and, for classes, their names in the order of their numbers.
+Target = tuple[np.ndarray, tuple[str, ...] | None]
+
+#: How many names a message has.
+_NAMED = 5
+
+
+def read_classes(y: Any) -> Target:
+    """Labels of any kind, numbered from 0 in sorted order; numbers with fractions stay.
+
+    Warns of whole numbers that are rather numbers than classes.
+    """
+    y = _array(y)
+    check_present(y)
+    if y.dtype.kind == "f" and not np.array_equal(y, np.floor(y)):
+        return y, None
+    warn_of_numbers(y)
+    classes, labels = numbered(y)
+    return labels.astype(np.int32), tuple(map(str, classes))
+
+
+def warn_of_numbers(y: np.ndarray, where: str = "y") -> None:
+    """Warns of many whole numbers that become classes because the task is classification."""
+    labels = len(np.unique(y)) if y.dtype.kind in "iuf" else 0
+    if labels > MANY_LABELS and not kind_of_target(y).classes:
+        warnings.warn(
+            f"{where} holds {labels} different numbers in {len(y)} rows, each of which becomes a "
+            "class; for numbers choose task='regression'",
+            stacklevel=4,
+        )
+
+
+def numbered(y: np.ndarray, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """The labels in sorted order, and the number of each row's; DataError for those of two kinds.
+
+    Warns of labels that differ by spaces alone.
+    """
+    try:
+        classes, numbers = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.ravel().tolist()})
+        raise DataError(
+            f"{where} holds labels of several types ({', '.join(kinds)}); make all of them text, "
+            "or all numbers"
+        ) from None
+    if classes.dtype.kind in "OUST":
+        warn_of_spaces(classes, where)
+    return classes, numbers
+
+
+def warn_of_spaces(classes: np.ndarray, where: str) -> None:
+    """Warns of two labels that look like one."""
+    seen: dict[str, Any] = {}
+    for label in classes:
+        other = seen.setdefault(str(label).strip(), label)
+        if other is not label and str(other).strip() == str(label).strip():
+            warnings.warn(
+                f"{where} holds the labels {str(other)!r} and {str(label)!r}, which differ by "
+                "spaces alone, as two classes; strip them if they are one",
+                stacklevel=4,
+            )
+            return
+
+
+def check_present(y: np.ndarray, where: str = "y") -> None:
+    """DataError for missing and infinite values, and for empty text."""
+    missing = pd.isna(y) if y.dtype.kind in "OMmf" else np.zeros(y.shape, bool)
+    if y.dtype.kind in "UT":
+        missing = y == ""
+    if missing.any():
+        raise DataError(f"{where} has {int(missing.sum())} missing values; leave these rows out")
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise DataError(
+            f"{where} has {int(np.isinf(y).sum())} infinite values; leave these rows out"
+        )
+
+
+def read_unused(y: Any) -> Target:
+    """Numbers as they are; labels as classes."""
+    y = _array(y)
+    return (y.astype(np.float32), None) if y.dtype.kind in "fiub" else read_classes(y)
+
+
+def read_exactly(y: Any) -> Target:
+    """Numbers as float64; DataError for anything else."""
+    y = _array(y)
+    try:
+        return y.astype(np.float64), None
+    except (TypeError, ValueError):
+        raise DataError(
+            "y holds values that are no numbers; give numbers, or task='classification' for labels"
+        ) from None
+
+
+def read_survival(y: Any) -> Target:
+    """Time and event as the columns of ``(N, 2)`` float64.
+
+    From an array or a frame with these columns in this order, or records with two fields; where
+    one of the columns or fields holds true and false, it is the event, wherever it stands.
+    """
+    if isinstance(y, pd.DataFrame):
+        parts = [y[name] for name in y.columns] if y.columns.is_unique else []
+    elif isinstance(y, np.ndarray) and y.dtype.names:
+        parts = [y[name] for name in y.dtype.names]
+    else:
+        return read_exactly(y)
+    if len(parts) != 2:
+        raise DataError(
+            f"task=survival needs two columns, time and event, but y has {len(y.columns)}"
+            if isinstance(y, pd.DataFrame)
+            else f"task=survival needs two fields, event and time, but y has {y.dtype.names}"
+        )
+    arrays = [read_exactly(part)[0] for part in parts]
+    if parts[0].dtype.kind == "b" and parts[1].dtype.kind != "b":
+        arrays.reverse()
+    return np.column_stack(arrays), None
+
+
+def check_any(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+    """What plays no part."""
+    del where
+    return y, names
+
+
+def check_classes(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+    """Whole numbers from 0, of at least two classes.
+
+    Whole numbers that a loader took for numbers become classes, with a warning.
+    """
+    if y.dtype.kind == "f" and y.ndim == 1 and _are_exact_whole_numbers(y):
+        warn_of_numbers(y, f"the target of {where}")
+        labels, y = np.unique(y, return_inverse=True)
+        y, names = y.astype(np.int32), tuple(str(int(label)) for label in labels)
+    if not np.issubdtype(y.dtype, np.integer):
+        raise DataError(
+            f"task=classification needs classes, but the target of {where} holds "
+            f"{len(np.unique(y))} different numbers in {len(y)} rows; "
+            "choose task=regression, or give class labels"
+        )
+    if len(np.unique(y)) < 2:
+        raise DataError(
+            f"task=classification needs at least 2 classes, but {where} has one only; "
+            "choose another target, or task=reconstruction"
+        )
+    # Labels read from a table are always 0..C-1; a Dataset made by hand may have gaps below 0.
+    if y.min() < 0:
+        raise DataError(f"{where}: class numbers start at {y.min()}; number them from 0")
+    return y, names
+
+
+def _are_exact_whole_numbers(y: np.ndarray) -> bool:
+    """Whether floats are whole, and so small that their type tells neighbours apart."""
+    return bool(np.all(y == np.round(y)) and np.abs(y).max() <= 2 ** (np.finfo(y.dtype).nmant))
+
+
+def check_numbers(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+    """Numbers ``(N,)`` or ``(N, C)``; classes that are whole numbers as these."""
+    y = _decoded(y, names, where, "regression")
+    check_present(y, f"the target of {where}")
+    return y, None
+
+
+def check_labels(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+    """``(N, L)`` of 0 and 1."""
+    y = _decoded(y, names, where, "multilabel")
+    if y.ndim != 2:
+        raise DataError(
+            f"task=multilabel needs a column of 0 and 1 for each label, but the target of {where} "
+            f"has shape {y.shape}; give (N, L), or choose task=classification for one label"
+        )
+    bad = (y != 0) & (y != 1)
+    if bad.any():
+        row, label = np.argwhere(bad)[0]
+        raise DataError(
+            f"task=multilabel needs 0 and 1, but the target of {where} holds {y[row, label]:g} in "
+            f"row {row}, label {label}; give 1 for labels that a row has, and 0 for others"
+        )
+    return y, None
+
+
+def check_counts(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+    """Whole numbers from 0, ``(N,)`` or ``(N, C)``, not all of them 0."""
+    y = _decoded(y, names, where, "counts")
+    for bad, told, advice in (
+        (~np.isfinite(y), "missing or infinite values", "leave these rows out"),
+        (y < 0, "negative numbers", "counts start at 0; choose task=regression for other numbers"),
+        (y != np.round(y), "numbers with fractions", "choose task=regression for other numbers"),
+    ):
+        if bad.any():
+            place = tuple(np.argwhere(bad)[0])
+            raise DataError(
+                f"task=counts needs whole numbers from 0, but the target of {where} has {told} in "
+                f"{int(bad.sum())} places (first: {y[place]:g} in row {place[0]}); {advice}"
+            )
+    if not y.any(axis=0).all():
+        raise DataError(f"the target of {where} holds zeros only; there is nothing to learn")
+    return y, None
+
+
+def check_survival(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+    """``(N, 2)``: times above 0, and events of 0 and 1, of which there is at least one."""
+    y = _decoded(y, names, where, "survival")
+    if y.ndim != 2 or y.shape[1] != 2:
+        raise DataError(
+            f"task=survival needs two columns, time and event, but the target of {where} has shape "
+            f"{y.shape}; give (N, 2), or data.target=TIME,EVENT in a config"
+        )
+    time, event = y.T
+    if not np.isfinite(y).all():
+        raise DataError(f"the target of {where} has missing or infinite values; drop these rows")
+    bad = (event != 0) & (event != 1)
+    if bad.any():
+        row = int(bad.argmax())
+        swapped = np.isin(time, (0, 1)).all()
+        raise DataError(
+            f"task=survival needs events of 0 and 1 in the second column, but {where} has "
+            f"{event[row]:g} in row {row}; "
+            + ("the first column holds the events: swap them" if swapped else "1 is an event")
+        )
+    bad = time <= 0
+    if bad.any():
+        raise DataError(
+            f"task=survival needs times above 0, but {where} has {int(bad.sum())} others (first: "
+            f"{time[bad.argmax()]:g} in row {int(bad.argmax())}); leave these rows out, or add the "
+            "shortest time that can be told"
+        )
+    if not event.any():
+        raise DataError(
+            f"task=survival needs events, but {where} has none: all rows are censored; the second "
+            "column is 1 where the event was observed"
+        )
+    return y, None
+
+
+def places_in_time(y: np.ndarray) -> np.ndarray:
+    """Times as their places from 1, which float32 holds exactly: nothing else of them matters."""
+    places = np.unique(y[:, 0], return_inverse=True)[1] + 1
+    return np.column_stack([places, y[:, 1]]).astype(np.float32)
+
+
+def _array(y: Any) -> np.ndarray:
+    if issparse(y):
+        raise ConfigError("y is a sparse matrix; give an array, y.toarray()")
+    y = as_array(plain_columns(y), "y")
+    if y.ndim == 0:
+        raise DataError(f"y is {str(y)[:50]!r}; give one target for each row, in an array")
+    if y.dtype.kind in "cV":
+        # In scikit-learn's words, which its checks look for.
+        words = "Complex data not supported: " if y.dtype.kind == "c" else ""
+        raise DataError(f"{words}y has the type {y.dtype}; give real numbers, or labels")
+    return y
+
+
+def _decoded(y: np.ndarray, names: tuple[str, ...] | None, where: str, task: str) -> np.ndarray:
+    """Numbers, also those that were read as classes."""
+    if not np.issubdtype(y.dtype, np.integer):
+        return y
+    numbers = y.astype(np.float32)
+    if names is not None:
+        try:
+            numbers = np.array(list(map(float, names)), np.float32)[y]
+        except ValueError:
+            shown = ", ".join(map(repr, names[:_NAMED]))
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            raise DataError(
+                f"task={task} needs numbers, but the target of {where} holds the classes "
+                f"{shown}{more}; choose task=classification"
+            ) from None
+    return numbers

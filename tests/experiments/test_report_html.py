@@ -1,0 +1,73 @@
+"""The page of a run, and that of a folder of runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from experiments import artifacts
+from experiments.artifacts import page as page_of_runs
+from fsjax import report
+from fsjax.errors import ConfigError
+
+
+def leave_run(folder: Path, accuracy: list[float]) -> Path:
+    """What a launcher leaves, as far as the page reads it."""
+    folder.mkdir(parents=True)
+    config = {"method": {"name": "cae"}, "data": {"name": "<digits>"}, "seeds": (0, 1)}
+    artifacts.write_config_json(
+        config, folder / "config.json", "python -m experiments.run --a='<b>'"
+    )
+    result = {
+        "method": "cae",
+        "dataset": "<digits>",
+        "num_features": 2,
+        "selected": [[3, 5], [3, 8]],
+        "metrics": {"embedded_accuracy": accuracy},
+        "paper": {"embedded_accuracy": {"mean": 90.5, "std": 1.25, "source": "CAE, Table 1"}},
+    }
+    (folder / "result.json").write_text(json.dumps(result))
+    return folder
+
+
+def test_a_run(tmp_path: Path) -> None:
+    folder = leave_run(tmp_path / "run", [80.0, 90.0])
+    for name in ("curves", "selection"):
+        figure = Figure()
+        figure.subplots().plot([1, 2])
+        report.save_figure(figure, folder / f"{name}.svg")
+    page = artifacts.write_report(folder).read_text()
+    # Student's interval of two values: 85 +- 12.706 x 5.
+    for told in ("85.00", "21.47 to 148.53", "90.50 ± 1.25", "CAE, Table 1", "3 (2/2), 5 (1/2)"):
+        assert told in page, told
+    assert "&lt;digits&gt;" in page and "<digits>" not in page
+    assert "python -m experiments.run --a=&#x27;&lt;b&gt;&#x27;" in page
+    assert page.index("Training, epoch by epoch") < page.index("The selected columns")
+    assert page.count("<svg ") == 2 and "<?xml" not in page
+
+
+def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        figure = Figure()
+        figure.subplots().plot([1, 2])
+        report.save_figure(figure, tmp_path / name)
+    text = (tmp_path / "a.svg").read_text()
+    assert "<dc:date>" not in text and len(text) == len((tmp_path / "b.svg").read_text())
+
+
+def test_a_folder_of_runs(tmp_path: Path) -> None:
+    leave_run(tmp_path / "one", [80.0, 90.0])
+    leave_run(tmp_path / "two", [70.0, 71.0])
+    page = artifacts.write_report(tmp_path).read_text()
+    assert "<a href='one/report.html'>" in page and "70.50" in page and "published" in page
+    table = page_of_runs.metrics_table([{"method": "cae", "metrics": {"auc": [0.5, 0.6]}}])
+    assert "0.55" in table and "published" not in table
+    assert (tmp_path / "two" / "report.html").exists()
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds no finished run"):
+        artifacts.write_report(tmp_path)

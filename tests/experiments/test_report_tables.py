@@ -1,0 +1,151 @@
+"""The text table next to the papers' numbers, and the one-line note."""
+
+import numpy as np
+import pytest
+from synthetic_result import make_result
+
+from experiments.artifacts import result_dict, short_selection_note, summary_table
+from experiments.artifacts.text_tables import format_value
+
+
+def row(**options):
+    return result_dict(make_result(**{"num_features": 50, "columns": 100, **options}))
+
+
+def cells(table):
+    """The lines below the rule, cut where two blanks stand."""
+    return [[part.strip() for part in line.split("  ") if part] for line in table.split("\n")[2:]]
+
+
+def test_classification_next_to_the_paper():
+    metrics = {
+        "unique_percentage": np.array([98.0, 100.0]),
+        "svm_accuracy": np.array([90.0, 90.0]),
+        "embedded_accuracy": np.array([97.0, 98.0]),
+    }
+    table = summary_table([row(num_seeds=2, metrics=metrics)])
+    about = ["ip_cae", "coil20", "50", "classification"]
+    paper = ["97.92 +- 0.57", "-0.42", "IP-CAE, Table 2"]
+    assert cells(table) == [
+        [*about, "svm_accuracy", "90.00 +- 0.00", "2", "-", "-"],
+        [*about, "embedded_accuracy", "97.50 +- 0.50", "2", *paper],
+        [*about, "unique_percentage", "99.00 +- 1.00", "2", "-", "-"],
+    ]
+
+
+def test_errors_are_scientific():
+    metrics = {"reconstruction_frobenius": np.array([2.5e-3, 2.6e-3]), "mse": np.array([0.5, 0.5])}
+    table = summary_table([row(task="reconstruction", num_seeds=2, metrics=metrics)])
+    first, second = cells(table)
+    assert first[4:9] == [
+        "reconstruction_frobenius",
+        "2.55e-03 +- 5.00e-05",
+        "2",
+        "2.48e-03 +- 1.39e-05",
+        "+7.00e-05",
+    ]
+    assert second[4:7] == ["mse", "0.5000 +- 0.0000", "2"]
+
+
+def test_columns_are_aligned():
+    lines = summary_table([row(), row(name="cae", task="reconstruction")]).split("\n")
+    starts = [i for i, char in enumerate(lines[1]) if char == "-" and lines[1][i - 1 : i] != "-"]
+    for line in lines:
+        assert all(line[start - 2 : start] == "  " for start in starts[1:] if start < len(line))
+
+
+def test_source_column_only_with_published_numbers():
+    assert "source" in summary_table([row()]).split("\n")[0]
+    assert "source" not in summary_table([row(dataset="digits")]).split("\n")[0]
+
+
+def test_missing_values():
+    metrics = {"embedded_accuracy": np.array([90.0, np.nan, 92.0]), "auc": np.full(3, np.nan)}
+    first, second = cells(summary_table([row(dataset="digits", metrics=metrics)]))
+    assert first[5:] == ["91.00 +- 1.00", "2 of 3", "-", "-"]
+    assert second[5:] == ["-", "0 of 3", "-", "-"]
+
+
+def test_metric_that_only_the_paper_has():
+    metrics = {"svm_accuracy": np.array([90.0])}
+    _, last = cells(summary_table([row(name="stg", num_seeds=1, metrics=metrics)]))
+    assert last[4:] == ["retrain_accuracy", "-", "-", "96.80 +- 0.25", "-", "IP-CAE, Table 2"]
+
+
+def test_what_papers_tell_beside_the_metrics_has_no_line():
+    metrics = {"svm_accuracy_k25": np.array([90.0]), "svm_accuracy": np.array([95.0])}
+    options = {"name": "wast", "dataset": "mnist", "task": "reconstruction", "num_epochs": 10}
+    result = row(**options, num_seeds=1, metrics=metrics)
+    assert {"params", "train_flops", "svm_accuracy_k25", "svm_accuracy_k200"} <= set(
+        result["paper"]
+    )
+    about = ["wast", "mnist", "50", "reconstruction"]
+    assert cells(summary_table([result])) == [
+        [*about, "svm_accuracy", "95.00 +- 0.00", "1", "95.27 +- 0.26", "-0.27", "WAST, Table 2"],
+        [
+            *about,
+            "svm_accuracy_k25",
+            "90.00 +- 0.00",
+            "1",
+            "88.89 +- 0.88",
+            "+1.11",
+            "WAST, Table 5",
+        ],
+    ]
+
+
+def test_paper_without_a_deviation():
+    table = summary_table([row(name="cae", dataset="isolet", num_epochs=1000, num_seeds=1)])
+    assert cells(table)[0][7] == "91.00"
+
+
+def test_no_rows():
+    assert len(summary_table([]).split("\n")) == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "text"),
+    [
+        ("svm_accuracy", 0.001, "0.00"),
+        ("svm_accuracy_k200", 0.001, "0.00"),
+        ("auc", 0.98765, "0.9877"),
+        ("mse", 0.0, "0.0000"),
+        ("mse", 0.01234, "1.23e-02"),
+        ("mse", 123456.0, "1.23e+05"),
+    ],
+)
+def test_format(metric, value, text):
+    assert format_value(metric, value) == text
+
+
+def test_note_on_a_single_seed():
+    given = {"seeds": [7], "selected": [[3, 0]]}
+    assert short_selection_note(given) == "seed 7 selected 2 columns: x3, x0"
+    names = ["a", "b", "c", "d"]
+    assert short_selection_note(given, names) == "seed 7 selected 2 columns: d, a"
+
+
+@pytest.mark.parametrize(
+    ("selected", "note"),
+    [
+        ([[2, 1], [1, 2], [2, 1]], "all 3 seeds selected 2 columns: x2, x1"),
+        ([[2, 1], [2, 3], [4, 2]], "all 3 seeds selected 1 column: x2"),
+        (
+            [[1, 2], [2, 3], [4, 5]],
+            "more than half of the 3 seeds selected 1 column: x2",
+        ),
+        (
+            [[1], [2], [3]],
+            "no column was selected by more than half of the 3 seeds (3 different ones in total)",
+        ),
+    ],
+)
+def test_note_on_several_seeds(selected, note):
+    assert short_selection_note({"seeds": [1, 2, 3], "selected": selected}) == note
+
+
+def test_note_names_at_most_twelve():
+    given = {"seeds": [1, 2], "selected": [list(range(20))] * 2}
+    note = short_selection_note(given, [f"name\n{i}" for i in range(20)])
+    assert note.endswith("name 11 and 8 more")
+    assert "\n" not in note
