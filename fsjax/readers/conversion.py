@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -85,10 +85,6 @@ def _described(source: Path, target: TargetColumn) -> dict[str, Any]:
     return {"form": _FORM, "source": files_of(source), "target": target}
 
 
-def _identity(record: Mapping[str, Any]) -> Identity:
-    return Identity(settings={"target": record["target"]}, data={"source": record["source"]})
-
-
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The record of a conversion whose files and source are still those that it tells.
 
@@ -134,7 +130,8 @@ def _check_same(made: Path, record: dict[str, Any]) -> None:
     """DataError unless the folder is the conversion that the record tells."""
     if not (made / MANIFEST).exists():
         raise DataError(f"{made} exists and is not a converted table; name another folder")
-    if changes := _identity(record).changes(_identity(read_manifest(made))):
+    there = read_manifest(made)
+    if changes := Identity(record).changes(Identity({name: there.get(name) for name in record})):
         raise DataError(
             f"{made} holds another conversion ({changes}); remove it, or name another folder"
         )

@@ -220,8 +220,6 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
     if header.get("unit_names") is not None:
         unit_names = _listed(header, "unit_names", spec.num_units, kind=str)
     states = _states(header, arrays, method, spec, count)
-    best_epoch = kept_epochs(method, states)
-    _check_within("the kept epoch", best_epoch, 0, spec.num_epochs)
     counted, connections = counted_connections(states)
     if connections is not None:
         _check_within("states/trace", connections, 0, math.inf)
@@ -237,7 +235,7 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         gates=gates,
         metrics=metrics,
         history=history,
-        best_epoch=best_epoch,
+        best_epoch=kept_epochs(method, states),
         cost=cost,
         states=states,
         scalers=tuple(scalers[i] for i in scaler_of),
@@ -367,7 +365,7 @@ def _states(
     spec: Spec,
     num_seeds: int,
 ) -> TrainState:
-    """The states, of which neither parameters nor float arguments are NaN."""
+    """The states, without NaN in parameters and float arguments, and of epochs of the run."""
     try:
         template = _template(method, spec, num_seeds)
     except Exception as error:
@@ -377,6 +375,8 @@ def _states(
         for leaf in jax.tree.leaves(tree):
             if np.issubdtype(leaf.dtype, np.floating) and np.isnan(leaf).any():
                 raise DataError(f"the arrays 'states/{name}' hold NaN")
+    _check_within("states/epoch", states.epoch, 0, spec.num_epochs)
+    _check_within("states/best/epoch", states.best.epoch, 0, spec.num_epochs)
     return states
 
 
