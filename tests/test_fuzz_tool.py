@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz import calls, data_files, mistakes, outcomes, saved_files, worker
-from fuzz.damage import damaged
 
 import fsjax
+from tools.fuzz import calls, data_files, mistakes, outcomes, saved_files, worker
+from tools.fuzz.damage import damaged
 
 
 @pytest.mark.parametrize(

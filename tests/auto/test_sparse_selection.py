@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 import fsjax
-from fsjax.auto import compete, judge, library, rankers, screening, sparse
+from fsjax.auto import compete, judge, library, rankers, screening
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
 from fsjax.auto.leaks import alike, leaks
@@ -27,6 +27,7 @@ from fsjax.cli import main
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
 from fsjax.readers.table_files import load_frame
+from fsjax.tables import columns as table_columns
 
 QUICK = ("univariate", "l1")
 
@@ -159,17 +160,19 @@ def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch
 
 def test_frames_that_are_sparse_in_part_are_read_as_before():
     frame = pd.DataFrame({"a": [0.0, 1, 0], "b": [0.0, 0, 2]}).astype(pd.SparseDtype(float, 0.0))
-    assert sparse.is_sparse(frame) and sparse.is_sparse(frame.astype(pd.SparseDtype(bool, False)))
-    assert not sparse.is_sparse(frame.assign(c="text"))
-    assert not sparse.is_sparse(frame.astype(pd.SparseDtype(float, np.nan)))
-    assert not sparse.is_sparse(frame.iloc[:, :0])
+    assert table_columns.is_sparse(frame) and table_columns.is_sparse(
+        frame.astype(pd.SparseDtype(bool, False))
+    )
+    assert not table_columns.is_sparse(frame.assign(c="text"))
+    assert not table_columns.is_sparse(frame.astype(pd.SparseDtype(float, np.nan)))
+    assert not table_columns.is_sparse(frame.iloc[:, :0])
 
 
 def both(seed: int, rows: int = 40, columns: int = 9) -> tuple[np.ndarray, sp.csr_array]:
     rng = np.random.default_rng(seed)
     X = rng.integers(-3, 4, (rows, columns)) * (rng.random((rows, columns)) < 0.5)
     X[:, 0], X[:, 1] = 0, rng.integers(1, 4, rows)
-    return X.astype(float), sparse.float_rows(sp.csr_array(X))
+    return X.astype(float), table_columns.float_rows(sp.csr_array(X))
 
 
 @given(st.integers(0, 10**6))
@@ -177,11 +180,11 @@ def both(seed: int, rows: int = 40, columns: int = 9) -> tuple[np.ndarray, sp.cs
 def test_operations_are_those_of_dense_columns(seed):
     X, rows = both(seed)
     # Up to a shift of each column.
-    found = sparse.ranks(rows).toarray()
+    found = table_columns.ranks(rows).toarray()
     expected = rankdata(X, axis=0)
     np.testing.assert_allclose(np.ptp(found - expected, axis=0), 0, atol=1e-9)
     assert not found[X == 0].any()
-    for one, other in zip(sparse.limits(rows), sparse.limits(X), strict=True):
+    for one, other in zip(table_columns.limits(rows), table_columns.limits(X), strict=True):
         np.testing.assert_array_equal(one, other)
     own, centred = standardise(rows[:30], rows[30:]), standardise(X[:30], X[30:])
     for one, other in zip(own, centred, strict=True):
@@ -189,7 +192,9 @@ def test_operations_are_those_of_dense_columns(seed):
         np.testing.assert_allclose(shift, np.broadcast_to(shift[:1], shift.shape), atol=1e-9)
     some = np.array([4, 2])
     np.testing.assert_allclose(
-        sparse.dense_columns(own[0], some), sparse.dense_columns(centred[0], some), atol=1e-9
+        table_columns.dense_columns(own[0], some),
+        table_columns.dense_columns(centred[0], some),
+        atol=1e-9,
     )
 
 
@@ -215,7 +220,9 @@ def test_scores_are_those_of_dense_columns():
 
 def test_a_path_ends_where_too_many_take_part(monkeypatch):
     X, y = table()
-    part = Part(standardise(sparse.float_rows(sp.csr_array(X)))[0], (y == "high").astype(int))
+    part = Part(
+        standardise(table_columns.float_rows(sp.csr_array(X)))[0], (y == "high").astype(int)
+    )
     whole = rankers.l1(part, "classification", 0)
     monkeypatch.setattr(lasso, "FEW", 3)
     short = rankers.l1(part, "classification", 0)
@@ -274,7 +281,7 @@ def test_decoys_are_the_columns_with_their_rows_in_another_order():
 
 def permuted_rows(seed: int) -> np.ndarray:
     column = sp.csr_array(np.array([[1.0], [0], [5], [2]]))
-    return sparse.permuted(column, np.random.default_rng(seed)).toarray()[:, 0]
+    return table_columns.permuted(column, np.random.default_rng(seed)).toarray()[:, 0]
 
 
 def test_leaks_and_what_could_stand_for_what():
@@ -313,7 +320,7 @@ def test_files(suffix, never_dense, tmp_path, monkeypatch, capsys):
         dump_svmlight_file(X, y, "t.libsvm")
     target = "label" if suffix == "npz" else None
     frame, _, _ = load_frame(f"t.{suffix}", target)
-    assert sparse.is_sparse(frame)
+    assert table_columns.is_sparse(frame)
     assert frame.shape == (100, 700)
     flags = ["--methods=l1", "--quiet", "--budget=1h", "--drop=x9", "--workdir=w"]
     assert main(["select", f"t.{suffix}", *flags, *(["--target=label"] if target else [])]) == 0
