@@ -238,7 +238,7 @@ def test_what_slurm_says_is_taken(monkeypatch) -> None:
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     found = find_place(None, None, None, 1.0)
-    assert (found.host, found.count, found.number) == ("node3", 4, 3)
+    assert (found.host, found.processes, found.number) == ("node3", 4, 3)
     # What is given counts more.
     assert find_place("other:9123", None, 0, 1.0)[:4] == ("other", 9123, 4, 0)
 

@@ -142,7 +142,7 @@ def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) ->
 def test_a_folder_of_another_configuration_is_refused(finished: Path, tmp_path: Path) -> None:
     config = tiny()
     config.network.weight_decay = 0.02
-    with pytest.raises(ConfigError, match=r"network.weight_decay is 0.01 there and 0.02 here"):
+    with pytest.raises(ConfigError, match=r"network.weight_decay was 0.01, is 0.02"):
         regularize.run(config, finished, progress=False)
     (tmp_path / "regularization.csv").write_text("method\n")
     with pytest.raises(ConfigError, match="files of another origin"):

@@ -86,7 +86,7 @@ def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> No
     path.with_name("manifest.json").unlink()
     again = launch_here("reproduce", *arguments(tmp_path, "fisher_score"))
     assert again.returncode == 2
-    assert "data.scaling is 'minmax' there and 'none' here" in again.stderr
+    assert "data.scaling was 'minmax', is 'none'" in again.stderr
 
 
 def test_it_stops_in_time(tmp_path: Path) -> None:
