@@ -375,8 +375,8 @@ def _states(
         for leaf in jax.tree.leaves(tree):
             if np.issubdtype(leaf.dtype, np.floating) and np.isnan(leaf).any():
                 raise DataError(f"the arrays 'states/{name}' hold NaN")
-    _check_within("states/epoch", np.asarray(states.epoch), 0, spec.num_epochs)
-    _check_within("states/best/epoch", np.asarray(states.best.epoch), 0, spec.num_epochs)
+    for name, epochs in (("epoch", states.epoch), ("best/epoch", states.best.epoch)):
+        _check_within(_STATES + name, np.asarray(epochs), 0, spec.num_epochs)
     return states
 
 

@@ -214,10 +214,7 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: h["spec"].update(best_by="f1"), "best_by='f1'"),
         (lambda h, a: put(a, "ranking", 9), "'ranking' is not an order of the 8 columns"),
         (lambda h, a: put(a, "scores", np.nan), "'scores' holds NaN"),
-        (
-            lambda h, a: put(a, "states/best/epoch", -5),
-            "states/best/epoch' holds -5; expected .* 0 to 2",
-        ),
+        (lambda h, a: put(a, "states/best/epoch", -5), "best/epoch' holds -5; expected .* 0 to 2"),
         (lambda h, a: put(a, "states/best/epoch", 3), "states/best/epoch' holds 3"),
         (lambda h, a: put(a, "constant_columns", 9), "'constant_columns' holds 9"),
         (lambda h, a: put(a, "states/trace", -1), "'states/trace' holds -1"),
