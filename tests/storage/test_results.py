@@ -208,7 +208,7 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: h["spec"].update(num_epochs=-5), "num_epochs=-5; choose"),
         (lambda h, a: h["spec"].update(num_columns=10**9), "expected \\(2, 1000000000\\)|num_out"),
         (lambda h, a: h["spec"].update(num_outputs=3), "states/.* shape .* expected"),
-        (lambda h, a: h["spec"].update(image_shape=[3, 3]), "no grid of its 8 columns"),
+        (lambda h, a: h["spec"].update(image_shape=[3, 3]), "not a grid of its 8 columns"),
         (lambda h, a: h["spec"].update(groups=[0, 0]), "groups has shape \\(2,\\)"),
         (lambda h, a: h["spec"].update(shuffle="no"), "shuffle='no'"),
         (lambda h, a: h["spec"].update(best_by="f1"), "best_by='f1'"),
