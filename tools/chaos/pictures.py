@@ -24,5 +24,7 @@ def plain_pictures() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch.report, "save_figure", save_figure)
-        patch.setattr(launch.report, "write_report", lambda f: write_text(f / "report.html", "-"))
+        patch.setattr(
+            launch.artifacts, "write_report", lambda f: write_text(f / "report.html", "-")
+        )
         yield
