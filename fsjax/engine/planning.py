@@ -18,7 +18,7 @@ from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Prepared, check_seeds, prepare
 from fsjax.engine.result import FitResult
-from fsjax.engine.run_spec import spec_of
+from fsjax.engine.run_spec import batch_size_of, spec_of
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import check_process
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole
@@ -64,7 +64,7 @@ def planned_run(
     spec = spec_of(dataset, prepared, task, best_by, groups, of_training)
     batch_devices = check_batch_devices(of_run.batch_devices, spec.batch_size)
     if dataset.table.batches_only:
-        size = of_training.batch_size
+        size = batch_size_of(of_training, task, prepared.num_rows)
         _check_rows(spec.batch_size, spec.num_columns, f"batch_size={size}: ")
     if method.search is not None and method.search.parameter not in hyper:
         raise ConfigError(

@@ -12,7 +12,7 @@ from fsjax.method import Spec
 from fsjax.storage.fingerprint import fingerprint_of_task
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import filled_length
-from fsjax.tasks import COUPLED_BATCH, TABLE, Task
+from fsjax.tasks import COUPLED_BATCH, TABLE
 
 #: The most epochs, rows of a step and steps of an epoch: the device counts with 32 bits.
 MOST = 2**31 - 1
@@ -33,7 +33,7 @@ def spec_of(
         function.
     """
     entry, rows = TABLE[task], prepared.num_rows
-    batch_size = _batch_size(options, entry, rows)
+    batch_size = batch_size_of(options, task, rows)
     whole = entry.coupled and batch_size in (None, rows)
     num_columns = prepared.arrays.train.x.shape[-1]
     return Spec(
@@ -53,12 +53,12 @@ def spec_of(
     )
 
 
-def _batch_size(options: TrainOptions, entry: Task, rows: int) -> int | None:
-    """Rows of a step as they were asked for; ``None`` takes all."""
-    size = options.batch_size
+def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
+    """Rows of a step as they were asked for, or as suits the task; ``None`` takes all."""
+    size, coupled = options.batch_size, TABLE[task].coupled
     if size == "auto":
-        size = COUPLED_BATCH if entry.coupled else 64
-    if entry.coupled and size is not None:
+        size = COUPLED_BATCH if coupled else 64
+    if coupled and size is not None:
         # All rows once, however often an epoch visits them: copies would be at risk twice.
         return min(check_whole("batch_size", size), rows)
     return size

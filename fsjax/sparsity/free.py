@@ -111,6 +111,22 @@ def by_rejection(
     return found._replace(chosen=found.chosen & ~random_subset(key_less, surplus, found.chosen))
 
 
+def _capped_cumsum(counts: Array, most: int) -> Array:
+    """Cumulated sums of non-negative counts ``(n,)``, or ``most`` where they are larger.
+
+    A loop, as an associative scan is compiled level by level.
+    """
+    numbers = jnp.arange(counts.size, dtype=jnp.int32)
+
+    def add(level: Array, sums: Array) -> Array:
+        earlier = numbers - (1 << level)
+        before = jnp.where(earlier >= 0, sums[jnp.maximum(earlier, 0)], 0)
+        return jnp.minimum(sums + before, most)
+
+    levels = (counts.size - 1).bit_length()
+    return jax.lax.fori_loop(0, levels, add, jnp.minimum(counts, most))
+
+
 def best_free(
     scores: Callable[[Array], Array],
     taken: Taken,
@@ -157,7 +173,7 @@ def best_free(
 
         counts = jax.lax.fori_loop(0, blocks, add, jnp.zeros(_BINS, jnp.int32))
         # No number above ``most`` matters, and all positions may be more than int32 holds.
-        upto = jax.lax.associative_scan(lambda a, b: jnp.minimum(a + b, most), counts)
+        upto = _capped_cumsum(counts, most)
         found = jnp.argmax(upto >= left)
         return found.astype(jnp.uint32), left - jnp.where(found > 0, upto[found - 1], 0)
 

@@ -22,10 +22,9 @@ def plain_pictures() -> Iterator[None]:
         plt.close(figure)
         write_text(path, path.name)
 
-    def write_report(folder: Path) -> None:
-        write_text(folder / "report.html", "-")
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch.report, "save_figure", save_figure)
-        patch.setattr(launch.artifacts, "write_report", write_report)
+        patch.setattr(
+            launch.artifacts, "write_report", lambda f: write_text(f / "report.html", "-")
+        )
         yield
