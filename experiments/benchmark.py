@@ -15,30 +15,30 @@ import jax
 from absl import flags
 
 import fsjax
-from experiments import (
-    benchmark_checkpoints,
-    benchmark_concrete,
-    benchmark_costs,
-    benchmark_first_fit,
-    benchmark_selectors,
-    benchmark_sparse,
-    benchmark_sweep,
-    benchmark_text,
-    benchmark_topology,
-    cli,
+from experiments import cli
+from experiments.benchmarks import (
+    checkpoints,
+    concrete,
+    costs,
+    first_fit,
+    selectors,
+    sparse,
+    sweep,
+    text,
+    topology,
 )
 from fsjax.errors import ConfigError, nearest
 
 _PARTS = (
-    benchmark_concrete,
-    benchmark_sparse,
-    benchmark_selectors,
-    benchmark_sweep,
-    benchmark_first_fit,
-    benchmark_text,
-    benchmark_topology,
-    benchmark_costs,
-    benchmark_checkpoints,
+    concrete,
+    sparse,
+    selectors,
+    sweep,
+    first_fit,
+    text,
+    topology,
+    costs,
+    checkpoints,
 )
 
 _CASES = flags.DEFINE_list("cases", [], "Groups of cases to run; all by default.")

@@ -376,7 +376,7 @@ def test_dexter_from_its_sparse_form() -> None:
 def test_a_wide_text_table_in_little_memory() -> None:
     """A process that held this table dense once would need 3 GiB more."""
     code = (
-        "import numpy, fsjax; from experiments.benchmark_text import text_like;"
+        "import numpy, fsjax; from experiments.benchmarks.text import text_like;"
         "data = text_like(8000, 100_000, 20, 20);"
         "method = fsjax.methods.fisher_score();"
         "found = fsjax.fit(method, data, num_features=20, scaling='maxabs').selected[0];"

@@ -46,7 +46,7 @@ def test_flags_that_do_not_fit_are_refused(launcher, arguments, told, tmp_path) 
 
 def test_launchers_that_are_refused_exist() -> None:
     for name in distributed.SINGLE:
-        assert (ROOT / "experiments" / f"{name}.py").is_file()
+        assert list((ROOT / "experiments").rglob(f"{name}.py"))
 
 
 def test_others_get_what_decides_and_no_checkpoints(tmp_path: Path) -> None:

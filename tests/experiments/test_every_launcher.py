@@ -17,16 +17,16 @@ from marks import some_slow
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import fsjax
-from experiments import (
-    benchmark_checkpoints,
-    benchmark_concrete,
-    benchmark_costs,
-    benchmark_growth,
-    benchmark_selectors,
-    benchmark_sparse,
-    benchmark_sweep,
-    benchmark_text,
-    benchmark_topology,
+from experiments.benchmarks import (
+    checkpoints,
+    concrete,
+    costs,
+    growth,
+    selectors,
+    sparse,
+    sweep,
+    text,
+    topology,
 )
 
 _RUN = "--config=configs/fisher_score.py:digits,quick"
@@ -34,7 +34,10 @@ _RUN = "--config=configs/fisher_score.py:digits,quick"
 #: Arguments of each launcher, and files that it leaves; ``{tmp}`` is an empty folder.
 LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
     "benchmark": (["--worker=smallest/100,000 weights"], []),
-    "benchmark_growth": (["--table={tmp}/growth.md", "--picture={tmp}/growth.png"], ["growth.png"]),
+    "benchmarks/growth": (
+        ["--table={tmp}/growth.md", "--picture={tmp}/growth.png"],
+        ["growth.png"],
+    ),
     "compare": (
         [
             "--configs=configs/fisher_score.py:digits,quick,configs/random_selection.py:digits,quick",
@@ -123,8 +126,8 @@ LONG = ("compare", "feature_selection", "regularize", "run", "sparsify", "sweep"
 
 #: Launchers that start processes of their own, and take long.
 OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
-    "benchmark_first_fit": (["FisherScore"], []),
-    "benchmark_processes": (
+    "benchmarks/first_fit": (["FisherScore"], []),
+    "benchmarks/processes": (
         [f"--arguments={_RUN}", "--workdir={tmp}", "--tries=1", "--processes=2"],
         ["1/result.json", "2/result.json"],
     ),
@@ -158,9 +161,9 @@ def _prepare(launcher: str, folder: Path) -> None:
     if launcher == "report":
         assert launch_here("run", *_arguments("run", folder)).returncode == 0
         (folder / "report.html").unlink()
-    elif launcher in ("nonlinear", "benchmark_growth"):
+    elif launcher in ("nonlinear", "benchmarks/growth"):
         # All rows are there: a measurement takes minutes.
-        name = f"{launcher.removeprefix('benchmark_')}.md"
+        name = f"{launcher.removeprefix('benchmarks/')}.md"
         shutil.copy(ROOT / "docs" / "tables" / name, folder / name)
     elif launcher == "selection_study/held_out":
         table = load_breast_cancer(as_frame=True).frame
@@ -194,21 +197,21 @@ def test_every_launcher_of_processes_runs(launcher: str, tmp_path: Path) -> None
 
 
 def _checkpoints(patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    patch.setattr(benchmark_checkpoints, "ROWS", 128)
-    patch.setattr(benchmark_checkpoints, "COLUMNS", 16)
-    return benchmark_checkpoints.verified(8, 1)
+    patch.setattr(checkpoints, "ROWS", 128)
+    patch.setattr(checkpoints, "COLUMNS", 16)
+    return checkpoints.verified(8, 1)
 
 
 def _concrete_parts(patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    patch.setattr(benchmark_concrete, "K", 4)
-    patch.setattr(benchmark_concrete, "D", 16)
-    return benchmark_concrete.parts()
+    patch.setattr(concrete, "K", 4)
+    patch.setattr(concrete, "D", 16)
+    return concrete.parts()
 
 
 def _concrete_step(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     pytest.importorskip("torch")
-    patch.setattr(benchmark_concrete, "D", 64)
-    return benchmark_concrete.torch_step()
+    patch.setattr(concrete, "D", 64)
+    return concrete.torch_step()
 
 
 def _coil20(run: Callable[..., Any], patch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -216,10 +219,10 @@ def _coil20(run: Callable[..., Any], patch: pytest.MonkeyPatch) -> dict[str, Any
         X, y = load_digits(return_X_y=True)
         return fsjax.data.Dataset("digits", X[:300].astype("float32"), y[:300])
 
-    patch.setattr(benchmark_selectors, "load", digits)
-    patch.setattr(benchmark_selectors, "STG_EPOCHS", 1)
-    patch.setattr(benchmark_selectors, "LASSONET_K", 60)
-    return benchmark_selectors.coil20(run)
+    patch.setattr(selectors, "load", digits)
+    patch.setattr(selectors, "STG_EPOCHS", 1)
+    patch.setattr(selectors, "LASSONET_K", 60)
+    return selectors.coil20(run)
 
 
 def _sweep(case: str, patch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -230,59 +233,57 @@ def _sweep(case: str, patch: pytest.MonkeyPatch) -> dict[str, Any]:
             "num_epochs": 1,
         }
 
-    original = benchmark_sweep.options
-    patch.setattr(benchmark_sweep, "options", options)
-    patch.setattr(benchmark_sweep, "SEEDS", (0,))
-    patch.setattr(benchmark_sweep, "LAUNCHES", 1)
-    return getattr(benchmark_sweep, case)()
+    original = sweep.options
+    patch.setattr(sweep, "options", options)
+    patch.setattr(sweep, "SEEDS", (0,))
+    patch.setattr(sweep, "LAUNCHES", 1)
+    return getattr(sweep, case)()
 
 
 def _text(patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    small = functools.partial(benchmark_text.text_like, 200, 300, 10, 4)
-    patch.setattr(benchmark_text, "text_like", small)
-    patch.setattr(benchmark_text, "INFORMATIVE", 4)
-    return benchmark_text.train("fisher_score", 1)
+    small = functools.partial(text.text_like, 200, 300, 10, 4)
+    patch.setattr(text, "text_like", small)
+    patch.setattr(text, "INFORMATIVE", 4)
+    return text.train("fisher_score", 1)
 
 
 def _nerva(patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    whole = benchmark_topology._epoch
+    whole = topology._epoch
     patch.setattr(
-        benchmark_topology,
+        topology,
         "_epoch",
         lambda method, rows, columns, *others: whole(method, 200, 24, *others),
     )
-    return benchmark_topology.nerva_epoch("coordinates")
+    return topology.nerva_epoch("coordinates")
 
 
 #: What measures something, at sizes at which it takes a moment.
 BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "checkpoints": _checkpoints,
-    "concrete, training": lambda _: benchmark_concrete.training(
+    "concrete, training": lambda _: concrete.training(
         "batch", 1, epochs=1, batch=8, rows=32, columns=64
     ),
     "concrete, parts": _concrete_parts,
     "concrete, torch": _concrete_step,
-    "costs": lambda _: benchmark_costs.step("wast"),
-    "lassonet": functools.partial(_coil20, benchmark_selectors.lassonet),
-    "stg": functools.partial(_coil20, functools.partial(benchmark_selectors.stg, 1)),
-    "estimators": lambda _: benchmark_selectors.first_and_second_fit(),
-    "sparse, wast": lambda _: benchmark_sparse.wast(64, 16, 1),
-    "sparse, changes": lambda _: benchmark_sparse.changes(16, 8, 0.2),
-    "sparse, forms": lambda _: benchmark_sparse.forms(16, 8, 0.2),
-    "sparse, cosines": lambda _: benchmark_sparse.cosines(),
+    "costs": lambda _: costs.step("wast"),
+    "lassonet": functools.partial(_coil20, selectors.lassonet),
+    "stg": functools.partial(_coil20, functools.partial(selectors.stg, 1)),
+    "estimators": lambda _: selectors.first_and_second_fit(),
+    "sparse, wast": lambda _: sparse.wast(64, 16, 1),
+    "sparse, changes": lambda _: sparse.changes(16, 8, 0.2),
+    "sparse, forms": lambda _: sparse.forms(16, 8, 0.2),
+    "sparse, cosines": lambda _: sparse.cosines(),
     "sweep": functools.partial(_sweep, "swept"),
     "sweep, alone": functools.partial(_sweep, "alone"),
     "sweep, launches": functools.partial(_sweep, "launched"),
     "text": _text,
-    "topology, SET": lambda _: benchmark_topology.set_epoch(8, 2),
+    "topology, SET": lambda _: topology.set_epoch(8, 2),
     "topology, Nerva": _nerva,
 } | {
     f"growth, {method}": lambda _, method=method: {
-        "cpu_ms": benchmark_growth.epoch_ms(
-            method, {"D": 16, "N": 64, "K": 4, "hidden": 8, "seeds": 2}
-        )
+        "cpu_ms": growth.epoch_ms(method, {"D": 16, "N": 64, "K": 4, "hidden": 8, "seeds": 2})
     }
-    for method in benchmark_growth.METHODS
+    for method in growth.METHODS
 }
 
 #: The others compile much or start processes.

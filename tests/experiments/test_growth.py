@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from launcher import ROOT
 
-from experiments.benchmark_growth import METHODS, SIZES, draw, exponent
+from experiments.benchmarks.growth import METHODS, SIZES, draw, exponent
 from experiments.markdown import read_table
 
 

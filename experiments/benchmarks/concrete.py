@@ -9,8 +9,8 @@ import numpy as np
 import optax
 
 import fsjax
-from experiments import timing
-from experiments.timing import Case
+from experiments.benchmarks import timing
+from experiments.benchmarks.timing import Case
 from fsjax.concrete.random import key_words
 from fsjax.concrete.sampling import select_per_row
 from fsjax.data import Split

@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer
 
 import fsjax
+from experiments.benchmarks.timing import Case
 from experiments.known_arrays import informative_columns
-from experiments.timing import Case
 from fsjax.data import Dataset
 
 #: Rows, columns and words per row, at first; words that tell the class.

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 import fsjax
-from experiments.timing import Case, measured
+from experiments.benchmarks.timing import Case, measured
 from fsjax.data import Split
 from fsjax.engine.sweep import combinations
 

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 import fsjax
-from experiments.timing import Case, looped, rounded, training
+from experiments.benchmarks.timing import Case, looped, rounded, training
 from fsjax.data import Split
 from fsjax.nets import Feedforward
 from fsjax.nets.networks import outputs_of

@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 
 import fsjax
-from experiments.timing import Case, measured
+from experiments.benchmarks.timing import Case, measured
 from fsjax.data import Split
 from fsjax.storage.checkpoints import Checkpoints
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 import fsjax
-from experiments.timing import Case
+from experiments.benchmarks.timing import Case
 from fsjax.engine.loop import as_batch, init_state, train_step
 from fsjax.metrics.cost import count_connections
 

@@ -1,7 +1,7 @@
 """The first fit of every estimator in a fresh process, without and with kept programs.
 
 This module imports next to nothing by itself: it is the main module of the processes that are
-measured, ``python -m experiments.benchmark_first_fit IPCAE``.
+measured, ``python -m experiments.benchmarks.first_fit IPCAE``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from experiments.timing import Case
+    from experiments.benchmarks.timing import Case
 
 #: Columns to select of the 30 of scikit-learn's table of breast cancers.
 COLUMNS = 5
@@ -85,7 +85,7 @@ def cold_and_warm(name: str) -> dict[str, float]:
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for cache in ("cold", "warm"):
-            command = [sys.executable, "-m", "experiments.benchmark_first_fit", name]
+            command = [sys.executable, "-m", "experiments.benchmarks.first_fit", name]
             # As an installed package: its bytecode is kept.
             environment = os.environ | {"FSJAX_CACHE": folder, "PYTHONDONTWRITEBYTECODE": ""}
             done = subprocess.run(

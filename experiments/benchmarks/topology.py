@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import fsjax
-from experiments.timing import Case, training
+from experiments.benchmarks.timing import Case, training
 from fsjax.data import Split
 
 

@@ -1,6 +1,6 @@
-"""One process against several on the same cores: ``python -m experiments.benchmark_processes``.
+"""One process against several on the same cores: ``python -m experiments.benchmarks.processes``.
 
-    python -m experiments.benchmark_processes --processes=2 --tries=3 --workdir=runs/processes \\
+    python -m experiments.benchmarks.processes --processes=2 --tries=3 --workdir=runs/processes \\
         --arguments="--config=configs/wast.py:madelon --config.seeds=0,1,2,3,4,5,6,7,8,9,10,11"
 
 Runs ``experiments.run`` with these arguments as one process on so many cores, and as so many

@@ -1,4 +1,4 @@
-"""How the cost of training grows: ``python -m experiments.benchmark_growth``.
+"""How the cost of training grows: ``python -m experiments.benchmarks.growth``.
 
 One of D (columns), N (rows), K (selected columns), the width of the hidden layer and the number of
 seeds grows at a time, the others stay. What is measured is CPU time of an epoch of all seeds on one
