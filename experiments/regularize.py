@@ -21,7 +21,7 @@ from ml_collections import ConfigDict
 import fsjax
 from experiments import cli, launch, ledger
 from experiments.figures import regularization as figures
-from experiments.known_arrays import dense_arrays
+from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.methods import binmask, neural_network

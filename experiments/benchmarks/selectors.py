@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 
 import fsjax
 from experiments.benchmarks.timing import Case, measured, rounded
-from experiments.known_arrays import dense_arrays
+from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import Dataset, Split, load, make_split
 from fsjax.evaluation import svm_accuracy
 

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 import fsjax
 from experiments.benchmarks.timing import Case
-from experiments.known_arrays import informative_columns
+from experiments.studies.known_arrays import informative_columns
 from fsjax.data import Dataset
 
 #: Rows, columns and words per row, at first; words that tell the class.

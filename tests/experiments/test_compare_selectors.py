@@ -8,11 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import compare_selectors
-from experiments.selectors import publish
-from experiments.selectors.contenders import CONTROLS, ON_SMALL, OURS, RIVALS, SELECTORS, task_of
-from experiments.selectors.judge import judge
-from experiments.selectors.tables import MAX_ROWS, TABLES, read, split
+from experiments.studies import compare_selectors
+from experiments.studies.selectors import publish
+from experiments.studies.selectors.contenders import (
+    CONTROLS,
+    ON_SMALL,
+    OURS,
+    RIVALS,
+    SELECTORS,
+    task_of,
+)
+from experiments.studies.selectors.judge import judge
+from experiments.studies.selectors.tables import MAX_ROWS, TABLES, read, split
 from fsjax.auto.preparation import Part
 from fsjax.data import Dataset
 from fsjax.errors import ConfigError

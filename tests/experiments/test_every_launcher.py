@@ -46,11 +46,11 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["table.txt", "report.html"],
     ),
-    "compare_selectors": (
+    "studies/compare_selectors": (
         ["--tables=wine", "--selectors=random columns", "--workdir={tmp}"],
         ["rows.csv"],
     ),
-    "discoveries": (
+    "studies/discoveries": (
         [
             "--rules=l1,knockoff filter,Stabl",
             "--tables=number",
@@ -71,8 +71,8 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["accuracy.csv", "accuracy.png"],
     ),
-    "nonlinear": (["--seeds=1", "--out={tmp}/nonlinear.md"], ["nonlinear.md"]),
-    "recovery": (
+    "studies/nonlinear": (["--seeds=1", "--out={tmp}/nonlinear.md"], ["nonlinear.md"]),
+    "studies/recovery": (
         ["--methods=fisher_score", "--seeds=1", "--num_samples=200", "--out={tmp}/recovery.md"],
         ["recovery.md"],
     ),
@@ -131,11 +131,11 @@ OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
         [f"--arguments={_RUN}", "--workdir={tmp}", "--tries=1", "--processes=2"],
         ["1/result.json", "2/result.json"],
     ),
-    "selection_study/fdr": (
+    "studies/selection/fdr": (
         ["--statistics=l1", "--rates=0.2", "--draws=2", "--budget=5", "--workdir={tmp}"],
         ["selection_study_fdr.md"],
     ),
-    "selection_study/held_out": (
+    "studies/selection/held_out": (
         [
             "--names=sonar",
             "--tables={tmp}",
@@ -145,11 +145,11 @@ OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["answers.csv", "scores.csv"],
     ),
-    "selection_study/noise": (
+    "studies/selection/noise": (
         ["--kinds=noise 150 x 60", "--draws=1", "--budget=5", "--workdir={tmp}"],
         ["selection_study_noise.md"],
     ),
-    "selection_study/sizes": (
+    "studies/selection/sizes": (
         ["--sizes=8,000 x 8", "--budget=5", "--workdir={tmp}"],
         ["selection_study_sizes.md"],
     ),
@@ -161,11 +161,11 @@ def _prepare(launcher: str, folder: Path) -> None:
     if launcher == "report":
         assert launch_here("run", *_arguments("run", folder)).returncode == 0
         (folder / "report.html").unlink()
-    elif launcher in ("nonlinear", "benchmarks/growth"):
+    elif launcher in ("studies/nonlinear", "benchmarks/growth"):
         # All rows are there: a measurement takes minutes.
-        name = f"{launcher.removeprefix('benchmarks/')}.md"
+        name = f"{Path(launcher).name}.md"
         shutil.copy(ROOT / "docs" / "tables" / name, folder / name)
-    elif launcher == "selection_study/held_out":
+    elif launcher == "studies/selection/held_out":
         table = load_breast_cancer(as_frame=True).frame
         table.to_csv(folder / "sonar.csv", index=False)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import nonlinear
+from experiments.studies import nonlinear
 from fsjax.data import ring_xor_sum
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import recovery
 from experiments.markdown import read_table
+from experiments.studies import recovery
 from fsjax.errors import ConfigError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.selection_study.held_out_pages import rank_rows, score_table, summary
-from experiments.selection_study.ranks import mean_ranks, paired
+from experiments.studies.selection.held_out_pages import rank_rows, score_table, summary
+from experiments.studies.selection.ranks import mean_ranks, paired
 
 
 def test_best_selector_ranks_first_and_ties_share() -> None:

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.selection_study import noise, sizes
-from experiments.selection_study.asking import Answer, judge_name
-from experiments.selection_study.baselines import SELECTORS
-from experiments.selection_study.encoding import Encoded, encode
-from experiments.selection_study.fdr import false_share, questions
-from experiments.selection_study.judges import chance, judge
-from experiments.selection_study.permutation import auc, permutation_test
-from experiments.selection_study.tables import Table, flags_of, load, split, take, write
+from experiments.studies.selection import noise, sizes
+from experiments.studies.selection.asking import Answer, judge_name
+from experiments.studies.selection.baselines import SELECTORS
+from experiments.studies.selection.encoding import Encoded, encode
+from experiments.studies.selection.fdr import false_share, questions
+from experiments.studies.selection.judges import chance, judge
+from experiments.studies.selection.permutation import auc, permutation_test
+from experiments.studies.selection.tables import Table, flags_of, load, split, take, write
 from fsjax.errors import DataError
 
 
@@ -40,7 +40,7 @@ def encoded(task: str) -> Encoded:
 def test_every_selector_orders_all_columns_and_puts_those_that_matter_first(
     name: str, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("experiments.selection_study.baselines._SHADOWS", 3)
+    monkeypatch.setattr("experiments.studies.selection.baselines._SHADOWS", 3)
     order = SELECTORS[name](encoded(task), 0)
     assert sorted(order) == list(range(7))
     assert set(order[:2]) == {0, 6}

@@ -1,6 +1,6 @@
 """How many of the columns that matter each estimator finds with its default arguments.
 
-    python -m experiments.recovery --out=docs/tables/recovery.md
+    python -m experiments.studies.recovery --out=docs/tables/recovery.md
 
 The data are ``madelon_like``: 500 columns, of which 5 span a hypercube whose corners make up the
 classes, and no single column tells the class. In the first table 15 more are linear mixtures of
@@ -19,8 +19,8 @@ from absl import flags
 
 import fsjax
 from experiments import cli
-from experiments.known_arrays import dense_arrays, informative_columns
 from experiments.markdown import as_rows, continue_table
+from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, nearest

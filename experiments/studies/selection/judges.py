@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC, SVR
 
-from experiments.selection_study.encoding import Encoded
+from experiments.studies.selection.encoding import Encoded
 
 #: A support vector machine learns from at most this many rows, drawn at random.
 MOST_ROWS = 5000

@@ -1,6 +1,6 @@
 """How the estimators with default arguments compare with simple selectors, over many tables.
 
-    python -m experiments.compare_selectors --workdir=runs/selectors --minutes=60
+    python -m experiments.studies.compare_selectors --workdir=runs/selectors --minutes=60
 
 Every selector chooses K columns of the training rows of three stratified splits (70/30); a support
 vector machine and boosted trees judge them on the test rows. ``rows.csv`` in the workdir has a line
@@ -23,8 +23,8 @@ from absl import flags
 from threadpoolctl import threadpool_limits
 
 from experiments import cli
-from experiments.selectors import publish
-from experiments.selectors.contenders import (
+from experiments.studies.selectors import publish
+from experiments.studies.selectors.contenders import (
     CONTROLS,
     DRAWS,
     ON_SMALL,
@@ -33,8 +33,8 @@ from experiments.selectors.contenders import (
     SELECTORS,
     task_of,
 )
-from experiments.selectors.judge import judge
-from experiments.selectors.tables import TABLES, Split, read, split
+from experiments.studies.selectors.judge import judge
+from experiments.studies.selectors.tables import TABLES, Split, read, split
 from fsjax.auto.preparation import Part
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default
@@ -183,7 +183,7 @@ def main() -> None:
     with threadpool_limits(1):
         rows = run(given.tables, given.selectors, path, given.minutes, given.limit)
     if given.publish:
-        publish.write(rows, Path(__file__).parents[1])
+        publish.write(rows, Path(__file__).parents[2])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Does ``fsjax select`` say "nothing" of noise, and "something" of a weak signal?
 
-    python -m experiments.selection_study.noise --workdir=runs/study --draws=20 --budget=25
+    python -m experiments.studies.selection.noise --workdir=runs/study --draws=20 --budget=25
 
 Four kinds of noise: independent, narrow and wide; by patient (columns and labels belong to the
 patient, not to the row; ``--groups``); in time order (columns and labels drift; ``--order``). In
@@ -24,8 +24,8 @@ from scipy.stats import beta, norm
 
 from experiments import cli
 from experiments.markdown import as_rows
-from experiments.selection_study.asking import Answer, Question, answer_all
-from experiments.selection_study.permutation import permutation_test
+from experiments.studies.selection.asking import Answer, Question, answer_all
+from experiments.studies.selection.permutation import permutation_test
 from fsjax.errors import check_choice
 from fsjax.storage.atomic_files import write_text
 

@@ -1,7 +1,7 @@
 """False discoveries where the truth is known: by statistic, and beside other rules.
 
-    python -m experiments.discoveries --out=docs/tables/discoveries.md --draws=50
-    python -m experiments.discoveries --out=docs/tables/discoveries.md --draws=20 \\
+    python -m experiments.studies.discoveries --out=docs/tables/discoveries.md --draws=50
+    python -m experiments.studies.discoveries --out=docs/tables/discoveries.md --draws=20 \\
         --tables=ring,xor,sum,sine --columns=50,200 --rules=l1,forest,network
 
 ``number`` and ``classes`` are tables of 500 rows with 10 columns that matter, independent or with
@@ -33,8 +33,8 @@ from sklearn.linear_model import lasso_path
 
 import fsjax
 from experiments import cli
-from experiments.known_arrays import dense_arrays, informative_columns
 from experiments.markdown import as_rows, read_table
+from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.decoys import knockoffs
 from fsjax.auto.discoveries import (

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.feature_selection import RFE, mutual_info_classif, mutual_info_regression
 from sklearn.svm import SVC, SVR
 
-from experiments.selectors.packages import PACKAGES
+from experiments.studies.selectors.packages import PACKAGES
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import forest, l1, univariate
 from fsjax.estimators import ESTIMATORS

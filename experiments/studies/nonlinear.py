@@ -1,6 +1,6 @@
 """How many of the columns that matter only in pairs are found, as tables get wider.
 
-    python -m experiments.nonlinear --out=docs/tables/nonlinear.md
+    python -m experiments.studies.nonlinear --out=docs/tables/nonlinear.md
 
 The protocol of Passemiers et al. (Scientific Reports, 2024): 1000 rows of uniform columns in
 [-1, 1], of which selectors see five sixths. A figure is their best-K score, the share of the true
@@ -21,8 +21,8 @@ from absl import flags
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments import cli
-from experiments.known_arrays import dense_arrays, informative_columns
 from experiments.markdown import as_rows, continue_table
+from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.data import ring_xor_sum
 from fsjax.engine.compilation import cache_by_default
 from fsjax.estimators import ESTIMATORS

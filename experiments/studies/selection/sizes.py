@@ -1,6 +1,6 @@
 """Time, memory and verdict of ``fsjax select`` on large tables whose columns are known.
 
-    python -m experiments.selection_study.sizes --workdir=runs/study --budget=60
+    python -m experiments.studies.selection.sizes --workdir=runs/study --budget=60
 
 One command at a time. ``sizes.csv`` in the workdir is continued.
 """
@@ -18,8 +18,8 @@ from scipy.sparse import csr_matrix
 
 from experiments import cli
 from experiments.markdown import as_rows
-from experiments.selection_study import tables
-from experiments.selection_study.asking import Answer, Question, answer_all
+from experiments.studies.selection import tables
+from experiments.studies.selection.asking import Answer, Question, answer_all
 from fsjax.errors import check_choice
 from fsjax.storage.atomic_files import write_text
 

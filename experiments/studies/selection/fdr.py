@@ -1,11 +1,11 @@
 """Does the whole command ``fsjax select --fdr`` keep the false discovery rate?
 
-    python -m experiments.selection_study.fdr --workdir=runs/study --draws=50 --budget=25
+    python -m experiments.studies.selection.fdr --workdir=runs/study --draws=50 --budget=25
 
-The tables are those of ``experiments.discoveries``, which has the decoys alone: two classes, 500
-rows, 200 columns of which ten matter, neighbours correlated at 0.6. The statistic is that of the
-one contender that ``--methods`` leaves, besides all columns and random ones; ``default`` leaves the
-choice to ``select``. ``fdr.csv`` in the workdir is continued.
+The tables are those of ``experiments.studies.discoveries``, which has the decoys alone: two
+classes, 500 rows, 200 columns of which ten matter, neighbours correlated at 0.6. The statistic is
+that of the one contender that ``--methods`` leaves, besides all columns and random ones;
+``default`` leaves the choice to ``select``. ``fdr.csv`` in the workdir is continued.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pandas as pd
 from absl import flags
 
 from experiments import cli
-from experiments.discoveries import TRUE, draw
 from experiments.markdown import as_rows
-from experiments.selection_study.asking import Answer, Question, answer_all
 from experiments.statistics.trials import mean_interval
+from experiments.studies.discoveries import TRUE, draw
+from experiments.studies.selection.asking import Answer, Question, answer_all
 from fsjax.storage.atomic_files import write_text
 
-#: The table of ``experiments.discoveries``, and its number of columns.
+#: The table of ``experiments.studies.discoveries``, and its number of columns.
 _TABLE, _COLUMNS = "classes, correlated", 200
 
 #: No flag: what ``select`` takes by itself.

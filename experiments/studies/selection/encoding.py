@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from experiments.selection_study.tables import Table
+from experiments.studies.selection.tables import Table
 
 _MISSING = "missing"
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, l1_min_c
 
-from experiments.selection_study.encoding import Encoded
+from experiments.studies.selection.encoding import Encoded
 
 #: Linear models learn from at most this many rows, drawn at random.
 MOST_ROWS = 3000

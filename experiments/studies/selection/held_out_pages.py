@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.markdown import as_rows
-from experiments.selection_study.baselines import SELECTORS
-from experiments.selection_study.ranks import mean_ranks, paired
+from experiments.studies.selection.baselines import SELECTORS
+from experiments.studies.selection.ranks import mean_ranks, paired
 from fsjax.storage.atomic_files import write_text
 
 #: The name of ``fsjax select`` among the selectors.

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from experiments.known_arrays import dense_arrays
+from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import Dataset, add_columns, load
 
 #: A table with more rows than this is sampled.

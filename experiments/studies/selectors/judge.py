@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from experiments.selectors.tables import Split
+from experiments.studies.selectors.tables import Split
 
 #: Rounds of the boosted model, and trees of all classes together: more change little.
 _ROUNDS, _TREES = 40, 400

@@ -1,6 +1,6 @@
 """Do the columns of ``fsjax select`` predict rows that it never saw, beside other selectors?
 
-    python -m experiments.selection_study.held_out --tables=DIR --workdir=DIR --budgets=60,120
+    python -m experiments.studies.selection.held_out --tables=DIR --workdir=DIR --budgets=60,120
 
 Of each table 30 % of the rows are set aside. ``select`` gets the other rows in a file; the other
 selectors choose as many columns of the same rows. Three models judge the columns on the rows set
@@ -24,12 +24,12 @@ from threadpoolctl import threadpool_limits
 
 from experiments import cli
 from experiments.ledger import add_rows, read_table
-from experiments.selection_study import held_out_pages
-from experiments.selection_study.asking import Question, answer_all
-from experiments.selection_study.baselines import SELECTORS
-from experiments.selection_study.encoding import Encoded, encode
-from experiments.selection_study.judges import judge, judge_by_three
-from experiments.selection_study.tables import (
+from experiments.studies.selection import held_out_pages
+from experiments.studies.selection.asking import Question, answer_all
+from experiments.studies.selection.baselines import SELECTORS
+from experiments.studies.selection.encoding import Encoded, encode
+from experiments.studies.selection.judges import judge, judge_by_three
+from experiments.studies.selection.tables import (
     CATALOGUE,
     Table,
     flags_of,

@@ -11,9 +11,9 @@ from scipy.stats import wilcoxon
 
 from experiments.figures.ranks import plot_ranks
 from experiments.markdown import as_rows
-from experiments.selectors.contenders import CONTROLS, ON_SMALL, OURS, SELECTORS
-from experiments.selectors.tables import TABLES
 from experiments.statistics.ranks import Ranks, rank
+from experiments.studies.selectors.contenders import CONTROLS, ON_SMALL, OURS, SELECTORS
+from experiments.studies.selectors.tables import TABLES
 from fsjax.report import save_figure
 from fsjax.storage.atomic_files import write_text
 
