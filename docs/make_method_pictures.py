@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import fsjax
-from experiments.figures.sparsity import plot_layer_sparsity
+from experiments.artifacts.figures.sparsity import plot_layer_sparsity
 from fsjax import methods
 from fsjax.data import load
 from fsjax.report import plot_selection, save_figure, style

@@ -21,8 +21,8 @@ from ml_collections import ConfigDict
 
 import fsjax
 from experiments import artifacts, cli, launch, ledger
+from experiments.artifacts.figures.accuracy import plot_accuracy
 from experiments.artifacts.files import write_json
-from experiments.figures.accuracy import plot_accuracy
 from fsjax import methods
 from fsjax.data import Dataset, Split, make_split
 from fsjax.errors import ConfigError, nearest

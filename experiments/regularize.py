@@ -20,7 +20,7 @@ from ml_collections import ConfigDict
 
 import fsjax
 from experiments import cli, launch, ledger
-from experiments.figures import regularization as figures
+from experiments.artifacts.figures import regularization as figures
 from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest

@@ -26,11 +26,11 @@ from absl import flags
 
 import fsjax
 from experiments import artifacts, cli
+from experiments.artifacts.figures.sweep import plot_sweep
 from experiments.artifacts.files import plain
-from experiments.artifacts.sweep_picture import plot_sweep
+from experiments.artifacts.statistics.comparison import MAIN_METRICS
 from experiments.cluster import check_address, connected, define_flag, gathered
 from experiments.launch import begin, check_fields, check_workdir, end, save_pictures
-from experiments.statistics.comparison import MAIN_METRICS
 from experiments.sweep_cells import cells_of, fitted, plan_of
 from fsjax.engine.sweep import combinations
 from fsjax.errors import ConfigError

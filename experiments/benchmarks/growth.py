@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 import fsjax
 from experiments import cli
-from experiments.markdown import continue_table
+from experiments.artifacts.markdown import continue_table
 from fsjax.data import Split
 from fsjax.engine import mesh, seeds
 from fsjax.engine.programs import program, run

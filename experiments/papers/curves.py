@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.artifacts.statistics.comparison import training_delay
 from experiments.launch import recorded_accuracy
 from experiments.papers.cells import Cell, Run, run_of
-from experiments.statistics.comparison import training_delay
 from fsjax.errors import ConfigError
 
 #: Methods that a cell of a metric is compared with, itself among them.

@@ -21,7 +21,7 @@ from absl import flags
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments import cli
-from experiments.markdown import as_rows, continue_table
+from experiments.artifacts.markdown import as_rows, continue_table
 from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.data import ring_xor_sum
 from fsjax.engine.compilation import cache_by_default

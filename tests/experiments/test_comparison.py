@@ -12,8 +12,7 @@ from hypothesis.extra.numpy import arrays
 from synthetic_result import make_result
 
 from experiments.artifacts import result_dict, write_metrics_csv
-from experiments.compare import comparisons, recorded_accuracy
-from experiments.statistics.comparison import (
+from experiments.artifacts.statistics.comparison import (
     delay_table,
     ks_pvalue,
     main_metric,
@@ -21,6 +20,7 @@ from experiments.statistics.comparison import (
     smallest_pvalue,
     training_delay,
 )
+from experiments.compare import comparisons, recorded_accuracy
 
 SAMPLES = st.lists(st.floats(0, 100), min_size=2, max_size=8)
 

@@ -6,8 +6,8 @@ import pytest
 from binmask_trials import SIX, selection_rows
 from figure_checks import assert_all_readable, bars_of, legend_texts
 
-from experiments.figures.accuracy import plot_accuracy, strength_labels
-from experiments.statistics.trials import mean_interval
+from experiments.artifacts.figures.accuracy import plot_accuracy, strength_labels
+from experiments.artifacts.statistics.trials import mean_interval
 
 
 @pytest.mark.parametrize(

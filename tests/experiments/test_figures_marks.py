@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from binmask_trials import SIX
 
-from experiments.figures.marks import apart, looks, shifts, short_number
+from experiments.artifacts.figures.marks import apart, looks, shifts, short_number
 
 
 def test_methods_look_different():

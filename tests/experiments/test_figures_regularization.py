@@ -6,12 +6,12 @@ import pytest
 from figure_checks import assert_all_readable, bars_of, legend_texts
 from scipy import stats
 
-from experiments.figures.regularization import (
+from experiments.artifacts.figures.regularization import (
     better_pvalue,
     plot_regularization,
     regularization_table,
 )
-from experiments.statistics.trials import mean_interval
+from experiments.artifacts.statistics.trials import mean_interval
 
 STRENGTHS = {
     "BinMask": (1e-5, 2e-5, 3e-5, 4e-5, 5e-5),

@@ -6,7 +6,7 @@ import pytest
 from binmask_trials import SIX
 from figure_checks import assert_all_readable, bars_of, legend_texts
 
-from experiments.figures.sparsity import (
+from experiments.artifacts.figures.sparsity import (
     number_text,
     plot_accuracy_sparsity,
     plot_layer_sparsity,
@@ -14,7 +14,7 @@ from experiments.figures.sparsity import (
     sparsity_points,
     sparsity_ticks,
 )
-from experiments.statistics.trials import mean_interval
+from experiments.artifacts.statistics.trials import mean_interval
 from fsjax.errors import DataError
 
 FOUR_NETWORKS = tuple(f"{net} on {data}" for data in ("C10", "C100") for net in ("RN", "VGG"))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from launcher import ROOT
 
+from experiments.artifacts.markdown import read_table
 from experiments.benchmarks.growth import METHODS, SIZES, draw, exponent
-from experiments.markdown import read_table
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 1.5])

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.figures.ranks import plot_ranks
-from experiments.statistics.ranks import cliques, critical_difference, rank
+from experiments.artifacts.figures.ranks import plot_ranks
+from experiments.artifacts.statistics.ranks import cliques, critical_difference, rank
 from fsjax.errors import DataError
 
 #: Demsar (JMLR 2006), Table 6: AUC of four variants of C4.5 on 14 tables.

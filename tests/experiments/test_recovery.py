@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.markdown import read_table
+from experiments.artifacts.markdown import read_table
 from experiments.studies import recovery
 from fsjax.errors import ConfigError
 

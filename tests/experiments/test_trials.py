@@ -6,9 +6,9 @@ import pytest
 from binmask_trials import selection_rows
 from scipy import stats
 
-from experiments.figures.accuracy import plot_accuracy
-from experiments.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
-from experiments.statistics.trials import mean_interval, means_by
+from experiments.artifacts.figures.accuracy import plot_accuracy
+from experiments.artifacts.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
+from experiments.artifacts.statistics.trials import mean_interval, means_by
 from fsjax.errors import ConfigError, DataError
 
 

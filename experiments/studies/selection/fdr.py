@@ -18,8 +18,8 @@ import pandas as pd
 from absl import flags
 
 from experiments import cli
-from experiments.markdown import as_rows
-from experiments.statistics.trials import mean_interval
+from experiments.artifacts.markdown import as_rows
+from experiments.artifacts.statistics.trials import mean_interval
 from experiments.studies.discoveries import TRUE, draw
 from experiments.studies.selection.asking import Answer, Question, answer_all
 from fsjax.storage.atomic_files import write_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.markdown import as_rows
+from experiments.artifacts.markdown import as_rows
 from experiments.studies.selection.baselines import SELECTORS
 from experiments.studies.selection.ranks import mean_ranks, paired
 from fsjax.storage.atomic_files import write_text

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import wilcoxon
 
-from experiments.statistics.trials import mean_interval
+from experiments.artifacts.statistics.trials import mean_interval
 
 
 class Paired(NamedTuple):

@@ -17,7 +17,7 @@ from absl import flags
 from scipy.sparse import csr_matrix
 
 from experiments import cli
-from experiments.markdown import as_rows
+from experiments.artifacts.markdown import as_rows
 from experiments.studies.selection import tables
 from experiments.studies.selection.asking import Answer, Question, answer_all
 from fsjax.errors import check_choice

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import wilcoxon
 
-from experiments.figures.ranks import plot_ranks
-from experiments.markdown import as_rows
-from experiments.statistics.ranks import Ranks, rank
+from experiments.artifacts.figures.ranks import plot_ranks
+from experiments.artifacts.markdown import as_rows
+from experiments.artifacts.statistics.ranks import Ranks, rank
 from experiments.studies.selectors.contenders import CONTROLS, ON_SMALL, OURS, SELECTORS
 from experiments.studies.selectors.tables import TABLES
 from fsjax.report import save_figure

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.artifacts.figures import marks
+from experiments.artifacts.statistics.trials import Rows, means_by, to_table
 from experiments.artifacts.text_tables import finite
-from experiments.figures import marks
-from experiments.statistics.trials import Rows, means_by, to_table
 from fsjax.report import style
 
 #: The method whose rows are a band: it selects nothing.

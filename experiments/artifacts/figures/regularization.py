@@ -11,9 +11,15 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from scipy import stats
 
+from experiments.artifacts.figures import marks
+from experiments.artifacts.statistics.trials import (
+    Rows,
+    interval_text,
+    mean_interval,
+    means_by,
+    to_table,
+)
 from experiments.artifacts.text_tables import aligned
-from experiments.figures import marks
-from experiments.statistics.trials import Rows, interval_text, mean_interval, means_by, to_table
 from fsjax.report import style
 
 #: Names of logistic regression, whose rows are a band; letter case does not matter.

@@ -7,7 +7,7 @@ from typing import Final
 
 from matplotlib.figure import Figure
 
-from experiments.statistics.ranks import Ranks, cliques
+from experiments.artifacts.statistics.ranks import Ranks, cliques
 from fsjax.report import style
 
 #: Inches of a line with a name, and of the axis above them.

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from experiments.figures import marks
-from experiments.statistics.trials import Means, Rows, mean_interval, to_table
+from experiments.artifacts.figures import marks
+from experiments.artifacts.statistics.trials import Means, Rows, mean_interval, to_table
 from fsjax.errors import DataError
 from fsjax.report import style
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import offset_copy
 
-from experiments.statistics.trials import Means, mean_interval
+from experiments.artifacts.statistics.trials import Means, mean_interval
 from fsjax.report import style
 
 #: Six colours of Okabe and Ito, and seven shapes: also beyond six methods no two look alike.
