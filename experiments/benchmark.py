@@ -15,7 +15,6 @@ import jax
 from absl import flags
 
 import fsjax
-from experiments import cli
 from experiments.benchmarks import (
     checkpoints,
     concrete,
@@ -27,6 +26,7 @@ from experiments.benchmarks import (
     text,
     topology,
 )
+from experiments.launch import cli
 from fsjax.errors import ConfigError, nearest
 
 _PARTS = (

@@ -18,10 +18,11 @@ from absl import flags
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import artifacts, cli
+from experiments import artifacts
 from experiments.artifacts.statistics.comparison import delay_table, main_metric, significance_table
 from experiments.cluster import Cell, connected, define_flag, gathered
-from experiments.launch import recorded_accuracy, run_experiment
+from experiments.launch import cli
+from experiments.launch.experiment import recorded_accuracy, run_experiment
 from fsjax.engine.compilation import cache_by_default
 from fsjax.storage.atomic_files import write_text
 

@@ -20,9 +20,11 @@ import pandas as pd
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import artifacts, cli, launch, ledger
+from experiments import artifacts
 from experiments.artifacts.figures.accuracy import plot_accuracy
 from experiments.artifacts.files import write_json
+from experiments.launch import cli, ledger
+from experiments.launch import experiment as launch
 from fsjax import methods
 from fsjax.data import Dataset, Split, make_split
 from fsjax.errors import ConfigError, nearest

@@ -19,8 +19,9 @@ import pandas as pd
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli, launch, ledger
 from experiments.artifacts.figures import regularization as figures
+from experiments.launch import cli, ledger
+from experiments.launch import experiment as launch
 from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import make_split
 from fsjax.errors import ConfigError, DataError, nearest

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from absl import flags
 
-from experiments import cli
 from experiments.artifacts.page import write_report
+from experiments.launch import cli
 from fsjax.errors import ConfigError
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder of a run, or of several.")

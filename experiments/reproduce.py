@@ -23,9 +23,9 @@ import pandas as pd
 from absl import flags
 
 import fsjax
-from experiments import cli
 from experiments.cluster import Cell as Job
 from experiments.cluster import CellsFailedError, check_address, connected, define_flag, gathered
+from experiments.launch import cli
 from experiments.papers import page, results, runs
 from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load

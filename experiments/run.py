@@ -9,8 +9,9 @@ from pathlib import Path
 
 import ml_collections
 
-from experiments import artifacts, cli
-from experiments.launch import run_experiment
+from experiments import artifacts
+from experiments.launch import cli
+from experiments.launch.experiment import run_experiment
 
 
 def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:

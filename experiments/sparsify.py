@@ -21,10 +21,11 @@ import pandas as pd
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import cli, launch, ledger
 from experiments.artifacts.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from experiments.artifacts.files import plain, write_json
 from experiments.artifacts.statistics.trials import interval_text, mean_interval
+from experiments.launch import cli, ledger
+from experiments.launch import experiment as launch
 from fsjax import methods, sparsity
 from fsjax.engine.train import Trained
 from fsjax.errors import ConfigError

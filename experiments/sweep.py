@@ -25,13 +25,14 @@ import pandas as pd
 from absl import flags
 
 import fsjax
-from experiments import artifacts, cli
+from experiments import artifacts
 from experiments.artifacts.figures.sweep import plot_sweep
 from experiments.artifacts.files import plain
 from experiments.artifacts.statistics.comparison import MAIN_METRICS
 from experiments.cluster import check_address, connected, define_flag, gathered
-from experiments.launch import begin, check_fields, check_workdir, end, save_pictures
-from experiments.sweep_cells import cells_of, fitted, plan_of
+from experiments.launch import cli
+from experiments.launch.experiment import begin, check_fields, check_workdir, end, save_pictures
+from experiments.launch.sweep_cells import cells_of, fitted, plan_of
 from fsjax.engine.sweep import combinations
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text

@@ -11,7 +11,7 @@ import matplotlib
 import pytest
 
 import fsjax
-from experiments.cli import load_config
+from experiments.launch.cli import load_config
 from experiments.sweep import read_grid
 
 DOCS = Path(__file__).parents[1] / "docs"

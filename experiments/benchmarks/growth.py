@@ -23,8 +23,8 @@ from absl import flags
 from matplotlib.figure import Figure
 
 import fsjax
-from experiments import cli
 from experiments.artifacts.markdown import continue_table
+from experiments.launch import cli
 from fsjax.data import Split
 from fsjax.engine import mesh, seeds
 from fsjax.engine.programs import program, run

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from experiments import cli
+from experiments.launch import cli
 from fsjax.errors import ConfigError
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import ml_collections
 
 from configs.rewiring import WAST_NUM_FEATURES
-from experiments.cli import load_config
-from experiments.launch import check_workdir, read_result, run_experiment
+from experiments.launch.cli import load_config
+from experiments.launch.experiment import check_workdir, read_result, run_experiment
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
 from fsjax.datasets.catalog import ENTRIES

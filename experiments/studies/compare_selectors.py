@@ -22,7 +22,7 @@ import pandas as pd
 from absl import flags
 from threadpoolctl import threadpool_limits
 
-from experiments import cli
+from experiments.launch import cli
 from experiments.studies.selectors import publish
 from experiments.studies.selectors.contenders import (
     CONTROLS,

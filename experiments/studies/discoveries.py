@@ -32,8 +32,8 @@ from absl import flags
 from sklearn.linear_model import lasso_path
 
 import fsjax
-from experiments import cli
 from experiments.artifacts.markdown import as_rows, read_table
+from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.decoys import knockoffs

@@ -18,8 +18,8 @@ import pandas as pd
 from absl import flags
 
 import fsjax
-from experiments import cli
 from experiments.artifacts.markdown import as_rows, continue_table
+from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default

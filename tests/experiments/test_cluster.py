@@ -22,7 +22,7 @@ from launcher import ROOT, launch_here
 import fsjax
 from experiments import cluster
 from experiments.cluster import Cell, CellsFailedError, Cluster, check_address, connected, gathered
-from experiments.sweep_cells import cells_of, fitted, plan_of
+from experiments.launch.sweep_cells import cells_of, fitted, plan_of
 from fsjax.data import load
 from fsjax.errors import ConfigError, DataError
 
@@ -188,7 +188,7 @@ def test_runs_of_the_papers_and_comparisons(tmp_path: Path) -> None:
 
 
 def config_of(num_epochs: int) -> Any:
-    from experiments.cli import load_config
+    from experiments.launch.cli import load_config
 
     config = load_config("configs/wast.py:digits")
     config.train.num_epochs, config.method.hidden = num_epochs, (8,)

@@ -10,7 +10,7 @@ from quick_configs import MODULES, quick, quick_any
 from configs import any as any_method
 from configs import ctre_sim, gjsd, ip_cae, quick_selection, wast
 from configs.rewiring import CTRE_METHODS, classifier_config
-from experiments.launch import build_method, run_experiment
+from experiments.launch.experiment import build_method, run_experiment
 from fsjax.data import available
 from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError

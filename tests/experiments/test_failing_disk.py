@@ -14,8 +14,8 @@ import pytest
 from quick_configs import quick
 
 from configs import wast
-from experiments import manifest
-from experiments.launch import run_experiment
+from experiments.launch import manifest
+from experiments.launch.experiment import run_experiment
 from tools.chaos.failing_disk import failing_disk
 from tools.chaos.pictures import plain_pictures
 

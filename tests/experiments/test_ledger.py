@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import ledger, sparsify
-from experiments.ledger import add_rows, read_table
+from experiments import sparsify
+from experiments.launch import ledger
+from experiments.launch.ledger import add_rows, read_table
 
 ROWS = [{"method": "BinMask", "strength": 0.1 + i / 3, "accuracy": 90.25 + i} for i in range(4)]
 

@@ -10,8 +10,8 @@ from quick_configs import quick
 
 from configs import any as any_method
 from configs import ctre_seq, ctre_sim, snip, wast
-from experiments import cli
-from experiments.launch import run_experiment
+from experiments.launch import cli
+from experiments.launch.experiment import run_experiment
 from fsjax.errors import ConfigError, DataError
 
 

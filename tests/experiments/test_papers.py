@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from configs import papers
-from experiments.launch import build_method
+from experiments.launch.experiment import build_method
 from experiments.papers import page, results, runs
 from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, run_of, tolerance, value_of
 from experiments.papers.curves import compared_values

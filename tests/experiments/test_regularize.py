@@ -13,7 +13,7 @@ import pytest
 import fsjax
 from configs import regularize as configs
 from experiments import regularize
-from experiments.ledger import read_table
+from experiments.launch.ledger import read_table
 from fsjax.data import load, make_split
 from fsjax.errors import ConfigError, DataError
 

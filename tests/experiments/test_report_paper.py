@@ -14,7 +14,7 @@ from experiments.artifacts.published import (
     published_rows,
     read_table,
 )
-from experiments.launch import build_method
+from experiments.launch.experiment import build_method
 from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS

@@ -15,9 +15,10 @@ from launcher import launch, launch_here
 from quick_configs import quick
 
 from configs import any as any_method
-from experiments import artifacts, cli, compare
-from experiments import launch as launch_module
-from experiments.launch import run_experiment
+from experiments import artifacts, compare
+from experiments.launch import cli
+from experiments.launch import experiment as launch_module
+from experiments.launch.experiment import run_experiment
 from fsjax.errors import ConfigError, DataError
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments.signals import SIGNALS, Interrupted, finish_at_once, interruptible
+from experiments.launch.signals import SIGNALS, Interrupted, finish_at_once, interruptible
 
 
 def in_the_collector(number: int) -> None:
@@ -72,7 +72,7 @@ def test_after_the_work_is_done_a_signal_changes_nothing(monkeypatch) -> None:
 SAVING = """
 import asyncio, os, signal, sys, threading, time, traceback
 from importlib.machinery import ModuleSpec
-from experiments import cli
+from experiments.launch import cli
 
 async def write(seconds):
     try:

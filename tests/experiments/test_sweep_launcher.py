@@ -12,7 +12,8 @@ from launcher import launch_here
 from quick_configs import quick
 from synthetic_result import make_result
 
-from experiments import launch, sweep_cells
+from experiments.launch import experiment as launch
+from experiments.launch import sweep_cells
 from fsjax import Sweep
 from fsjax.data import load
 

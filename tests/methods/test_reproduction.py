@@ -9,7 +9,7 @@ import pytest
 
 import fsjax
 from configs import cae, ip_cae
-from experiments.launch import build_method, load_data
+from experiments.launch.experiment import build_method, load_data
 
 SEEDS = (11, 22)
 

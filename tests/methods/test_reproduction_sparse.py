@@ -10,7 +10,7 @@ import pytest
 
 import fsjax
 from configs import ctre_seq, ctre_sim, quick_selection, set, wast
-from experiments.launch import build_method, load_data
+from experiments.launch.experiment import build_method, load_data
 from fsjax.evaluation import evaluate
 
 SEEDS = (0, 1, 2, 3)

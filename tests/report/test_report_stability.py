@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 from synthetic_result import make_result
 
 from experiments.artifacts import result_dict
-from experiments.launch import write_artifacts
+from experiments.launch.experiment import write_artifacts
 from fsjax.errors import ConfigError, DataError
 from fsjax.metrics.stability import consensus, stability_metrics
 from fsjax.report import save_figure

@@ -19,8 +19,8 @@ from sklearn.base import clone
 from sklearn.metrics import mean_pinball_loss
 
 import fsjax
-from experiments.cli import load_config
-from experiments.launch import run_experiment
+from experiments.launch.cli import load_config
+from experiments.launch.experiment import run_experiment
 from fsjax.arguments import Fraction, Positive
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import DeepLasso

@@ -107,7 +107,7 @@ def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None, lau
     with plain_pictures():
         if prepare is not None:
             prepare()
-        from experiments import cli
+        from experiments.launch import cli
 
         module = importlib.import_module(f"experiments.{launcher}")
         cli.run_config(module.main, "runs/x", "configs/wast.py")

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import launch
+from experiments.launch import experiment as launch
 from fsjax.storage.atomic_files import write_text
 
 

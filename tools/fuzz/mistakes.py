@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import cli, launch
+from experiments.launch import cli
+from experiments.launch import experiment as launch
 
 from .outcomes import WRONG, Outcome, outcome_of
 

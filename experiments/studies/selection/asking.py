@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from experiments.ledger import add_rows, read_table
+from experiments.launch.ledger import add_rows, read_table
 from fsjax.registry import METHODS
 
 #: A command may take so many times its budget, and so many seconds more, before it is ended.

@@ -17,9 +17,9 @@ from typing import Any
 import pandas as pd
 from absl import flags
 
-from experiments import cli
 from experiments.artifacts.markdown import as_rows
 from experiments.artifacts.statistics.trials import mean_interval
+from experiments.launch import cli
 from experiments.studies.discoveries import TRUE, draw
 from experiments.studies.selection.asking import Answer, Question, answer_all
 from fsjax.storage.atomic_files import write_text

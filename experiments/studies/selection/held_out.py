@@ -22,8 +22,8 @@ from absl import flags
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from experiments import cli
-from experiments.ledger import add_rows, read_table
+from experiments.launch import cli
+from experiments.launch.ledger import add_rows, read_table
 from experiments.studies.selection import held_out_pages
 from experiments.studies.selection.asking import Question, answer_all
 from experiments.studies.selection.baselines import SELECTORS

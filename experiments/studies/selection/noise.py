@@ -22,8 +22,8 @@ import pandas as pd
 from absl import flags
 from scipy.stats import beta, norm
 
-from experiments import cli
 from experiments.artifacts.markdown import as_rows
+from experiments.launch import cli
 from experiments.studies.selection.asking import Answer, Question, answer_all
 from experiments.studies.selection.permutation import permutation_test
 from fsjax.errors import check_choice

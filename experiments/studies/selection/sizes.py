@@ -16,8 +16,8 @@ import pandas as pd
 from absl import flags
 from scipy.sparse import csr_matrix
 
-from experiments import cli
 from experiments.artifacts.markdown import as_rows
+from experiments.launch import cli
 from experiments.studies.selection import tables
 from experiments.studies.selection.asking import Answer, Question, answer_all
 from fsjax.errors import check_choice

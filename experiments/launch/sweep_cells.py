@@ -12,7 +12,7 @@ import ml_collections
 
 import fsjax
 from experiments.cluster import Cell
-from experiments.launch import (
+from experiments.launch.experiment import (
     build_method,
     check_evaluation,
     evaluated,

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 import fsjax
-from experiments import artifacts, manifest
-from experiments.cli import is_launcher
+from experiments import artifacts
+from experiments.launch import manifest
+from experiments.launch.cli import is_launcher
 from fsjax import report
 from fsjax.data import Dataset, load
 from fsjax.distributed import is_lead

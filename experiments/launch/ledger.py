@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from experiments import manifest
-from experiments.manifest import DamagedError, read_sealed, sha256_of_file, write_sealed
+from experiments.launch import manifest
+from experiments.launch.manifest import DamagedError, read_sealed, sha256_of_file, write_sealed
 from fsjax.storage.atomic_files import write_text
 
 

@@ -21,7 +21,7 @@ from ml_collections.config_flags import config_path
 
 import fsjax
 from experiments import distributed
-from experiments.signals import finish_at_once, interruptible
+from experiments.launch.signals import finish_at_once, interruptible
 from fsjax.distributed.members import group
 from fsjax.engine.compilation import cache_by_default
 from fsjax.environment.terminal import NO_READER, describe, end_with_reader, printable

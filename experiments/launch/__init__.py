@@ -1,0 +1,1 @@
+"""What launchers share: command lines, configurations, folders of runs."""
