@@ -11,8 +11,8 @@ import matplotlib
 import pytest
 
 import fsjax
-from experiments.launch.cli import load_config
-from experiments.sweep import read_grid
+from experiments.launch.config import load_config
+from experiments.launch.sweep import read_grid
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)

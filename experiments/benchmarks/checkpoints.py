@@ -5,16 +5,12 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
-
 import fsjax
-from experiments.benchmarks.timing import Case, measured
-from fsjax.data import Split
+from experiments.benchmarks.timing import Case, case, measured, random_plan
 from fsjax.storage.checkpoints import Checkpoints
 
 ROWS, COLUMNS = 1280, 10_000
@@ -26,8 +22,6 @@ def verified(hidden: int, epochs: int) -> dict[str, float]:
     CPU seconds of the training with its checkpoint, of the restart, and of writing and reading in
     them; the share of the latter in all.
     """
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((ROWS, COLUMNS), np.float32), rng.integers(0, 5, ROWS)
     spent: dict[str, float] = {}
 
     def timed(name: str) -> Any:
@@ -42,18 +36,17 @@ def verified(hidden: int, epochs: int) -> dict[str, float]:
         return mock.patch.object(Checkpoints, name, call)
 
     def run(folder: str) -> fsjax.FitResult:
-        return fsjax.fit(
+        planned = random_plan(
             fsjax.methods.neural_network(hidden=(hidden,), optimizer="adam"),
-            (x, y),
+            *(ROWS, COLUMNS, 5),
             num_features=10,
-            split=Split(np.arange(ROWS), np.arange(0), np.arange(0)),
-            scaling="none",
             best_by="last",
             batch_size=128,
             num_epochs=epochs,
             checkpoint_dir=folder,
             checkpoint_every=epochs,
         )
+        return planned.fit()[0]
 
     with tempfile.TemporaryDirectory() as folder, timed("save"), timed("restore"):
         training = measured(lambda: run(folder))[0]["cpu_seconds"]
@@ -72,9 +65,6 @@ def verified(hidden: int, epochs: int) -> dict[str, float]:
 def cases() -> dict[str, Case]:
     """The cases by name."""
     return {
-        f"checkpoints/a gibibyte, {epochs} epochs of 10 steps": (
-            partial(verified, 9_500, epochs),
-            0,
-        )
+        f"checkpoints/a gibibyte, {epochs} epochs of 10 steps": case(verified, 9_500, epochs)
         for epochs in (1, 5)
     }

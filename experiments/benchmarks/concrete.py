@@ -1,6 +1,5 @@
 """Benchmarks of the concrete selectors."""
 
-from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -10,7 +9,7 @@ import optax
 
 import fsjax
 from experiments.benchmarks import timing
-from experiments.benchmarks.timing import Case
+from experiments.benchmarks.timing import Case, case
 from fsjax.concrete.random import key_words
 from fsjax.concrete.sampling import select_per_row
 from fsjax.data import Split
@@ -46,8 +45,8 @@ def training(
         num_epochs=epochs,
         seed_axis=axis,
     )
-    found = timing.training(planned, planned.spec.steps_per_epoch * epochs * num_seeds)
-    return found | {"steps_per_second_all_seeds": 1e3 / found["wall_ms"]}
+    values = timing.training(planned, planned.spec.steps_per_epoch * epochs * num_seeds)
+    return values | {"steps_per_second_all_seeds": 1e3 / values["wall_ms"]}
 
 
 def parts() -> dict[str, float]:
@@ -124,23 +123,28 @@ def torch_step() -> dict[str, float]:
     return timing.timed(lambda: steps(50), 50) | {"threads": torch.get_num_threads()}
 
 
-def cases() -> dict[str, timing.Case]:
+def cases() -> dict[str, Case]:
     """The cases by name."""
-    noises: tuple[Literal["row", "batch"], ...] = ("row", "batch")
-    found: dict[str, Case] = {
-        f"step/ip_cae, noise per {noise}, seeds {seeds}": (partial(training, noise, seeds), devices)
-        for noise in noises
+    by_name = {
+        f"step/ip_cae, noise per {noise}, seeds {seeds}": case(
+            training, noise, seeds, devices=devices
+        )
+        for noise in ("row", "batch")
         for seeds, devices in ((1, 0), (10, 2))
     }
-    rounded = partial(timing.rounded, training, "row", 1)
-    found["step/ip_cae, noise per row, seeds 1, bfloat16"] = (rounded, 0)
+    by_name["step/ip_cae, noise per row, seeds 1, bfloat16"] = case(
+        timing.rounded, training, "row", 1
+    )
     for axis, devices in (("vmap", 0), ("map", 0), ("shard", 2)):
-        large = partial(training, "row", 4, axis)
-        small = partial(training, "batch", 4, axis, 32, batch=32, columns=64)
-        found[f"seed_axis/ip_cae, D 1024, 4 seeds, {axis}"] = (large, devices)
-        found[f"seed_axis/ip_cae, D 64, 4 seeds, {axis}"] = (small, devices)
-    wide = partial(training, "row", 1, epochs=1, rows=320, columns=20_000, embedding_dim=1000)
-    found["memory/ip_cae, D 20000, P 1000, noise per row"] = (wide, 0)
-    found["parts/ip_cae, noise per row"] = (parts, 0)
-    found["torch/the same step, noise per row"] = (torch_step, 0)
-    return found
+        by_name[f"seed_axis/ip_cae, D 1024, 4 seeds, {axis}"] = case(
+            training, "row", 4, axis, devices=devices
+        )
+        by_name[f"seed_axis/ip_cae, D 64, 4 seeds, {axis}"] = case(
+            training, "batch", 4, axis, 32, batch=32, columns=64, devices=devices
+        )
+    by_name["memory/ip_cae, D 20000, P 1000, noise per row"] = case(
+        training, "row", 1, epochs=1, rows=320, columns=20_000, embedding_dim=1000
+    )
+    by_name["parts/ip_cae, noise per row"] = case(parts)
+    by_name["torch/the same step, noise per row"] = case(torch_step)
+    return by_name

@@ -9,12 +9,18 @@ import jax
 import numpy as np
 
 import fsjax
-from experiments.benchmarks.timing import Case
+from experiments.benchmarks.timing import Case, case
 from fsjax.engine.loop import as_batch, init_state, train_step
 from fsjax.metrics.cost import count_connections
 
 #: Columns, classes, rows of a step, and columns that are selected.
 COLUMNS, CLASSES, BATCH, K = 784, 10, 64, 50
+
+
+def build(name: str) -> fsjax.Method:
+    """A method with its default arguments."""
+    method = fsjax.methods.METHODS[name]
+    return method(**({"num_features": K} if method.registration.takes_number else {}))
 
 
 def step(name: str) -> dict[str, Any]:
@@ -25,8 +31,7 @@ def step(name: str) -> dict[str, Any]:
     ``weights`` are the entries of matrices, masked or not, and ``per_weight`` the operations for
     each and row of the batch; the papers count six for each connection.
     """
-    build = fsjax.methods.METHODS[name]
-    method = build(**({"num_features": K} if build.registration.takes_number else {}))
+    method = build(name)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4 * BATCH, COLUMNS), np.float32)
     data = (X, rng.integers(0, CLASSES, len(X)))
@@ -42,17 +47,12 @@ def step(name: str) -> dict[str, Any]:
     compiled = jax.jit(functools.partial(train_step, method)).lower(state, batch, key).compile()
     cost = compiled.cost_analysis() or {}
     weights = count_connections(state.params)
-    found = {"weights": weights, "mflop": cost["flops"] / 1e6}
+    values = {"weights": weights, "mflop": cost["flops"] / 1e6}
     if weights:
-        found["per_weight"] = cost["flops"] / (weights * BATCH)
-    return found | {"mib": cost["bytes accessed"] / 2**20}
+        values["per_weight"] = cost["flops"] / (weights * BATCH)
+    return values | {"mib": cost["bytes accessed"] / 2**20}
 
 
 def cases() -> dict[str, Case]:
     """The measurements by name: all methods that train a network of their own."""
-    trained = [
-        name
-        for name, build in fsjax.methods.METHODS.items()
-        if build(**({"num_features": K} if build.registration.takes_number else {})).loss
-    ]
-    return {f"costs/{name}": (functools.partial(step, name), 0) for name in trained}
+    return {f"costs/{name}": case(step, name) for name in fsjax.methods.METHODS if build(name).loss}

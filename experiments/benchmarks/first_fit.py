@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -82,29 +81,27 @@ def _watched() -> dict[str, float]:
 
 def cold_and_warm(name: str) -> dict[str, float]:
     """:func:`first_fit` in a process that keeps programs in an empty folder, and in the next."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for cache in ("cold", "warm"):
             command = [sys.executable, "-m", "experiments.benchmarks.first_fit", name]
             # As an installed package: its bytecode is kept.
             environment = os.environ | {"FSJAX_CACHE": folder, "PYTHONDONTWRITEBYTECODE": ""}
-            done = subprocess.run(
+            process = subprocess.run(
                 command, env=environment, check=True, text=True, stdout=subprocess.PIPE
             )
-            values = json.loads(done.stdout.splitlines()[-1])
-            found |= {f"{cache}_{part}": seconds for part, seconds in values.items()}
-    return found
+            parts = json.loads(process.stdout.splitlines()[-1])
+            values |= {f"{cache}_{part}": seconds for part, seconds in parts.items()}
+    return values
 
 
 def cases() -> dict[str, Case]:
     """The measurements by name."""
-    from fsjax import estimators
+    from experiments.benchmarks.timing import case
+    from fsjax.estimators import ESTIMATORS
 
-    def case(name: str) -> Callable[[], dict[str, Any]]:
-        return lambda: cold_and_warm(name)
-
-    names = [one.__name__ for one in estimators.ESTIMATORS.values()]
-    return {f"first_fit/{name}": (case(name), 0) for name in names}
+    names = [estimator.__name__ for estimator in ESTIMATORS.values()]
+    return {f"first_fit/{name}": case(cold_and_warm, name) for name in names}
 
 
 if __name__ == "__main__":

@@ -24,14 +24,11 @@ from matplotlib.figure import Figure
 
 import fsjax
 from experiments.artifacts.markdown import continue_table
+from experiments.benchmarks.timing import random_plan
 from experiments.launch import cli
-from fsjax.data import Split
 from fsjax.engine import mesh, seeds
 from fsjax.engine.programs import program, run
 from fsjax.report import save_figure, style
-
-_TABLE = flags.DEFINE_string("table", "docs/tables/growth.md", "Where the rows are kept.")
-_PICTURE = flags.DEFINE_string("picture", "docs/pictures/growth.png", "Where they are drawn.")
 
 #: What stays, and the five sizes of each that grows.
 BASE = {"D": 512, "N": 512, "K": 16, "hidden": 128, "seeds": 1}
@@ -78,15 +75,11 @@ def plan_of(method: str, size: Mapping[str, int]) -> fsjax.Plan:
     build = fsjax.methods.METHODS[method]
     if build.registration.takes_number:
         options["num_features"] = size["K"]
-    rng, rows, none = np.random.default_rng(0), size["N"], np.arange(0)
-    X = rng.standard_normal((rows, size["D"]), np.float32)
-    return fsjax.plan(
+    return random_plan(
         build(**options),
-        (X, rng.integers(0, CLASSES, rows)),
+        *(size["N"], size["D"], CLASSES),
         seeds=range(size["seeds"]),
         num_features=size["K"],
-        split=Split(np.arange(rows), none, none),
-        scaling="none",
         batch_size=BATCH,
         num_epochs=100,
         seed_axis="map",
@@ -98,8 +91,8 @@ def epoch_ms(method: str, size: Mapping[str, int]) -> float:
     planned = plan_of(method, size)
     hyper = {name: np.full(size["seeds"], v, np.float32) for name, v in planned.hyper.items()}
     arrays = jax.device_put(planned.prepared.arrays)
-    given = (np.arange(size["seeds"], dtype=np.uint32), hyper, planned.usable, arrays)
-    states = run(seeds.init_seeds, (planned.structure, planned.spec), given, work=0.0)
+    args_of_init = (np.arange(size["seeds"], dtype=np.uint32), hyper, planned.usable, arrays)
+    states = run(seeds.init_seeds, (planned.structure, planned.spec), args_of_init, work=0.0)
     states, epoch = mesh.place_runs("map", states), np.ones(size["seeds"], np.int32)
     static, args = (planned.structure, "map", 1), (states, arrays, epoch)
     epochs = program(seeds.train_seeds, static, args, donate=(0,), work=WORK)
@@ -121,12 +114,12 @@ def epoch_ms(method: str, size: Mapping[str, int]) -> float:
 
 def grown(method: str, axis: str) -> dict[str, str]:
     """A row of the table: the costs of all sizes and the exponent."""
-    found = [epoch_ms(method, {**BASE, axis: size}) for size in SIZES[axis]]
+    costs = [epoch_ms(method, {**BASE, axis: size}) for size in SIZES[axis]]
     return {
         "method and what grows": f"{method}, {axis}",
         "sizes": ", ".join(map(str, SIZES[axis])),
-        "CPU ms of an epoch": ", ".join(f"{one:.4g}" for one in found),
-        "exponent": f"{exponent(SIZES[axis], found):.2f}",
+        "CPU ms of an epoch": ", ".join(f"{cost:.4g}" for cost in costs),
+        "exponent": f"{exponent(SIZES[axis], costs):.2f}",
     }
 
 
@@ -140,11 +133,11 @@ def draw(table: pd.DataFrame) -> Figure:
     """A panel for each thing that grows, with a line for each method."""
     figure = style.new_figure(5.6)
     panels = figure.subplots(2, 3, sharey=True).ravel()
-    five = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.GREY)
-    colors = dict(zip(METHODS, five, strict=True))
+    palette = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.GREY)
+    colors = dict(zip(METHODS, palette, strict=True))
     for row in table.itertuples(index=False):
         method, axis = row[0].split(", ")
-        sizes, costs = ([float(one) for one in text.split(", ")] for text in row[1:3])
+        sizes, costs = ([float(number) for number in text.split(", ")] for text in row[1:3])
         axes = panels[list(SIZES).index(axis)]
         axes.loglog(sizes, costs, "o-", color=colors[method], markersize=3, label=method)
     for number, (axes, axis) in enumerate(zip(panels, SIZES, strict=False)):
@@ -158,17 +151,23 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 def main() -> None:
-    """Entry point."""
+    """Measures the missing rows and draws all of them."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     rows = {
         f"{method}, {axis}": functools.partial(grown, method, axis)
         for method in METHODS
         for axis in SIZES
     }
-    table = continue_table(Path(_TABLE.value), rows)
-    save_figure(draw(table), _PICTURE.value)
+    table = continue_table(Path(flags.FLAGS.table), rows)
+    save_figure(draw(table), flags.FLAGS.picture)
     print(table.to_string(index=False))
 
 
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
+    flags.DEFINE_string("table", "docs/tables/growth.md", "Where the rows are kept.")
+    flags.DEFINE_string("picture", "docs/pictures/growth.png", "Where they are drawn.")
+
+
 if __name__ == "__main__":
-    cli.run(main)
+    cli.run(main, define_flags)

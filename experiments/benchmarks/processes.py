@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from absl import flags
+from absl.flags import FLAGS
 
 from experiments.launch import cli
 from fsjax.errors import ConfigError
@@ -39,9 +40,9 @@ def timed(count: int, cores: list[int], arguments: list[str], workdir: Path) -> 
         common += ["--distributed", f"--coordinator=127.0.0.1:{port}", f"--num_processes={count}"]
     started, running = time.perf_counter(), []
     for number in range(count):
-        own = [f"--process_id={number}"] if count > 1 else []
+        place = [f"--process_id={number}"] if count > 1 else []
         pinned = functools.partial(os.sched_setaffinity, 0, cores[number::count])
-        command = [sys.executable, *common, *own]
+        command = [sys.executable, *common, *place]
         # As many threads for each operation, whose results depend on them in the last bits.
         environment = os.environ | {"NPROC": str(len(cores))}
         running.append(
@@ -53,7 +54,7 @@ def timed(count: int, cores: list[int], arguments: list[str], workdir: Path) -> 
 
 
 def outcome(workdir: Path) -> dict[str, Any]:
-    """What must not depend on the number of processes."""
+    """The results that must not depend on the number of processes."""
     result = json.loads((workdir / "result.json").read_text())
     result.pop("cost")
     with np.load(workdir / "scores.npz") as scores:
@@ -62,31 +63,32 @@ def outcome(workdir: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Entry point."""
-    given = flags.FLAGS
-    cli.require(given.workdir, "workdir", "--workdir=runs/processes")
-    cli.require(given.arguments, "arguments", '--arguments="--config=configs/wast.py:madelon"')
-    cores = sorted(os.sched_getaffinity(0))[: given.processes]
-    if len(cores) < given.processes:
-        raise ConfigError(f"--processes={given.processes} but there are {len(cores)} cores")
-    arguments = shlex.split(given.arguments)
-    seconds: dict[int, list[float]] = {1: [], given.processes: []}
-    for _ in range(given.tries):
-        for count, found in seconds.items():
-            workdir = Path(given.workdir).absolute() / str(count)
-            found.append(timed(count, cores, arguments, workdir))
-            print(f"{count} processes: {found[-1]:.1f} s", flush=True)
-    one, several = (min(found) for found in seconds.values())
-    same = outcome(Path(given.workdir) / "1") == outcome(Path(given.workdir) / str(given.processes))
+    """Runs both kinds in turn, and prints their times and whether their results are equal."""
+    cores = sorted(os.sched_getaffinity(0))[: FLAGS.processes]
+    if len(cores) < FLAGS.processes:
+        raise ConfigError(f"--processes={FLAGS.processes} but there are {len(cores)} cores")
+    arguments = shlex.split(FLAGS.arguments)
+    seconds: dict[int, list[float]] = {1: [], FLAGS.processes: []}
+    for _ in range(FLAGS.tries):
+        for count, times in seconds.items():
+            workdir = Path(FLAGS.workdir).absolute() / str(count)
+            times.append(timed(count, cores, arguments, workdir))
+            print(f"{count} processes: {times[-1]:.1f} s", flush=True)
+    alone, several = (min(times) for times in seconds.values())
+    same = outcome(Path(FLAGS.workdir) / "1") == outcome(Path(FLAGS.workdir) / str(FLAGS.processes))
     print(
-        f"least: {one:.1f} s as one process, {several:.1f} s as {given.processes}, "
-        f"{several / one:.3f} times; the results are {'the same' if same else 'DIFFERENT'}"
+        f"least: {alone:.1f} s as one process, {several:.1f} s as {FLAGS.processes}, "
+        f"{several / alone:.3f} times; the results are {'the same' if same else 'DIFFERENT'}"
     )
 
 
-if __name__ == "__main__":
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
     flags.DEFINE_string("workdir", None, "Folder for the runs, which are made anew.")
     flags.DEFINE_string("arguments", None, "Of experiments.run.")
     flags.DEFINE_integer("processes", 2, "How many, with a core each.", lower_bound=2)
     flags.DEFINE_integer("tries", 3, "Runs of each kind.", lower_bound=1)
-    cli.run(main)
+
+
+if __name__ == "__main__":
+    cli.run(main, define_flags, workdir="runs/processes", arguments='"--config=configs/wast.py"')

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import fsjax
-from experiments.benchmarks.timing import Case, measured, rounded
+from experiments.benchmarks.timing import Case, case, measured, rounded
 from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import Dataset, Split, load, make_split
 from fsjax.evaluation import svm_accuracy
@@ -38,12 +38,12 @@ def coil20(prepare: Callable[[Dataset, Split], Run], num_seeds: int = 0) -> dict
     """
     data = load("coil20")
     split = make_split(data, "wast", valid_fraction=0.1)
-    seconds, found = measured(prepare(data, split))
-    columns = np.asarray(found["columns"])
-    found |= {"columns": len(columns), "svm_accuracy": svm_accuracy(data, split, columns)}
+    seconds, values = measured(prepare(data, split))
+    columns = np.asarray(values["columns"])
+    values |= {"columns": len(columns), "svm_accuracy": svm_accuracy(data, split, columns)}
     if not num_seeds:
-        return seconds | found
-    return found | {f"{name}_per_seed": value / num_seeds for name, value in seconds.items()}
+        return seconds | values
+    return values | {f"{name}_per_seed": value / num_seeds for name, value in seconds.items()}
 
 
 def fit(method: fsjax.Method, data: Dataset, split: Split, **options: Any) -> fsjax.FitResult:
@@ -174,17 +174,17 @@ def first_and_second_fit() -> dict[str, float]:
 
 def cases() -> dict[str, Case]:
     """The cases by name."""
-    found: dict[str, Case] = {
-        "lassonet/fsjax": (partial(coil20, lassonet), 0),
-        "lassonet/fsjax, bfloat16": (partial(rounded, coil20, lassonet), 0),
-        "lassonet/package": (partial(coil20, lassonet_package), 0),
-        "stg/fsjax, 1 seed": (partial(coil20, partial(stg, 1), 1), 0),
-        "stg/fsjax, 1 seed, bfloat16": (partial(rounded, coil20, partial(stg, 1), 1), 0),
-        "stg/fsjax, 4 seeds": (partial(coil20, partial(stg, 4), 4), 2),
-        "stg/package": (partial(coil20, stg_package, 1), 0),
-        "estimators/ip_cae": (first_and_second_fit, 0),
+    by_name = {
+        "lassonet/fsjax": case(coil20, lassonet),
+        "lassonet/fsjax, bfloat16": case(rounded, coil20, lassonet),
+        "lassonet/package": case(coil20, lassonet_package),
+        "stg/fsjax, 1 seed": case(coil20, partial(stg, 1), 1),
+        "stg/fsjax, 1 seed, bfloat16": case(rounded, coil20, partial(stg, 1), 1),
+        "stg/fsjax, 4 seeds": case(coil20, partial(stg, 4), 4, devices=2),
+        "stg/package": case(coil20, stg_package, 1),
+        "estimators/ip_cae": case(first_and_second_fit),
     }
     for package in ("lassonet", "stg"):
         if importlib.util.find_spec(package) is None:
-            del found[f"{package}/package"]
-    return found
+            del by_name[f"{package}/package"]
+    return by_name

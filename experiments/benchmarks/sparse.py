@@ -6,12 +6,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 import fsjax
-from experiments.benchmarks.timing import Case, looped, rounded, training
-from fsjax.data import Split
+from experiments.benchmarks.timing import (
+    Case,
+    case,
+    looped,
+    random_plan,
+    rounded,
+    training_seconds,
+)
 from fsjax.nets import Feedforward
 from fsjax.nets.networks import outputs_of
 from fsjax.sparsity import (
@@ -42,20 +47,13 @@ RULES = {
 
 def wast(rows: int, columns: int, num_seeds: int) -> dict[str, Any]:
     """Ten epochs of WAST after compilation: seconds per seed, and peak memory."""
-    none = np.arange(0)
-    planned = fsjax.plan(
-        fsjax.methods.wast(),
-        (np.random.default_rng(0).standard_normal((rows, columns), np.float32), None),
+    planned = random_plan(
+        *(fsjax.methods.wast(), rows, columns),
         seeds=range(num_seeds),
-        split=Split(np.arange(rows), none, none),
-        scaling="none",
         batch_size=128,
         num_epochs=10,
     )
-    found = training(planned, num_seeds)
-    for name in ("cpu", "wall"):
-        found[f"{name}_seconds_per_seed"] = found.pop(f"{name}_ms") / 1e3
-    return found
+    return training_seconds(planned, num_seeds, "seed")
 
 
 def changes(rows: int, columns: int, density: float) -> dict[str, float]:
@@ -77,16 +75,17 @@ def changes(rows: int, columns: int, density: float) -> dict[str, float]:
         weight, mask, score = carry
         layer = about._replace(weight=weight, mask=mask, gradient=score, similarity=jnp.abs(score))
         drop, grow = rules
-        done = rewire(layer, drop, grow, 0.3, jax.random.fold_in(keys[5], i))
-        return 0.99 * weight + 0.01 * score, done.mask, jnp.roll(score, 1)
+        rewired = rewire(layer, drop, grow, 0.3, jax.random.fold_in(keys[5], i))
+        return 0.99 * weight + 0.01 * score, rewired.mask, jnp.roll(score, 1)
 
     def by_sorting(carry: tuple, i: jax.Array) -> tuple:
         weight, total = carry
         return 0.99 * weight, total + jnp.sort(jnp.abs(weight).ravel())[i]
 
     start = (weight, mask, about.gradient)
+    by_rule = {name: looped(partial(change, rules), start) for name, rules in RULES.items()}
     return {
-        **{f"{name} cpu_ms": looped(partial(change, own), start) for name, own in RULES.items()},
+        **{f"{name} cpu_ms": milliseconds for name, milliseconds in by_rule.items()},
         "one sort of the weights cpu_ms": looped(by_sorting, (weight, 0.0)),
         "training step cpu_ms": training_step(rows, columns),
     }
@@ -142,12 +141,12 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
     def change(layer: SparseLayer, i: jax.Array) -> SparseLayer:
         return layer.rewire(recipe, Seen(0, {}), jax.random.fold_in(keys[3], i)).layer
 
-    found = {}
+    times = {}
     for name, layer in layers.items():
         start = (layer, jnp.zeros_like(layer.kernel), x)
-        found[f"{name}, step cpu_ms"] = looped(step, start)
-        found[f"{name}, change cpu_ms"] = looped(change, layer, 4)
-    return found
+        times[f"{name}, step cpu_ms"] = looped(step, start)
+        times[f"{name}, change cpu_ms"] = looped(change, layer, 4)
+    return times
 
 
 def cosines() -> dict[str, float]:
@@ -172,20 +171,20 @@ def selection(size: int) -> dict[str, float]:
 def cases() -> dict[str, Case]:
     """The cases by name."""
     madelon = "wast/madelon, 2000 x 500, 10 epochs"
-    found: dict[str, Case] = {
-        f"{madelon}, 1 seed": (partial(wast, 2000, 500, 1), 0),
-        f"{madelon}, 1 seed, bfloat16": (partial(rounded, wast, 2000, 500, 1), 0),
-        f"{madelon}, 4 seeds": (partial(wast, 2000, 500, 4), 2),
-        "wast/150 x 50000, 10 epochs, 1 seed": (partial(wast, 150, 50_000, 1), 0),
+    by_name = {
+        f"{madelon}, 1 seed": case(wast, 2000, 500, 1),
+        f"{madelon}, 1 seed, bfloat16": case(rounded, wast, 2000, 500, 1),
+        f"{madelon}, 4 seeds": case(wast, 2000, 500, 4, devices=2),
+        "wast/150 x 50000, 10 epochs, 1 seed": case(wast, 150, 50_000, 1),
     }
     for rows, columns in ((784, 200), (5000, 200), (1000, 1000)):
-        change = partial(changes, rows, columns, 0.2)
-        found[f"change/{rows} x {columns}, density 0.2"] = (change, 0)
-    found["change/similarity, 1800 rows, 1000 x 1000"] = (cosines, 0)
+        by_name[f"change/{rows} x {columns}, density 0.2"] = case(changes, rows, columns, 0.2)
+    by_name["change/similarity, 1800 rows, 1000 x 1000"] = case(cosines)
     for size in (100_000, 1_000_000):
-        found[f"smallest/{size:,} weights"] = (partial(selection, size), 0)
+        by_name[f"smallest/{size:,} weights"] = case(selection, size)
     for width in (100, 300, 1000):
         for density in (0.002, 0.005, 0.01, 0.02, 0.05, 0.2):
-            form = partial(forms, width, width, density)
-            found[f"form/{width} x {width}, density {density:g}"] = (form, 0)
-    return found
+            by_name[f"form/{width} x {width}, density {density:g}"] = case(
+                forms, width, width, density
+            )
+    return by_name

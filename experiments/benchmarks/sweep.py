@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 import fsjax
-from experiments.benchmarks.timing import Case, measured
+from experiments.benchmarks.timing import Case, case, measured
 from fsjax.data import Split
 from fsjax.engine.sweep import combinations
 
@@ -45,11 +45,11 @@ def swept() -> dict[str, Any]:
 
     jax.monitoring.register_event_duration_secs_listener(note)
 
-    given = {"grid": GRID, "seeds": SEEDS, "num_features": 20, **options()}
+    settings = {"grid": GRID, "seeds": SEEDS, "num_features": 20, **options()}
 
     def run() -> Any:
-        found = fsjax.sweep(fsjax.methods.wast(), **given)
-        return [result.scores for result in found.results]
+        sweep = fsjax.sweep(fsjax.methods.wast(), **settings)
+        return [result.scores for result in sweep.results]
 
     first, _ = measured(run)
     programs = len(compiled)
@@ -64,20 +64,20 @@ def swept() -> dict[str, Any]:
 
 def alone() -> dict[str, Any]:
     """CPU seconds of the epochs of every row by itself, without any compilation."""
-    given = options()
+    shared = options()
     plans = [
-        fsjax.plan(fsjax.methods.wast(**setting), seeds=(seed,), **given)
+        fsjax.plan(fsjax.methods.wast(**setting), seeds=(seed,), **shared)
         for setting in combinations(GRID)
         for seed in SEEDS
     ]
     plans[0].train()  # compiles for all of them
-    total = sum(measured(one.train)[0]["cpu_seconds"] for one in plans)
+    total = sum(measured(planned.train)[0]["cpu_seconds"] for planned in plans)
     return {"rows": len(plans), "cpu_seconds": total}
 
 
 def launched() -> dict[str, Any]:
     """CPU seconds of a launch for every row, from a few of them, the first one left out."""
-    found = []
+    seconds = []
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(LAUNCHES + 1):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -86,14 +86,14 @@ def launched() -> dict[str, Any]:
             command += ["--config.evaluation.protocols=svm", f"--workdir={folder}/{seed}"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return {"rows": ROWS, "cpu_seconds": ROWS * float(np.median(found[1:]))}
+            seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return {"rows": ROWS, "cpu_seconds": ROWS * float(np.median(seconds[1:]))}
 
 
 def cases() -> dict[str, Case]:
     """The measurements by name."""
     return {
-        "sweep/wast, 6 settings x 5 seeds": (swept, 2),
-        "sweep/the 30 trainings alone": (alone, 2),
-        "sweep/30 launches": (launched, 0),
+        "sweep/wast, 6 settings x 5 seeds": case(swept, devices=2),
+        "sweep/the 30 trainings alone": case(alone, devices=2),
+        "sweep/30 launches": case(launched),
     }

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer
 
 import fsjax
-from experiments.benchmarks.timing import Case
+from experiments.benchmarks.timing import Case, case
 from experiments.studies.known_arrays import informative_columns
 from fsjax.data import Dataset
 
@@ -47,16 +47,16 @@ def text_like(
     share[chosen] = 0.0
     drawn = rng.choice(columns, rows * words, p=share / share.sum())
     y = rng.integers(0, 2, rows)
-    own = np.arange(informative) % 2 == y[:, None]
-    at, word = np.nonzero(rng.random(own.shape) < np.where(own, *SHARES))
-    where = np.append(np.repeat(np.arange(rows), words), at), np.append(drawn, chosen[word])
-    counts = sp.csr_array(sp.coo_array((np.ones(len(where[0])), where), shape=(rows, columns)))
+    of_class = np.arange(informative) % 2 == y[:, None]
+    row, word = np.nonzero(rng.random(of_class.shape) < np.where(of_class, *SHARES))
+    places = np.append(np.repeat(np.arange(rows), words), row), np.append(drawn, chosen[word])
+    counts = sp.csr_array(sp.coo_array((np.ones(len(places[0])), places), shape=(rows, columns)))
     X = TfidfTransformer(sublinear_tf=True).fit_transform(counts).astype(np.float32)
     return Dataset("text_like", X, y.astype(np.int32), informative=tuple(chosen.tolist()))
 
 
 def train(name: str, epochs: int, **settings: Any) -> dict[str, Any]:
-    """One training in this fresh process: its seconds, the peak memory, and what it found."""
+    """Seconds and peak memory of one training in this fresh process, and the columns it found."""
     data = text_like()
     started = time.perf_counter()
     result = fsjax.fit(
@@ -67,20 +67,20 @@ def train(name: str, epochs: int, **settings: Any) -> dict[str, Any]:
         batch_size=128,
         scaling="maxabs",
     )
-    found = np.isin(result.selected[0], informative_columns(data)).mean()
+    share = np.isin(result.selected[0], informative_columns(data)).mean()
     return {
         "nonzeros": int(csr_array(data.X).nnz),
         "seconds": time.perf_counter() - started,
         "train_seconds": float(result.cost["train_seconds"]),
         "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        "found_percent": 100.0 * float(found),
+        "found_percent": 100.0 * float(share),
     }
 
 
 def cases() -> dict[str, Case]:
     """The measurements by name."""
     return {
-        "text/stg, 3 epochs": (lambda: train("stg", 3, search=False, hidden=(400, 200)), 0),
-        "text/binmask, 3 epochs": (lambda: train("binmask", 3, search=False), 0),
-        "text/fisher_score": (lambda: train("fisher_score", 1), 0),
+        "text/stg, 3 epochs": case(train, "stg", 3, search=False, hidden=(400, 200)),
+        "text/binmask, 3 epochs": case(train, "binmask", 3, search=False),
+        "text/fisher_score": case(train, "fisher_score", 1),
     }

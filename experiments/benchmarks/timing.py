@@ -1,17 +1,50 @@
-"""Time and memory of this process and of trainings in it, for the benchmarks."""
+"""What benchmarks share: cases, random tables, and the time and memory of this process."""
+
+from __future__ import annotations
 
 import resource
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 import fsjax
+from fsjax.data import Split
 
-#: A measurement, and the number of CPU devices that it needs (0: one).
-Case = tuple[Callable[[], dict[str, Any]], int]
+
+class Case(NamedTuple):
+    """A measurement, and the number of CPU devices that it needs; 0 keeps one."""
+
+    run: Callable[[], dict[str, Any]]
+    devices: int = 0
+
+
+def case(run: Callable[..., dict[str, Any]], *args: Any, devices: int = 0, **options: Any) -> Case:
+    """The measurement ``run(*args, **options)``."""
+    return Case(partial(run, *args, **options), devices)
+
+
+def random_plan(
+    method: fsjax.Method, rows: int, columns: int, classes: int = 0, **options: Any
+) -> fsjax.Plan:
+    """A plan on a random table, of which all rows are trained on as they are.
+
+    Args:
+      method: what is trained.
+      rows: N.
+      columns: D.
+      classes: of the target; none without a target.
+      options: of :func:`fsjax.plan`.
+    """
+    rng, none = np.random.default_rng(0), np.arange(0)
+    X = rng.standard_normal((rows, columns), np.float32)
+    y = rng.integers(0, classes, rows) if classes else None
+    split = Split(np.arange(rows), none, none)
+    return fsjax.plan(method, (X, y), split=split, scaling="none", **options)
+
 
 #: Measurements of which the median is reported.
 REPEATS = 3
@@ -20,18 +53,19 @@ REPEATS = 3
 def measured(run: Callable[[], Any]) -> tuple[dict[str, float], Any]:
     """CPU (user and system) and wall seconds of ``run``, and its result, which is waited for."""
     cpu, wall = time.process_time(), time.perf_counter()
-    found = jax.block_until_ready(run())
+    result = jax.block_until_ready(run())
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return {"cpu_seconds": cpu, "wall_seconds": wall}, found
+    return {"cpu_seconds": cpu, "wall_seconds": wall}, result
 
 
 def timed(run: Callable[[], Any], units: int) -> dict[str, float]:
     """Wall and CPU milliseconds of ``run`` per unit of work: medians of repeated measurements."""
-    found = [measured(run)[0] for _ in range(REPEATS)]
-    return {
-        f"{name}_ms": 1e3 * float(np.median([one[f"{name}_seconds"] for one in found])) / units
-        for name in ("wall", "cpu")
-    }
+    repeats = [measured(run)[0] for _ in range(REPEATS)]
+
+    def median(clock: str) -> float:
+        return float(np.median([seconds[f"{clock}_seconds"] for seconds in repeats]))
+
+    return {f"{clock}_ms": 1e3 * median(clock) / units for clock in ("wall", "cpu")}
 
 
 def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
@@ -46,12 +80,21 @@ def training(planned: fsjax.Plan, units: int) -> dict[str, Any]:
     whole = timed(planned.train, units)
     around = timed(lambda: planned.train(idle=idle), units)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = {"axis": planned.axis} | {name: whole[name] - around[name] for name in whole}
-    return found | {"compile_seconds": compile_seconds, "peak_gib": peak / 2**20}
+    times = {name: whole[name] - around[name] for name in whole}
+    costs = {"compile_seconds": compile_seconds, "peak_gib": peak / 2**20}
+    return {"axis": planned.axis} | times | costs
+
+
+def training_seconds(planned: fsjax.Plan, units: int, unit: str) -> dict[str, Any]:
+    """:func:`training` in ``cpu_seconds_per_UNIT`` and ``wall_seconds_per_UNIT``."""
+    values = training(planned, units)
+    for clock in ("cpu", "wall"):
+        values[f"{clock}_seconds_per_{unit}"] = values.pop(f"{clock}_ms") / 1e3
+    return values
 
 
 def rounded(run: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
-    """A case whose matrix products are of factors that are rounded to bfloat16."""
+    """A measurement with the factors of matrix products rounded to bfloat16."""
     with jax.default_matmul_precision("bfloat16"):
         return run(*args)
 

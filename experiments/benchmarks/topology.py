@@ -1,13 +1,9 @@
 """Benchmarks of networks whose topology is the state, at the sizes of SET's and Nerva's authors."""
 
-from functools import partial
 from typing import Any
 
-import numpy as np
-
 import fsjax
-from experiments.benchmarks.timing import Case, training
-from fsjax.data import Split
+from experiments.benchmarks.timing import Case, case, random_plan, training_seconds
 
 
 def set_epoch(width: int, num_epochs: int, rewires: bool = True) -> dict[str, float]:
@@ -40,30 +36,19 @@ def nerva_epoch(form: str) -> dict[str, float]:
 def _epoch(
     method: fsjax.Method, rows: int, columns: int, classes: int, batch_size: int, num_epochs: int
 ) -> dict[str, float]:
-    rng, none = np.random.default_rng(0), np.arange(0)
-    data = (rng.standard_normal((rows, columns), np.float32), rng.integers(0, classes, rows))
-    planned = fsjax.plan(
-        method,
-        data,
-        split=Split(np.arange(rows), none, none),
-        scaling="none",
-        batch_size=batch_size,
-        num_epochs=num_epochs,
-    )
-    found = training(planned, num_epochs)
-    for name in ("cpu", "wall"):
-        found[f"{name}_seconds_per_epoch"] = found.pop(f"{name}_ms") / 1e3
-    return found
+    options = {"batch_size": batch_size, "num_epochs": num_epochs}
+    planned = random_plan(method, rows, columns, classes, **options)
+    return training_seconds(planned, num_epochs, "epoch")
 
 
 def cases() -> dict[str, Case]:
     """The cases by name; those of SET are for one core (``taskset -c 0``)."""
-    found: dict[str, Case] = {}
+    by_name: dict[str, Case] = {}
     for width, num_epochs in ((3000, 20), (30_000, 5), (300_000, 1)):
-        what = f"topology/SET, {3312 + 3 * width + 5:,} neurons"
+        name = f"topology/SET, {3312 + 3 * width + 5:,} neurons"
         # A change after the last epoch would never be trained: one epoch more.
-        found[what] = (partial(set_epoch, width, num_epochs + 1), 0)
-        found[f"{what}, training alone"] = (partial(set_epoch, width, num_epochs, False), 0)
+        by_name[name] = case(set_epoch, width, num_epochs + 1)
+        by_name[f"{name}, training alone"] = case(set_epoch, width, num_epochs, False)
     for form in ("coordinates", "topology"):
-        found[f"topology/3072-1024-512-10, {form}"] = (partial(nerva_epoch, form), 0)
-    return found
+        by_name[f"topology/3072-1024-512-10, {form}"] = case(nerva_epoch, form)
+    return by_name

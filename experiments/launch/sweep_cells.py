@@ -1,4 +1,4 @@
-"""A sweep of a configuration: checked, fitted and judged, as a whole or each setting by itself."""
+"""A sweep of a configuration, as a whole or one setting at a time: plans, fits, evaluation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def plan_of(
 def fitted(
     planned: PlannedSweep, dataset: Dataset, config: ml_collections.ConfigDict
 ) -> fsjax.Sweep:
-    """Trains a sweep, and judges what it selects by the protocols."""
+    """Trains a sweep and evaluates its results by the protocols."""
     swept = planned.fit()
     results = [
         evaluated(
@@ -83,20 +83,21 @@ def cells_of(
     """
     cells = []
     for place, setting in enumerate(settings):
-        one = {field: (setting[field.rpartition(".")[2]],) for field in grid}
-        told = ",".join(f"{name}={value}" for name, value in setting.items())
-        own = folder.absolute() / "cells" / f"{place:04d}"
-        cells.append(Cell(f"sweep-{place:04d}-{told}", fit_cell, (config, one, own)))
+        grid_of_cell = {field: (setting[field.rpartition(".")[2]],) for field in grid}
+        label = ",".join(f"{name}={value}" for name, value in setting.items())
+        cell_folder = folder.absolute() / "cells" / f"{place:04d}"
+        arguments = (config, grid_of_cell, cell_folder)
+        cells.append(Cell(f"sweep-{place:04d}-{label}", fit_cell, arguments))
     return cells
 
 
 def fit_cell(config: ml_collections.ConfigDict, grid: Grid, folder: Path) -> Path:
-    """Fits and judges a sweep of one setting, unless its folder has it; the file of its result."""
+    """Fits and evaluates one setting, unless its folder has the result; the file of the result."""
     path = folder / "result.npz"
     with exclusive(folder):
         planned, dataset = plan_of(config, grid, folder, progress=False)
         if path.exists():
-            # One that is damaged is made anew.
+            # A damaged one is computed again.
             with contextlib.suppress(DataError):
                 fsjax.load(path)
                 return path

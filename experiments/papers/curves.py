@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.artifacts.statistics.comparison import training_delay
-from experiments.launch.experiment import recorded_accuracy
+from experiments.launch.run_folder import recorded_accuracy
 from experiments.papers.cells import Cell, Run, run_of
 from fsjax.errors import ConfigError
 

@@ -14,8 +14,9 @@ from typing import Any
 import ml_collections
 
 from configs.rewiring import WAST_NUM_FEATURES
-from experiments.launch.cli import load_config
-from experiments.launch.experiment import check_workdir, read_result, run_experiment
+from experiments.launch.config import load_config
+from experiments.launch.experiment import run_experiment
+from experiments.launch.run_folder import check_workdir, read_result
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
 from fsjax.datasets.catalog import ENTRIES

@@ -164,7 +164,7 @@ def _line(
 
 
 def define_flags() -> None:
-    """Only for the command itself: other launchers have flags of the same names."""
+    """Defines the flags of this launcher."""
     flags.DEFINE_string("workdir", None, "Folder of rows.csv, which is continued.")
     flags.DEFINE_multi_string("tables", list(TABLES), "Names of tables; may be repeated.")
     flags.DEFINE_multi_string("selectors", list(SELECTORS), "Names; may be repeated.")
@@ -176,7 +176,6 @@ def define_flags() -> None:
 def main() -> None:
     """Entry point."""
     given = flags.FLAGS
-    cli.require(given.workdir, "workdir", "--workdir=runs/selectors")
     cache_by_default()
     path = Path(given.workdir) / "rows.csv"
     # Threads that wait for each other would count as CPU time.
@@ -187,5 +186,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    cli.run(main)
+    cli.run(main, define_flags, workdir="runs/selectors")

@@ -215,7 +215,6 @@ def _in_order(table: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Entry point."""
     options = flags.FLAGS
-    cli.require(options.out, "out", "--out=docs/tables/discoveries.md")
     for name in options.rules:
         check_choice("rules", name, RULES)
     names = [name.replace("+", ", ") for name in options.tables]
@@ -234,11 +233,15 @@ def main() -> None:
         write_text(out, as_rows(_in_order(table)))
 
 
-if __name__ == "__main__":
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
     flags.DEFINE_string("out", None, "Markdown file of the table, which is continued.")
     linear = ["number", "number+correlated", "classes", "classes+correlated"]
     flags.DEFINE_list("tables", linear, "Tables that are drawn; + stands for a comma and a space.")
     flags.DEFINE_list("rules", ["l1", "knockoff filter", "Stabl", "forest"], "Rules, in order.")
     flags.DEFINE_list("columns", ["200"], "Columns of the tables.")
     flags.DEFINE_integer("draws", 50, "Tables of each kind.", lower_bound=2)
-    cli.run(main)
+
+
+if __name__ == "__main__":
+    cli.run(main, define_flags, out="docs/tables/discoveries.md")

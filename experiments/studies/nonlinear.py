@@ -115,7 +115,7 @@ def run(rows: list[tuple[str, int]], out: Path, seeds: int) -> pd.DataFrame:
 
 
 def define_flags() -> None:
-    """Only for the command itself: other launchers have flags of the same names."""
+    """Defines the flags of this launcher."""
     flags.DEFINE_string("out", None, "Markdown file for the table.")
     flags.DEFINE_integer("seeds", 3, "Tables of every kind.", lower_bound=1)
 
@@ -123,11 +123,9 @@ def define_flags() -> None:
 def main() -> None:
     """Entry point."""
     given = flags.FLAGS
-    cli.require(given.out, "out", "--out=docs/tables/nonlinear.md")
     cache_by_default()
     print(as_rows(run(list(ROWS), Path(given.out), given.seeds)))
 
 
 if __name__ == "__main__":
-    define_flags()
-    cli.run(main)
+    cli.run(main, define_flags, out="docs/tables/nonlinear.md")

@@ -95,7 +95,7 @@ def run(names: list[str], out: Path, seeds: int, num_samples: int) -> pd.DataFra
 
 
 def define_flags() -> None:
-    """Only for the command itself: other launchers have flags of the same names."""
+    """Defines the flags of this launcher."""
     flags.DEFINE_list("methods", list(ESTIMATORS), "Names of methods.")
     flags.DEFINE_string("out", None, "Markdown file for the table.")
     flags.DEFINE_integer("seeds", 3, "Runs of every estimator.", lower_bound=1)
@@ -105,12 +105,10 @@ def define_flags() -> None:
 def main() -> None:
     """Entry point."""
     given = flags.FLAGS
-    cli.require(given.out, "out", "--out=docs/tables/recovery.md")
     cache_by_default()
     table = run(given.methods, Path(given.out), given.seeds, given.num_samples)
     print(as_markdown(table))
 
 
 if __name__ == "__main__":
-    define_flags()
-    cli.run(main)
+    cli.run(main, define_flags, out="docs/tables/recovery.md")

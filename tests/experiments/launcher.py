@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import runpy
+import signal
 import subprocess
 import sys
 import warnings
@@ -47,11 +48,10 @@ def launch_here(module: str, *arguments: str) -> Done:
     with (
         pytest.MonkeyPatch.context() as patch,
         warnings.catch_warnings(),
-        _own_flags(),
+        _no_flags(),
+        _same_signals(),
         contextlib.chdir(ROOT),
     ):
-        # ml_collections reads config files this way.
-        warnings.filterwarnings("ignore", message=r"the load_module\(\) method is deprecated")
         patch.setattr(sys, "argv", [str(path), *arguments])
         # JAX has its devices already.
         patch.setattr(fsjax, "use_cpu_devices", lambda: 2)
@@ -64,19 +64,21 @@ def launch_here(module: str, *arguments: str) -> Done:
 
 
 @contextlib.contextmanager
-def _own_flags() -> Iterator[None]:
-    """Flags of launchers that were imported make room for those of the one that runs."""
-    kept = flags.FLAGS
-    before = {name: kept[name] for name in kept}
-    for name in before:
-        if not kept.find_module_defining_flag(name, "").startswith("absl"):
-            delattr(kept, name)
+def _no_flags() -> Iterator[None]:
+    """Removes the flags that a launcher defines, for the next one."""
+    before = set(flags.FLAGS)
     try:
         yield
     finally:
-        for name in list(kept):
-            if kept[name] is not before.get(name):
-                delattr(kept, name)
-        for name, flag in before.items():
-            if name not in kept:
-                kept[name] = flag
+        for name in set(flags.FLAGS) - before:
+            delattr(flags.FLAGS, name)
+
+
+@contextlib.contextmanager
+def _same_signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -188,7 +188,7 @@ def test_runs_of_the_papers_and_comparisons(tmp_path: Path) -> None:
 
 
 def config_of(num_epochs: int) -> Any:
-    from experiments.launch.cli import load_config
+    from experiments.launch.config import load_config
 
     config = load_config("configs/wast.py:digits")
     config.train.num_epochs, config.method.hidden = num_epochs, (8,)

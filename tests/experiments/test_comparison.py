@@ -20,7 +20,8 @@ from experiments.artifacts.statistics.comparison import (
     smallest_pvalue,
     training_delay,
 )
-from experiments.compare import comparisons, recorded_accuracy
+from experiments.launch.compare import comparisons
+from experiments.launch.experiment import recorded_accuracy
 
 SAMPLES = st.lists(st.floats(0, 100), min_size=2, max_size=8)
 

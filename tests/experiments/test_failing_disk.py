@@ -14,7 +14,7 @@ import pytest
 from quick_configs import quick
 
 from configs import wast
-from experiments.launch import manifest
+from experiments.launch import checksums
 from experiments.launch.experiment import run_experiment
 from tools.chaos.failing_disk import failing_disk
 from tools.chaos.pictures import plain_pictures
@@ -33,7 +33,7 @@ def config() -> Any:
 
 def outcome(folder: Path) -> dict[str, Any]:
     """What must be equal, of a whole folder."""
-    assert manifest.damaged(folder) == []
+    assert checksums.damaged(folder) == []
     result = json.loads((folder / "result.json").read_text())
     del result["cost"]
     return {"metrics.csv": (folder / "metrics.csv").read_text(), **result}

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import experiments.feature_selection as comparison
 from configs.feature_selection import get_config
+from experiments.studies import feature_selection as comparison
 from fsjax.errors import ConfigError
 
 METHODS = ("binmask", "fisher_score", "random_selection")
@@ -84,7 +84,7 @@ def test_all_data_sets_in_one_picture(finished: Path) -> None:
 
 def test_sizes_of_the_paper_are_fifths() -> None:
     config = small(sizes=())
-    dataset = comparison.launch.load_data(config)
+    dataset = comparison.load_data(config)
     split = comparison.make_split(dataset, "random", seed=0, valid_fraction=0.0)
     sizes = comparison.paper_sizes(config, dataset, [split, split])
     assert len(sizes) == 5 and len(set(np.diff(sizes))) == 1 and sizes[0] > sizes[-1] > 0

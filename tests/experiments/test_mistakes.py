@@ -10,7 +10,7 @@ from quick_configs import quick
 
 from configs import any as any_method
 from configs import ctre_seq, ctre_sim, snip, wast
-from experiments.launch import cli
+from experiments.launch import config as configuration
 from experiments.launch.experiment import run_experiment
 from fsjax.errors import ConfigError, DataError
 
@@ -92,14 +92,14 @@ def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
         (["--config=configs/ip_cae.py:coil21"], "did you mean 'coil20'"),
         (["--config=configs/ip_cae.py", "--config.trian.num_epochs=3"], "did you mean 'train."),
         (["--config=configs/ip_cae.py", "--config.num_featurs=3"], "did you mean 'num_features'"),
-        (["--config=configs/ip_cae.py", "--config.train.num_epochs=many"], "'many' is no whole"),
+        (["--config=configs/ip_cae.py", "--config.train.num_epochs=many"], "'many' is not a whole"),
         (
             ["--config=configs/ip_cae.py", "--config.num_epochs=3"],
             "did you mean 'train.num_epochs'",
         ),
         (["--config=configs/ip_cae.py", "--config.method.bias=maybe"], "'maybe' is not true or"),
-        (["--config=configs/ip_cae.py", "--config.method.bais"], 'Did you mean "bias"'),
-        (["--config=configs/ip_cae.py", "--config.seeds=a,b"], "'a,b' is not like (11, 22"),
+        (["--config=configs/ip_cae.py", "--config.method.bais"], "did you mean 'method.bias'"),
+        (["--config=configs/ip_cae.py", "--config.seeds=a,b"], "'a,b' is not a tuple such as (1"),
         (["--config=configs/ip_cae.py", "--wrokdir=x"], "workdir"),
         (["--config=configs/ip_cae.py", "configs/cae.py"], "unexpected argument"),
         (
@@ -145,7 +145,7 @@ def test_a_mistake_ends_the_process(tmp_path: Path) -> None:
         ("math:sqrt", "", "'math:sqrt' is not registered; put @fsjax.register"),
         ("quick", "", "config.method.name is empty; name a method in the variant"),
         ("quick", "method.name=stgg", "unknown method 'stgg': did you mean 'stg'"),
-        ("quick", "method.strength=3", "'method.strength': a method that the variant names has"),
+        ("quick", "method.strength=3", "'method.strength': name the method in the variant"),
         ("stg", "method.strenght=3", "did you mean 'method.strength'"),
         ("stg", "method.strength=-3", "strength=-3.0; choose a value above 0"),
         ("stg", "method.name=lassonet", "does not fit lassonet.*configs/any.py:lassonet has its"),
@@ -160,7 +160,7 @@ def test_mistakes_with_any_method(
     def launched() -> None:
         config = any_method.get_config(variant)
         if assignment:
-            cli.override(config, assignment)
+            configuration.override(config, assignment)
         run_experiment(config, tmp_path / "run", progress=False)
 
     with pytest.raises(ConfigError, match=message) as caught:
@@ -172,7 +172,7 @@ def test_mistakes_with_any_method(
 def test_overrides_of_fields_that_are_still_empty() -> None:
     config = quick(ctre_sim)
     for assignment in ("evaluation.num_features=5,8", "method.density=0.1", "data.target=label"):
-        cli.override(config, assignment)
+        configuration.override(config, assignment)
     assert config.evaluation.num_features == (5, 8)
     assert (config.method.density, config.data.target) == (0.1, "label")
 
@@ -182,18 +182,18 @@ def test_overrides_of_fields_that_are_still_empty() -> None:
 )
 def test_bad_overrides(assignment: str) -> None:
     with pytest.raises(ConfigError, match=assignment.split("=")[0]):
-        cli.override(quick(), assignment)
+        configuration.override(quick(), assignment)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("def get_config(variant=None:", "is no config file: SyntaxError"),
-        ("import nothing_here", "is no config file: ModuleNotFoundError"),
-        ("1 / 0", "is no config file: ZeroDivisionError"),
-        ("raise SystemExit(0)", "is no config file: SystemExit"),
+        ("def get_config(variant=None:", "is not a config file: SyntaxError"),
+        ("import nothing_here", "is not a config file: ModuleNotFoundError"),
+        ("1 / 0", "is not a config file: ZeroDivisionError"),
+        ("raise SystemExit(0)", "is not a config file: SystemExit"),
         ("x = 1", "it has no get_config"),
-        ("def get_config(variant=None):\n    return 3", "gives int, not an ml_collections.Conf"),
+        ("def get_config(variant=None):\n    return 3", "returns int, not an ml_collections.Conf"),
         (
             "import ml_collections\n"
             "def get_config(variant=None):\n    return ml_collections.ConfigDict({'seeds': (1,)})",
@@ -216,7 +216,7 @@ def test_a_broken_config_file_of_any_launcher(launcher: str, equals: str, tmp_pa
     path.write_text("def get_config(variant=None:\n")
     workdir = f"--workdir={tmp_path / 'run'}"
     done = launch_here(launcher, *f"--config{equals}{path}".split(), workdir)
-    assert done.returncode == 2 and "is no config file: SyntaxError" in done.stderr, done.stderr
+    assert done.returncode == 2 and "is not a config file: SyntaxError" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
 
 

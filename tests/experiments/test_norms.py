@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from experiments.regularize import mean_weight_norms
+from experiments.studies.regularize import mean_weight_norms
 from fsjax.errors import ConfigError
 from fsjax.sparsity.binmask import Masked, init_binmask
 

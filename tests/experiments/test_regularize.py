@@ -12,8 +12,8 @@ import pytest
 
 import fsjax
 from configs import regularize as configs
-from experiments import regularize
-from experiments.launch.ledger import read_table
+from experiments.launch.csv_rows import read_rows
+from experiments.studies import regularize
 from fsjax.data import load, make_split
 from fsjax.errors import ConfigError, DataError
 
@@ -44,7 +44,7 @@ def finished(tmp_path_factory) -> Path:
 
 
 def test_artifacts(finished: Path) -> None:
-    table = read_table(finished / "regularization.csv")
+    table = read_rows(finished / "regularization.csv")
     assert tuple(table.columns) == regularize.COLUMNS
     assert table["method"].tolist() == [label for label in TRAINED for _ in range(2)]
     assert table["trial"].tolist() == [0, 1] * 3
@@ -86,7 +86,7 @@ def test_rows_are_those_of_a_fit(finished: Path) -> None:
         best_by="auc",
         seed_axis="map",
     )
-    table = read_table(finished / "regularization.csv")
+    table = read_rows(finished / "regularization.csv")
     rows = table[table["method"] == "L2"]
     np.testing.assert_allclose(rows["test_auc"], result.metrics["auc"], atol=1e-3)
     np.testing.assert_allclose(rows["valid_auc"], result.history["valid/auc"].max(axis=1))
@@ -118,7 +118,7 @@ def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) ->
     assert path.read_text() == before
 
     # What is missing is trained, and nothing else.
-    table = read_table(path)
+    table = read_rows(path)
     trained = []
 
     def rows_of(setting, *_, **__):
@@ -129,12 +129,11 @@ def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) ->
     path.write_text(table[~table["method"].isin(["BinMask", "LR"])].to_csv(index=False))
     picture.unlink()
     # Of a finished folder a changed table counts as damaged.
-    (finished / "manifest.json").unlink()
-    (finished / "regularization.csv.seal").unlink()
+    (finished / "checksums.json").unlink()
     regularize.run(tiny(), finished, progress=False)
     assert trained == ["BinMask", "LR"]
     assert picture.exists()
-    again = read_table(path).sort_values(["method", "trial"], ignore_index=True)
+    again = read_rows(path).sort_values(["method", "trial"], ignore_index=True)
     pd.testing.assert_frame_equal(again, table.sort_values(["method", "trial"], ignore_index=True))
     path.write_text(before)
 
@@ -145,7 +144,7 @@ def test_a_folder_of_another_configuration_is_refused(finished: Path, tmp_path: 
     with pytest.raises(ConfigError, match=r"network.weight_decay was 0.01, is 0.02"):
         regularize.run(config, finished, progress=False)
     (tmp_path / "regularization.csv").write_text("method\n")
-    with pytest.raises(ConfigError, match="files of another origin"):
+    with pytest.raises(ConfigError, match="files that are not of fsjax"):
         regularize.run(tiny(), tmp_path, progress=False)
 
 

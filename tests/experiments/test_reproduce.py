@@ -83,7 +83,7 @@ def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> No
     config = json.loads(path.read_text())
     config["data"]["scaling"] = "minmax"
     path.write_text(json.dumps(config))
-    path.with_name("manifest.json").unlink()
+    path.with_name("checksums.json").unlink()
     again = launch_here("reproduce", *arguments(tmp_path, "fisher_score"))
     assert again.returncode == 2
     assert "data.scaling was 'minmax', is 'none'" in again.stderr
@@ -92,5 +92,5 @@ def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> No
 def test_it_stops_in_time(tmp_path: Path) -> None:
     done = launch_here("reproduce", *arguments(tmp_path, "wast"), "--minutes=0.01")
     assert done.returncode == 0, done.stderr
-    assert "the time is up after" in done.stdout and "run the same command" in done.stdout
+    assert "stopped after" in done.stdout and "the same command continues" in done.stdout
     assert not (tmp_path / "results.csv").exists() or pd.read_csv(tmp_path / "results.csv").empty

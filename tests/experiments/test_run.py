@@ -15,9 +15,10 @@ from launcher import launch, launch_here
 from quick_configs import quick
 
 from configs import any as any_method
-from experiments import artifacts, compare
-from experiments.launch import cli
+from experiments import artifacts
+from experiments.launch import checksums, compare
 from experiments.launch import experiment as launch_module
+from experiments.launch.config import load_config
 from experiments.launch.experiment import run_experiment
 from fsjax.errors import ConfigError, DataError
 
@@ -109,14 +110,14 @@ def test_what_is_lost_of_a_finished_run_is_made_anew(
     np.testing.assert_array_equal(
         *(np.load(one / "scores.npz")["scores"] for one in (finished, folder))
     )
-    assert not launch_module.manifest.damaged(folder)
+    assert not checksums.damaged(folder)
 
 
-def test_a_finished_run_without_a_manifest_is_read(finished: Path, tmp_path: Path) -> None:
+def test_a_finished_run_without_checksums_is_read(finished: Path, tmp_path: Path) -> None:
     config = quick()
     config.seeds, config.num_features = (3, 5), 7
     folder = shutil.copytree(finished, tmp_path / "copy")
-    (folder / "manifest.json").unlink()
+    (folder / checksums.NAME).unlink()
     before = (folder / "result.json").stat().st_mtime_ns
     run_experiment(config, folder, progress=False)
     assert (folder / "result.json").stat().st_mtime_ns == before
@@ -125,14 +126,14 @@ def test_a_finished_run_without_a_manifest_is_read(finished: Path, tmp_path: Pat
         run_experiment(config, folder, progress=False)
     (folder / "metrics.csv").unlink()
     run_experiment(config, folder, progress=False)
-    assert (folder / "metrics.csv").exists() and (folder / "manifest.json").exists()
+    assert (folder / "metrics.csv").exists() and (folder / checksums.NAME).exists()
 
 
 @pytest.mark.parametrize("how", ["cut", "emptied", "removed", "flipped", "replaced"])
 def test_any_damage_of_a_finished_run_is_noticed(finished: Path, how: str) -> None:
-    names = json.loads((finished / "manifest.json").read_text())["files"]
+    names = json.loads((finished / checksums.NAME).read_text())["files"]
     assert {"config.json", "result.json", "metrics.csv", "scores.npz", "curves.png"} <= {*names}
-    for name in (*names, "manifest.json"):
+    for name in (*names, checksums.NAME):
         path = finished / name
         whole = path.read_bytes()
         middle = len(whole) // 2
@@ -143,10 +144,10 @@ def test_any_damage_of_a_finished_run_is_noticed(finished: Path, how: str) -> No
             "replaced": (finished / "report.html").read_bytes(),
         }
         path.unlink() if how == "removed" else path.write_bytes(damage[how])
-        gone = how == "removed" and name == "manifest.json"
-        assert launch_module.manifest.damaged(finished) == ([] if gone else [name])
+        gone = how == "removed" and name == checksums.NAME
+        assert checksums.damaged(finished) == ([] if gone else [name])
         path.write_bytes(whole)
-    assert launch_module.manifest.damaged(finished) == []
+    assert checksums.damaged(finished) == []
 
 
 def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> Non
 
 def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "curves.png").write_text("mine")
-    with pytest.raises(ConfigError, match=r"files of another origin \(curves.png\)"):
+    with pytest.raises(ConfigError, match=r"files that are not of fsjax \(curves.png\)"):
         run_experiment(quick(), tmp_path, progress=False)
     assert [path.name for path in tmp_path.iterdir()] == ["curves.png"]
 
@@ -315,7 +316,7 @@ def test_variants_that_the_comma_has_cut_are_joined() -> None:
     assert names == ["configs/wast.py:madelon,quick", "configs/set.py", "configs/snip.py:isolet"]
     assert compare.join_variants([]) == []
     assert compare.label_of(names[0]) == "wast-madelon-quick"
-    config = cli.load_config(names[0])
+    config = load_config(names[0])
     assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
 
 

@@ -14,7 +14,7 @@ from launcher import launch_here
 
 import fsjax
 from configs.sparsify import PAPER_STRENGTHS, get_config
-from experiments import sparsify
+from experiments.studies import sparsify
 from fsjax.errors import ConfigError
 
 #: Weights of the layers of the network below.
@@ -119,8 +119,7 @@ def test_what_is_missing_is_trained_and_nothing_else(
     # As if killed between the two files of the last setting.
     before[0][:-2].to_csv(workdir / "sparsity.csv", index=False)
     (workdir / "result.json").unlink()
-    (workdir / "manifest.json").unlink()
-    (workdir / "sparsity.csv.seal").unlink()
+    (workdir / "checksums.json").unlink()
     trained = []
 
     def count(plan, train=fsjax.Plan.train, **options):

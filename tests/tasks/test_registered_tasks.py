@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.metrics import mean_pinball_loss
 
 import fsjax
-from experiments.launch.cli import load_config
+from experiments.launch.config import load_config
 from experiments.launch.experiment import run_experiment
 from fsjax.arguments import Fraction, Positive
 from fsjax.errors import ConfigError, DataError

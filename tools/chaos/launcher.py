@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import experiments
+from experiments.start import end_at_once
 
 #: What must be equal of two runs, byte for byte; of ``result.json`` all but its costs.
 FILES: Final = ("metrics.csv", "scores.npz")
@@ -27,7 +27,7 @@ PATIENCE: Final = 180.0
 CONFIGS: Final = ("wast", "stg", "ip_cae")
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["experiments.run", "sklearn.svm"])
+_context.set_forkserver_preload(["experiments.launch.run", "sklearn.svm"])
 
 
 class Done(NamedTuple):
@@ -63,7 +63,7 @@ class Process:
         given: Sequence[str],
         log: Path,
         prepare: Callable[[], None] | None = None,
-        launcher: str = "run",
+        launcher: str = "launch.run",
     ) -> None:
         self.log = log
         log.unlink(missing_ok=True)
@@ -93,7 +93,7 @@ class Process:
 def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None, launcher: str) -> None:
     # As a process of its own begins.
     sys.modules["__main__"].__spec__ = ModuleSpec(f"experiments.{launcher}", None)
-    experiments.end_at_once()
+    end_at_once()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -107,17 +107,14 @@ def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None, lau
     with plain_pictures():
         if prepare is not None:
             prepare()
-        from experiments.launch import cli
-
-        module = importlib.import_module(f"experiments.{launcher}")
-        cli.run_config(module.main, "runs/x", "configs/wast.py")
+        importlib.import_module(f"experiments.{launcher}").start()
 
 
 def run(
     given: Sequence[str],
     log: Path,
     prepare: Callable[[], None] | None = None,
-    launcher: str = "run",
+    launcher: str = "launch.run",
 ) -> Done:
     """One launcher from its start to its end."""
     return Process(given, log, prepare, launcher).wait()

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.launch import checksums
+
 from .damage import KINDS, spoil
 from .kills import SIGNALS
 from .launcher import Process, Reference, run
@@ -32,13 +34,13 @@ SECONDS = "seconds_per_epoch"
 
 
 def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
-    """Ends a run once; damages a table, or its seal, each other time; then lets it end."""
+    """Ends a run once; damages a table, or the checksums, each other time; then lets it end."""
     expected, seconds = _undisturbed(reference)
     rng = np.random.default_rng((seed, 5, number))
     kill = SIGNALS[number % len(SIGNALS)]
     workdir = folder / "run"
     shutil.rmtree(workdir, ignore_errors=True)
-    process = Process(_arguments(workdir), folder / "log", launcher="sparsify")
+    process = Process(_arguments(workdir), folder / "log", launcher="studies.sparsify")
     time.sleep(float(rng.uniform(0, 1.1 * seconds)))
     process.signal(kill)
     done = process.wait()
@@ -46,12 +48,12 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
         return HUNG, done.told
     if "Traceback" in done.told or done.status not in (0, -kill, 128 + kill):
         return TRACEBACK, f"{kill.name}: status {done.status}: {done.told}"
-    what, files = kill.name, sorted(workdir.glob("*.csv*"))
+    what, files = kill.name, sorted([*workdir.glob("*.csv"), *workdir.glob(checksums.NAME)])
     if files and number // len(SIGNALS) % 2:
         path, kind = files[int(rng.integers(len(files)))], KINDS[int(rng.integers(len(KINDS)))]
         spoil(path, kind, files[0], rng)
         what += f", {path.name} {kind}"
-    done = run(_arguments(workdir), folder / "log", launcher="sparsify")
+    done = run(_arguments(workdir), folder / "log", launcher="studies.sparsify")
     found, told = judged(done, _outcome(workdir), expected)
     return (LOST, told) if found == CLEAR else (found, f"{what}: {told if found != EQUAL else ''}")
 
@@ -67,7 +69,7 @@ def _undisturbed(reference: Reference) -> tuple[dict[str, Any], float]:
         for _ in range(2):  # the second finds the programs compiled
             shutil.rmtree(folder, ignore_errors=True)
             started = time.monotonic()
-            done = run(_arguments(folder), reference.folder / "log", launcher="sparsify")
+            done = run(_arguments(folder), reference.folder / "log", launcher="studies.sparsify")
             reference.seconds["tables"] = time.monotonic() - started
             if done.status != 0:
                 raise RuntimeError(f"the undisturbed run failed: {done.told}")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.launch import cli
 from experiments.launch import experiment as launch
+from experiments.launch.config import load_config, override
 
 from .outcomes import WRONG, Outcome, outcome_of
 
@@ -61,9 +61,9 @@ def attempt(number: int, seed: int) -> Outcome:
 
 
 def _planned(name: str, changes: list[str]) -> object:
-    config = cli.load_config(name)
+    config = load_config(name)
     for change in changes:
-        cli.override(config, change)
+        override(config, change)
     launch.check_fields(config)
     method, dataset = launch.build_method(config), launch.load_data(config)
     launch.check_evaluation(config, method, dataset)

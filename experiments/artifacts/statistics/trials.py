@@ -66,18 +66,28 @@ def to_table(
     if missing or table.empty:
         what = "no rows" if table.empty else f"no column {missing[0]!r}"
         raise DataError(f"the table has {what}; give {', '.join((*names, *numbers))}")
-    given = {name: table.get(name, np.nan) for name in (*numbers, *optional)}
+    columns = {name: table.get(name, np.nan) for name in (*numbers, *optional)}
     try:
-        return table.assign(**given).astype(dict.fromkeys(given, np.float64))
+        return table.assign(**columns).astype(dict.fromkeys(columns, np.float64))
     except (TypeError, ValueError) as error:
-        raise DataError(f"{', '.join(given)} must be numbers: {error}") from error
+        raise DataError(f"{', '.join(columns)} must be numbers: {error}") from error
 
 
 def means_by(table: pd.DataFrame, place: str, value: str) -> Means:
     """Mean and 95 % interval of a column at each value of another one; NaN places are left out."""
-    found = {at: mean_interval(rows[value]) for at, rows in table.groupby(place)}
-    intervals = np.array(list(found.values()), np.float64).reshape(-1, 2)
-    return Means(np.array(list(found), np.float64), *intervals.T)
+    by_place = {at: mean_interval(rows[value]) for at, rows in table.groupby(place)}
+    intervals = np.array(list(by_place.values()), np.float64).reshape(-1, 2)
+    return Means(np.array(list(by_place), np.float64), *intervals.T)
+
+
+def rows_of_setting(table: pd.DataFrame, method: str, strength: float) -> pd.DataFrame:
+    """The rows of a method at one strength, which is NaN where the method has none."""
+    if table.empty:
+        return table
+    # Numbers that come from a file may differ in the last bit.
+    strengths = table["strength"].to_numpy(np.float64)
+    same = np.isclose(strengths, strength, rtol=1e-9, atol=0.0, equal_nan=True)
+    return table[(table["method"] == method) & same]
 
 
 def interval_text(

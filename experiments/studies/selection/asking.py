@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from experiments.launch.ledger import add_rows, read_table
+from experiments.launch.csv_rows import add_rows, read_rows
 from fsjax.registry import METHODS
 
 #: A command may take so many times its budget, and so many seconds more, before it is ended.
@@ -135,7 +135,7 @@ def answer_all(
     Returns:
       All rows of the file.
     """
-    rows, listed = read_table(path), list(questions)
+    rows, listed = read_rows(path), list(questions)
     names = list(listed[0].key) if listed else []
     done = set() if rows.empty else set(rows[names].itertuples(index=False, name=None))
     missing = [question for question in listed if tuple(question.key.values()) not in done]
@@ -144,7 +144,7 @@ def answer_all(
         print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
         rows = add_rows(rows, [row], path)
     # Cells without a value are as they are read, whoever asked.
-    return read_table(path)
+    return read_rows(path)
 
 
 class _Running(NamedTuple):

@@ -94,7 +94,6 @@ def page(rows: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Entry point."""
     settings = flags.FLAGS
-    cli.require(settings.workdir, "workdir", "--workdir=runs/selection_study")
     workdir = Path(settings.workdir)
     rates = [float(rate) for rate in settings.rates]
     asked = questions(settings.statistics, rates, settings.draws, settings.budget)
@@ -105,7 +104,8 @@ def main() -> None:
     print(table.to_string(index=False))
 
 
-if __name__ == "__main__":
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
     flags.DEFINE_string("workdir", None, "Folder for the answers.")
     flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
     flags.DEFINE_list("statistics", ["l1", "forest"], f"A contender, or {DEFAULT}.")
@@ -113,4 +113,7 @@ if __name__ == "__main__":
     flags.DEFINE_integer("draws", 50, "Tables.", lower_bound=2)
     flags.DEFINE_integer("budget", 25, "Seconds that fsjax select gets.", lower_bound=1)
     flags.DEFINE_integer("jobs", 2, "Commands at a time.", lower_bound=1)
-    cli.run(main)
+
+
+if __name__ == "__main__":
+    cli.run(main, define_flags, workdir="runs/selection_study")

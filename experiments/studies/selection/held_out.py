@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from experiments.launch import cli
-from experiments.launch.ledger import add_rows, read_table
+from experiments.launch.csv_rows import add_rows, read_rows
 from experiments.studies.selection import held_out_pages
 from experiments.studies.selection.asking import Question, answer_all
 from experiments.studies.selection.baselines import SELECTORS
@@ -95,7 +95,7 @@ def _rank(table: Table, seed: int, workdir: Path) -> None:
 
 def judge_step(tables: Sequence[Table], workdir: Path, jobs: int) -> None:
     """Scores of all selections that ``scores.csv`` lacks, a table at a time."""
-    answers, scores = read_table(workdir / ANSWERS), read_table(workdir / SCORES)
+    answers, scores = read_rows(workdir / ANSWERS), read_rows(workdir / SCORES)
     key = ["table", "seed", "selector", "k", "budget"]
     done = set() if scores.empty else set(scores[key].itertuples(index=False, name=None))
     known = {table.name: table for table in tables}
@@ -161,7 +161,6 @@ def _judge(data: Encoded, columns: np.ndarray, answer: dict | None) -> dict[str,
 def main() -> None:
     """Entry point."""
     settings = flags.FLAGS
-    cli.require(settings.workdir, "workdir", "--workdir=runs/selection_study")
     for step in settings.steps:
         check_choice("steps", step, STEPS)
     workdir = Path(settings.workdir)
@@ -177,7 +176,7 @@ def main() -> None:
     if "judge" in settings.steps:
         judge_step(tables, workdir, settings.jobs)
     if "write" in settings.steps:
-        answers, scores = read_table(workdir / ANSWERS), read_table(workdir / SCORES)
+        answers, scores = read_rows(workdir / ANSWERS), read_rows(workdir / SCORES)
         sizes = pd.DataFrame(
             [
                 {"table": table.name, "rows": table.X.shape[0], "columns": table.X.shape[1]}
@@ -189,7 +188,8 @@ def main() -> None:
             held_out_pages.publish(answers, scores, sizes, budget, folder)
 
 
-if __name__ == "__main__":
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
     flags.DEFINE_string("tables", None, "Folder of the tables, NAME.csv or NAME.npz.")
     flags.DEFINE_string("workdir", None, "Folder for answers, rankings and scores.")
     flags.DEFINE_string("publish", None, "Folder for the Markdown tables; the workdir by default.")
@@ -199,4 +199,7 @@ if __name__ == "__main__":
     flags.DEFINE_list("steps", list(STEPS), "What is done.")
     flags.DEFINE_list("select_flags", [], "Further flags of fsjax select.")
     flags.DEFINE_integer("jobs", 2, "Processes of the other selectors and judges.", lower_bound=1)
-    cli.run(main)
+
+
+if __name__ == "__main__":
+    cli.run(main, define_flags, workdir="runs/selection_study")

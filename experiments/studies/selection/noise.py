@@ -169,7 +169,6 @@ def share_interval(hits: int, total: int) -> tuple[float, float]:
 def main() -> None:
     """Entry point."""
     settings = flags.FLAGS
-    cli.require(settings.workdir, "workdir", "--workdir=runs/selection_study")
     for kind in settings.kinds:
         check_choice("kinds", kind, KINDS)
     workdir = Path(settings.workdir)
@@ -181,11 +180,15 @@ def main() -> None:
     print(page.to_string(index=False))
 
 
-if __name__ == "__main__":
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
     flags.DEFINE_string("workdir", None, "Folder for the answers.")
     flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
     flags.DEFINE_list("kinds", list(KINDS), "What is drawn.")
     flags.DEFINE_integer("draws", 20, "Tables of each kind.", lower_bound=1)
     flags.DEFINE_integer("budget", 25, "Seconds that fsjax select gets.", lower_bound=1)
     flags.DEFINE_integer("jobs", 2, "Commands at a time.", lower_bound=1)
-    cli.run(main)
+
+
+if __name__ == "__main__":
+    cli.run(main, define_flags, workdir="runs/selection_study")

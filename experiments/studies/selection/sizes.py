@@ -125,7 +125,6 @@ def page(rows: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Entry point."""
     settings = flags.FLAGS
-    cli.require(settings.workdir, "workdir", "--workdir=runs/selection_study")
     for name in settings.sizes:
         check_choice("sizes", name, SIZES)
     workdir = Path(settings.workdir)
@@ -137,10 +136,14 @@ def main() -> None:
     print(table.to_string(index=False))
 
 
-if __name__ == "__main__":
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
     flags.DEFINE_string("workdir", None, "Folder for the answers.")
     flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
     flags.DEFINE_multi_string("sizes", list(SIZES), "A table that is drawn; may be repeated.")
     flags.DEFINE_integer("budget", 60, "Seconds that fsjax select gets.", lower_bound=1)
     flags.DEFINE_integer("seed", 0, "Of the tables.")
-    cli.run(main)
+
+
+if __name__ == "__main__":
+    cli.run(main, define_flags, workdir="runs/selection_study")

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import sparsify
-from experiments.launch import ledger
-from experiments.launch.ledger import add_rows, read_table
+from experiments.launch import checksums, csv_rows
+from experiments.launch.csv_rows import add_rows, read_rows
+from experiments.studies import sparsify
 
 ROWS = [{"method": "BinMask", "strength": 0.1 + i / 3, "accuracy": 90.25 + i} for i in range(4)]
 
@@ -25,46 +25,54 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_whole_tables_are_read_without_a_word(path: Path) -> None:
+def test_whole_tables_are_read_without_a_warning(path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pd.testing.assert_frame_equal(read_table(path), pd.DataFrame(ROWS))
-        # As versions without a seal left them.
-        path.with_name("accuracy.csv.seal").unlink()
-        assert len(read_table(path)) == 4
-        assert read_table(path.with_name("other.csv")).empty
+        pd.testing.assert_frame_equal(read_rows(path), pd.DataFrame(ROWS))
+        assert read_rows(path.with_name("other.csv")).empty
+        # Without checksums, or with damaged ones, tables are taken as they are.
+        path.with_name(checksums.NAME).write_text("{")
+        assert len(read_rows(path)) == 4
+        path.with_name(checksums.NAME).unlink()
+        assert len(read_rows(path)) == 4
 
 
-@pytest.mark.parametrize("name", ["accuracy.csv", "accuracy.csv.seal"])
-def test_damaged_tables_are_told_and_not_believed(path: Path, name: str) -> None:
-    file = path.with_name(name)
-    whole, rng = file.read_bytes(), np.random.default_rng(0)
+def test_damaged_tables_are_not_used(path: Path) -> None:
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
     damaged = [whole[: len(whole) // 2], b"", whole + b"x", whole[:-2]]
     for place in rng.permutation(len(whole))[:60]:
         bit = 1 << int(rng.integers(8))
         damaged.append(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
     for content in damaged:
-        file.write_bytes(content)
-        with pytest.warns(UserWarning, match="accuracy.csv is not what was written"):
-            assert read_table(path).empty
-    # What is written next is whole again.
+        path.write_bytes(content)
+        with pytest.warns(UserWarning, match="accuracy.csv is damaged"):
+            assert read_rows(path).empty
+    # The next rows make it whole again.
     add_rows(pd.DataFrame(), ROWS[:1], path)
-    assert len(read_table(path)) == 1
+    assert len(read_rows(path)) == 1
 
 
-def test_a_kill_between_both_files_loses_the_last_rows_only(path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b'a,b\n"1,2\n'])
+def test_what_cannot_be_parsed_counts_as_damaged(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    path.with_name(checksums.NAME).unlink()
+    with pytest.warns(UserWarning, match="accuracy.csv is damaged"):
+        assert read_rows(path).empty
+
+
+def test_a_kill_while_rows_are_added_loses_these_only(path: Path, monkeypatch) -> None:
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(ledger, "write_text", killed)
-        add_rows(read_table(path), ROWS[:1], path)
-    pd.testing.assert_frame_equal(read_table(path), pd.DataFrame(ROWS))
+        patch.setattr(csv_rows, "write_text", killed)
+        add_rows(read_rows(path), ROWS[:1], path)
+    pd.testing.assert_frame_equal(read_rows(path), pd.DataFrame(ROWS))
 
 
 @pytest.mark.parametrize("lost", ["layers", "sparsity"])
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"method")])
-@pytest.mark.filterwarnings("ignore:.*is not what was written")
+@pytest.mark.filterwarnings("ignore:.*is damaged")
 def test_settings_need_both_tables(tmp_path: Path, lost: str, harm: Callable) -> None:
     settings = [{"method": sparsify.BINMASK, "strength": value} for value in (0.1, 0.5)]
     dense = {"method": sparsify.DENSE, "strength": np.nan}

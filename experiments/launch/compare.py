@@ -1,0 +1,101 @@
+"""The launcher of several configs, whose results it compares."""
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+from ml_collections import ConfigDict
+
+import fsjax
+from experiments import artifacts
+from experiments.artifacts.statistics.comparison import delay_table, main_metric, significance_table
+from experiments.cluster import Cell, connected, define_flag, gathered
+from experiments.launch import cli
+from experiments.launch.config import load_config, override
+from experiments.launch.experiment import run_experiment
+from experiments.launch.run_folder import recorded_accuracy
+from fsjax.engine.compilation import cache_by_default
+from fsjax.storage.atomic_files import write_text
+
+
+def join_variants(parts: Sequence[str]) -> list[str]:
+    """Puts ``a.py:x,y`` together again, which the comma of the flag has cut."""
+    return re.split(r",(?=[^,]*\.py)", ",".join(parts)) if parts else []
+
+
+def label_of(name: str) -> str:
+    """The name of a run's folder: ``wast-madelon-quick`` for ``configs/wast.py:madelon,quick``."""
+    path, _, variant = name.partition(":")
+    return "-".join([Path(path).stem, *filter(None, re.split("[,:]", variant))])
+
+
+def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
+    """Text on each group of results that share data set and task; empty where none do.
+
+    The results are those of ``result.json``, by the run's folder in ``workdir``.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for label, result in results.items():
+        groups.setdefault((result["dataset"], result["task"]), []).append(label)
+    text = ""
+    for (dataset, task), labels in groups.items():
+        histories = {label: recorded_accuracy(workdir / label) for label in labels}
+        tables = [delay_table({k: v for k, v in histories.items() if v is not None})]
+        metric = main_metric(results[label] for label in labels)
+        if metric is not None:
+            samples = {label: results[label]["metrics"][metric] for label in labels}
+            tables.append(significance_table(samples, metric))
+        text += "".join(f"\n\n{dataset}, {task}: {table}" for table in tables if table)
+    return text
+
+
+def on_cluster(
+    address: str, configs: Mapping[str, ConfigDict], workdir: Path
+) -> dict[str, dict[str, Any]]:
+    """The results of all configs, each trained on a worker, by their labels."""
+    function = functools.partial(run_experiment, progress=False)
+    labels, folder = list(configs), workdir.absolute()
+    cells = [Cell(label, function, (config, folder / label)) for label, config in configs.items()]
+    with connected(address) as cluster:
+        results = {labels[place]: result for place, result in gathered(cluster, cells)}
+    return {label: results[label] for label in labels}
+
+
+def main() -> None:
+    """Runs all configs, then prints and writes the table."""
+    values = flags.FLAGS
+    workdir = Path(values.workdir)
+    cache_by_default()
+    fsjax.use_cpu_devices()
+    configs = {}
+    for name in join_variants(values.configs):
+        config = configs[label_of(name)] = load_config(name)
+        for assignment in values.set:
+            override(config, assignment)
+    if values.cluster is not None:
+        results = on_cluster(values.cluster, configs, workdir)
+    else:
+        results = {
+            label: run_experiment(config, workdir / label, progress=values.progress)
+            for label, config in configs.items()
+        }
+    text = artifacts.summary_table(list(results.values())) + comparisons(results, workdir)
+    write_text(workdir / "table.txt", text + "\n")
+    print(f"{text}\n\nall of it on one page: {artifacts.write_report(workdir)}")
+
+
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
+    flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
+    flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")
+    flags.DEFINE_multi_string("set", [], "field=value, for all configs.")
+    flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
+    define_flag()
+
+
+def start() -> None:
+    """Entry point."""
+    cli.run(main, define_flags, configs="configs/ip_cae.py,configs/cae.py", workdir="runs/compare")
