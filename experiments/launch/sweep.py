@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import json
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,6 @@ from typing import Any
 import ml_collections
 import pandas as pd
 from absl import flags
-from ml_collections.config_flags import config_path
 
 import fsjax
 from experiments import artifacts
@@ -62,7 +63,7 @@ def read_grid(config: ml_collections.ConfigDict, sweeps: Sequence[str]) -> dict[
         for value in _split(text):
             changed = copy.deepcopy(config)
             override(changed, f"{field}={value}")
-            values.append(config_path.get_value(field, changed))
+            values.append(functools.reduce(operator.getitem, field.split("."), changed))
         if not field.startswith("method.") and field not in FIELDS or field == "method.name":
             allowed = ", ".join(FIELDS)
             raise ConfigError(

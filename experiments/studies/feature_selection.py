@@ -98,9 +98,9 @@ def rows_of(
     about = {"dataset": config.data.name + f" ({network})" * is_image, "method": name}
     tables = []
     for size, values in accuracy.items():
-        found = results[size].metrics if size in results else {}
-        own = {metric: found.get(metric, np.nan) for metric in METRICS}
-        columns = {"trial": config.seeds, "num_features": size, "accuracy": values, **own}
+        metrics = results[size].metrics if size in results else {}
+        searches = {metric: metrics.get(metric, np.nan) for metric in METRICS}
+        columns = {"trial": config.seeds, "num_features": size, "accuracy": values, **searches}
         tables.append(pd.DataFrame(about | columns))
     numbers = dict.fromkeys(("accuracy", *METRICS), np.float64)
     return pd.concat(tables, ignore_index=True).astype(numbers)
@@ -112,12 +112,11 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
     Raises:
       ConfigError: for settings that do not fit, before anything is trained.
     """
-    # A flag gives names with commas as one.
-    wanted = [name for names in config.methods for name in names.split(",")]
+    names = config.methods
     # Methods may be added to a comparison, so they are not part of what must stay the same.
     config = ConfigDict({**config, "methods": ()})
     run_folder.check_workdir(config, workdir)
-    for name in wanted:
+    for name in names:
         if name not in TITLES:
             raise ConfigError(f"methods has {name!r}: {nearest(name, TITLES)}")
     dataset = load_data(config)
@@ -138,7 +137,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
             dataset, splits, columns, config.seeds, scaling=config.data.scaling, options=options
         )["retrain_accuracy"]
 
-    for name in (ALL, *wanted):
+    for name in (ALL, *names):
         if len(table) and name in set(table["method"]):
             continue
         if name == ALL:
