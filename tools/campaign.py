@@ -13,9 +13,10 @@ import pandas as pd
 Tries = Callable[[Iterable[int], int], Iterator[tuple[int, tuple[str, str]]]]
 
 
-def asked(tool: str, told: str, kinds: Iterable[str], minutes: float) -> argparse.Namespace:
-    """What the command line of a tool asks for; ``minutes`` by default."""
-    parser = argparse.ArgumentParser(prog=f"python -m {tool}", description=told.split("\n")[0])
+def asked(tool: str, description: str, kinds: Iterable[str], minutes: float) -> argparse.Namespace:
+    """The options on the command line of a tool; ``minutes`` by default."""
+    first_line = description.split("\n")[0]
+    parser = argparse.ArgumentParser(prog=f"python -m {tool}", description=first_line)
     parser.add_argument("--seed", type=int, default=0, help="other tries for another number")
     parser.add_argument("--tries", type=int, default=None, help="of each kind; all by default")
     parser.add_argument("--minutes", type=float, default=minutes, help="after which no try begins")
@@ -27,7 +28,7 @@ def asked(tool: str, told: str, kinds: Iterable[str], minutes: float) -> argpars
 
 def campaign(
     kinds: Mapping[str, tuple[Tries, int]],
-    given: argparse.Namespace,
+    options: argparse.Namespace,
     outcomes: Sequence[str],
     forbidden: Sequence[str],
 ) -> int:
@@ -42,24 +43,25 @@ def campaign(
     Returns:
       The status of the process: 1 after a forbidden outcome, else 130 after Ctrl-C, else 0.
     """
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     started, stopped = time.monotonic(), False
-    end = started + 60 * given.minutes
-    chosen = [kind for kind in kinds if given.only in (None, kind)]
+    end = started + 60 * options.minutes
+    chosen = [kind for kind in kinds if options.only in (None, kind)]
     try:
         for kind in chosen:
             tries, usual = kinds[kind]
-            found[kind] = Counter()
-            numbers = range(given.first, given.first + (given.tries or usual))
-            _count(found[kind], kind, tries(_until(end, numbers), given.seed), given, forbidden)
+            counts[kind] = Counter()
+            numbers = range(options.first, options.first + (options.tries or usual))
+            outcomes_of_kind = tries(_until(end, numbers), options.seed)
+            _count(counts[kind], kind, outcomes_of_kind, options, forbidden)
             seconds = time.monotonic() - started
-            print(f"{kind}: {found[kind]['tries']} tries, {seconds:.0f} s so far", flush=True)
+            print(f"{kind}: {counts[kind]['tries']} tries, {seconds:.0f} s so far", flush=True)
     except KeyboardInterrupt:
         stopped = True
-    table = pd.DataFrame(found).T.reindex(columns=["tries", *outcomes]).fillna(0).astype(int)
-    print(f"\n{table.to_string()}\n{time.monotonic() - started:.0f} s, seed {given.seed}")
-    wanted = {kind: given.tries or kinds[kind][1] for kind in chosen}
-    if short := [kind for kind in chosen if found.get(kind, Counter())["tries"] < wanted[kind]]:
+    table = pd.DataFrame(counts).T.reindex(columns=["tries", *outcomes]).fillna(0).astype(int)
+    print(f"\n{table.to_string()}\n{time.monotonic() - started:.0f} s, seed {options.seed}")
+    expected = {kind: options.tries or kinds[kind][1] for kind in chosen}
+    if short := [kind for kind in chosen if counts.get(kind, Counter())["tries"] < expected[kind]]:
         why = "stopped" if stopped else "the time was up (--minutes)"
         print(f"{why} before all tries of: {', '.join(short)}")
     return 1 if table[list(forbidden)].to_numpy().any() else 130 * stopped
@@ -73,13 +75,13 @@ def _until(end: float, numbers: Iterable[int]) -> Iterator[int]:
 
 
 def _count(
-    found: Counter[str],
+    counts: Counter[str],
     kind: str,
-    made: Iterator[tuple[int, tuple[str, str]]],
-    given: argparse.Namespace,
+    outcomes: Iterator[tuple[int, tuple[str, str]]],
+    options: argparse.Namespace,
     forbidden: Sequence[str],
 ) -> None:
-    for number, (outcome, told) in made:
-        found.update((outcome, "tries"))
-        if given.show or outcome in forbidden:
-            print(f"{kind} {number}: {outcome}: {' '.join(told.split())[-700:]}", flush=True)
+    for number, (outcome, message) in outcomes:
+        counts.update((outcome, "tries"))
+        if options.show or outcome in forbidden:
+            print(f"{kind} {number}: {outcome}: {' '.join(message.split())[-700:]}", flush=True)

@@ -55,8 +55,8 @@ from fsjax.registry import get_method as get_method
 def stubs() -> dict[Path, str]:
     """The text of every stub, for the library's own methods."""
     known = [builder.registration for builder in METHODS.values()]
-    ours = [one for one in known if one.build.__module__.startswith("fsjax.methods")]
-    classes = [_class(ESTIMATORS[one.name]) for one in ours]
+    ours = [method for method in known if method.build.__module__.startswith("fsjax.methods")]
+    classes = [_class(ESTIMATORS[method.name]) for method in ours]
     functions = map(_function, ours)
     return {
         HERE / "estimators" / "__init__.pyi": "\n".join([_ESTIMATORS, *classes]),
@@ -82,8 +82,8 @@ def _class(estimator: type[Selector]) -> str:
 def _arguments(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
     """Name, type and default of each argument, but of ``self``, and a star before the keywords."""
     lines = [
-        name if name == "self" else f"{name}: {one.annotation} = {_shown(one.default)}"
-        for name, one in parameters.items()
+        name if name == "self" else f"{name}: {entry.annotation} = {_shown(entry.default)}"
+        for name, entry in parameters.items()
     ]
     kinds = [parameter.kind for parameter in parameters.values()]
     if inspect.Parameter.KEYWORD_ONLY in kinds:
@@ -98,10 +98,13 @@ def _idea(estimator: type[Selector]) -> str:
     return "\n    ".join(lines) + ("\n    " if len(lines) > 1 else "")
 
 
-def _function(one: Registration) -> str:
-    typed = {n: p.replace(annotation=type_text(one.kinds[n])) for n, p in one.parameters.items()}
+def _function(method: Registration) -> str:
+    typed = {
+        name: parameter.replace(annotation=type_text(method.kinds[name]))
+        for name, parameter in method.parameters.items()
+    }
     arguments = "".join(f"    {line},\n" for line in _arguments(typed))
-    return f"def {one.name}(\n{arguments}) -> Method: ..."
+    return f"def {method.name}(\n{arguments}) -> Method: ..."
 
 
 def _shown(default: Any) -> str:

@@ -61,7 +61,8 @@ def write_report(workdir: str | Path) -> Path:
     if (workdir / "config.json").exists() and _finished(workdir):
         write_text(path, page_of(f"{workdir.name}", _run(workdir)))
         return path
-    below = sorted(one.parent for one in workdir.glob("*/config.json") if _finished(one.parent))
+    folders = (config.parent for config in workdir.glob("*/config.json"))
+    below = sorted(folder for folder in folders if _finished(folder))
     if not below:
         raise ConfigError(
             f"{workdir} holds no finished run, nor do the folders in it; name the --workdir of a "
@@ -112,7 +113,7 @@ def _what(
 ) -> dict[str, str]:
     data, method = config.get("data") or {}, config.get("method") or {}
     device, versions = facts["device"] or {}, facts["versions"] or {}
-    found = {
+    entries = {
         "method": result.get("method", method.get("name")),
         "data set": result.get("dataset", data.get("name")),
         "task": config.get("task"),
@@ -124,7 +125,7 @@ def _what(
         "versions": ", ".join(f"{k} {v}" for k, v in versions.items() if v),
         "commit": facts["git_revision"],
     }
-    return {name: str(value) for name, value in found.items() if value not in (None, "")}
+    return {name: str(value) for name, value in entries.items() if value not in (None, "")}
 
 
 def metrics_table(
@@ -168,8 +169,8 @@ def _interval(metric: str, values: np.ndarray) -> tuple[str, str, str, str]:
         half = stats.t.ppf(0.5 + LEVEL / 2, len(values) - 1) * stats.sem(values)
         ends = (format_value(metric, mean + sign * half, scale=mean) for sign in (-1, 1))
         interval = " to ".join(ends)
-    told = (format_value(metric, mean), interval, format_value(metric, spread, scale=mean))
-    return (*told, str(len(values)))
+    texts = (format_value(metric, mean), interval, format_value(metric, spread, scale=mean))
+    return (*texts, str(len(values)))
 
 
 def _published(metric: str, theirs: Mapping[str, Any]) -> str:
@@ -191,19 +192,20 @@ def _selected(result: Mapping[str, Any]) -> str:
     most = sorted(counts.items(), key=lambda item: -item[1])[: result["num_features"]]
     stability = (result.get("stability") or {}).get("stability")
     note = "" if stability is None else f"<p>Stability (Nogueira) {stability:.3f}.</p>"
-    told = ", ".join(
+    columns = ", ".join(
         str(column) if number == 1 else f"{column} ({times}/{number})" for column, times in most
     )
     return (
-        f"{note}<p>Columns by number{'' if number == 1 else ' (seeds that chose them)'}: {told}</p>"
+        f"{note}<p>Columns by number"
+        f"{'' if number == 1 else ' (seeds that chose them)'}: {columns}</p>"
     )
 
 
 def _pictures(workdir: Path) -> Iterable[str]:
-    found = {path.stem: path for suffix in ("png", "svg") for path in workdir.glob(f"*.{suffix}")}
-    names = [*(name for name in CAPTIONS if name in found), *sorted(set(found) - set(CAPTIONS))]
+    paths = {path.stem: path for suffix in ("png", "svg") for path in workdir.glob(f"*.{suffix}")}
+    names = [*(name for name in CAPTIONS if name in paths), *sorted(set(paths) - set(CAPTIONS))]
     for name in names:
-        path = found[name]
+        path = paths[name]
         caption = html.escape(CAPTIONS.get(name, name.replace("_", " ")))
         if path.suffix == ".svg":
             picture = inline_svg(path.read_text(encoding="utf-8"), name, caption)

@@ -102,8 +102,8 @@ def published(
       experiment.
     """
     main = MAIN_RESULTS.get(method, {})
-    given = {**main, **settings}
-    found: dict[str, dict[str, Any]] = {}
+    fields = {**main, **settings}
+    entries: dict[str, dict[str, Any]] = {}
 
     def preference(row: Row) -> tuple[int, bool]:
         other_k = 0 if row.num_features in (None, num_features) else row.num_features
@@ -111,17 +111,19 @@ def published(
 
     # The first entry of a metric counts, so what comes first is preferred; ties are in file order.
     for row in sorted(published_rows(method, dataset, task), key=preference):
-        wanted = {**main, **row.options}
+        conditions = {**main, **row.options}
         if num_epochs is not None and row.num_epochs not in (None, num_epochs):
             continue
-        if not all(name in given and agrees(wanted[name], given[name]) for name in wanted):
+        if not (fields.keys() >= conditions.keys()):
+            continue
+        if not all(agrees(value, fields[name]) for name, value in conditions.items()):
             continue
         entry = {field: getattr(row, field) for field in ("mean", "std", "n_repeats", "source")}
         if row.num_features in (None, num_features):
-            found.setdefault(row.metric, entry)
+            entries.setdefault(row.metric, entry)
         elif row.metric == METRIC_OF_OTHER_K:
-            found.setdefault(f"{row.metric}_k{row.num_features}", entry)
-    return found
+            entries.setdefault(f"{row.metric}_k{row.num_features}", entry)
+    return entries
 
 
 def published_value(table: str, dataset: str, method: str, metric: str, **setting: str) -> float:
@@ -137,18 +139,18 @@ def published_value(table: str, dataset: str, method: str, metric: str, **settin
     Raises:
       ConfigError: if there is no such number, or more than one.
     """
-    found = [
+    rows = [
         row.mean
         for row in read_table(table)
         if row.source.endswith(", text")
         and (row.dataset, row.method, row.metric) == (dataset, method, metric)
         and setting.items() <= row.options.items()
     ]
-    if len(found) != 1:
-        wanted = ", ".join([table, dataset, method, metric, *map("=".join, setting.items())])
-        advice = "narrow them by their setting" if found else f"see paper_results/{table}.csv"
-        raise ConfigError(f"the text has {len(found)} numbers for {wanted}; {advice}")
-    return found[0]
+    if len(rows) != 1:
+        number = ", ".join([table, dataset, method, metric, *map("=".join, setting.items())])
+        advice = "narrow them by their setting" if rows else f"see paper_results/{table}.csv"
+        raise ConfigError(f"the text has {len(rows)} numbers for {number}; {advice}")
+    return rows[0]
 
 
 def published_rows(*experiment: str) -> list[Row]:
@@ -158,10 +160,10 @@ def published_rows(*experiment: str) -> list[Row]:
     return [row for row in rows if row[1 : 1 + len(experiment)] == experiment]
 
 
-def agrees(wanted: Any, given: Any) -> bool:
+def agrees(expected: Any, value: Any) -> bool:
     """Whether an option of a run is the published value, or :class:`Besides`; lists are tuples."""
-    given = tuple(given) if isinstance(given, list) else given
-    return given not in wanted.values if isinstance(wanted, Besides) else given == wanted
+    value = tuple(value) if isinstance(value, list) else value
+    return value not in expected.values if isinstance(expected, Besides) else value == expected
 
 
 @cache

@@ -112,11 +112,13 @@ def _lines(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
     about = (row["method"], row["dataset"], str(row["num_features"]), row["task"])
     sample = f" of {row['judged_on']:,} rows" if row.get("judged_on") else ""
 
-    def told(name: str) -> str:
+    num_seeds = len(row["seeds"])
+
+    def label(name: str) -> str:
         return name + sample if name.startswith(("svm_", "retrain_")) else name
 
     return [
-        (*about, told(name), *_compare(name, metrics.get(name), paper.get(name), len(row["seeds"])))
+        (*about, label(name), *_compare(name, metrics.get(name), paper.get(name), num_seeds))
         for name in names
     ]
 

@@ -23,15 +23,15 @@ class Interrupted(KeyboardInterrupt):
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     """The first signal ends the run in order, a second one at once."""
-    for one in SIGNALS:
-        signal.signal(one, lambda again, _: os._exit(128 + again))
+    for signal_number in SIGNALS:
+        signal.signal(signal_number, lambda again, _: os._exit(128 + again))
     raise Interrupted(number)
 
 
 def finish_at_once() -> None:
     """Lets signals end the process as it would end by itself, as its work is done."""
-    for one in SIGNALS:
-        signal.signal(one, _finish)
+    for number in SIGNALS:
+        signal.signal(number, _finish)
 
 
 def _finish(number: int, frame: FrameType | None) -> NoReturn:
@@ -43,16 +43,17 @@ def _finish(number: int, frame: FrameType | None) -> NoReturn:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Within it the first signal raises :class:`Interrupted`, and a second one ends at once."""
-    before, told = {one: signal.signal(one, _interrupt) for one in SIGNALS}, sys.unraisablehook
+    before = {number: signal.signal(number, _interrupt) for number in SIGNALS}
+    hook = sys.unraisablehook
 
     def swallowed(of: Any) -> None:
         if not isinstance(of.exc_value, Interrupted):
-            told(of)
+            hook(of)
             return
         # Python drops what is raised in a callback of its collector or in a finaliser, of which
         # JAX has some: the signal comes again when they are over.
-        for one in SIGNALS:
-            signal.signal(one, _interrupt)
+        for number in SIGNALS:
+            signal.signal(number, _interrupt)
         again = threading.Timer(_AGAIN, os.kill, (os.getpid(), of.exc_value.args[0]))
         again.daemon = True
         again.start()
@@ -61,7 +62,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.unraisablehook = told
-        for one, handler in before.items():
-            if signal.getsignal(one) is not _finish:
-                signal.signal(one, handler)
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            if signal.getsignal(number) is not _finish:
+                signal.signal(number, handler)

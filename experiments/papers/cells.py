@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ class Run(NamedTuple):
             if value is not None
         )
         text = "-".join(map(str, (*self[:4], *numbers, *options)))
-        return "".join(one if one.isalnum() or one in "-_.=" else "_" for one in text)
+        return re.sub(r"[^\w.=-]", "_", text)
 
 
 class Cell(NamedTuple):
@@ -103,7 +104,7 @@ class Cell(NamedTuple):
         return (self.paper, self.table, row.dataset, row.method, self.setting, row.metric)
 
 
-def cells_of(paper: str, own: Sequence[str] = ()) -> list[Cell]:
+def cells_of(paper: str, more: Sequence[str] = ()) -> list[Cell]:
     """The cells of all tables of a paper, in its order.
 
     Args:
@@ -111,17 +112,17 @@ def cells_of(paper: str, own: Sequence[str] = ()) -> list[Cell]:
       own: methods that no paper has: each gets the cells of the paper's own method, without a
         published value.
     """
-    found = []
+    cells = []
     for row in read_table(paper):
         _, _, table = row.source.rpartition("Table ")
-        found.append(Cell(paper, table, row))
+        cells.append(Cell(paper, table, row))
         plain = not set(row.options) - {"hidden", "epsilon"}
         if row.method == PAPERS[paper] and plain and row.metric not in COUNTS:
-            for method in own:
+            for method in more:
                 other = row._replace(method=method, mean=math.nan, std=None, n_repeats=None)
-                found.append(Cell(paper, table, other))
+                cells.append(Cell(paper, table, other))
     # A table that repeats a row has one cell for it.
-    return list({cell.key: cell for cell in found}.values())
+    return list({cell.key: cell for cell in cells}.values())
 
 
 def run_of(cell: Cell) -> Run:
@@ -149,8 +150,8 @@ def _protocol(variant: str) -> ConfigDict:
 
 def _fixes_number(method: str) -> bool:
     """Whether each K needs a training; the path of LassoNet ranks the columns, as most do."""
-    one = get_method(method).registration.parameters.get("num_features")
-    return one is not None and one.default is not None and method != "lassonet"
+    parameter = get_method(method).registration.parameters.get("num_features")
+    return parameter is not None and parameter.default is not None and method != "lassonet"
 
 
 def value_of(cell: Cell, result: Mapping[str, Any]) -> list[float] | None:
@@ -161,14 +162,14 @@ def value_of(cell: Cell, result: Mapping[str, Any]) -> list[float] | None:
     row, metrics, cost = cell.row, result["metrics"], result["cost"]
     if row.metric == "reconstruction_error":
         width = ENTRIES[row.dataset].shape[1]
-        return [one * width / TABLE_6 for one in metrics["reconstruction_frobenius"]]
+        return [value * width / TABLE_6 for value in metrics["reconstruction_frobenius"]]
     if row.metric in ("params", "connections", "train_flops"):
         name = "params" if row.metric == "connections" else row.metric
         return None if cost.get(name) is None else [cost[name]]
     if row.metric == "density_pct":
         entry = ENTRIES[row.dataset]
         widths = (entry.shape[1], *row.options["hidden"], entry.num_classes)
-        dense = sum(one * other for one, other in itertools.pairwise(widths))
+        dense = sum(value * other for value, other in itertools.pairwise(widths))
         return [100.0 * cost["params"] / dense]
     name = row.metric
     if name == "svm_accuracy" and row.num_features not in (None, result["num_features"]):
@@ -211,13 +212,13 @@ def chosen(
     _check_all("table", tables, (cell.table for cell in published))
     _check_all("data set", datasets, (cell.row.dataset for cell in published))
     there = {cell.row.method for cell in published}
-    own = tuple(name for name in methods if name not in there)
-    for name in own:
+    own_methods = tuple(name for name in methods if name not in there)
+    for name in own_methods:
         get_method(name)
     return [
         cell
         for paper in papers
-        for cell in cells_of(paper, own)
+        for cell in cells_of(paper, own_methods)
         if (not tables or cell.table in tables)
         and (not datasets or cell.row.dataset in datasets)
         and (not methods or cell.row.method in methods)

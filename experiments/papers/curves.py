@@ -39,7 +39,7 @@ def compared_values(cell: Cell, finished: Mapping[Run, Mapping[str, Any]]) -> li
             return None
         folders[method] = Path(finished[run]["folder"])
     of_metric = _delays if cell.row.metric == "training_delay_pct" else _speedups
-    return [float(one) for one in of_metric(cell, folders) if np.isfinite(one)] or None
+    return [float(value) for value in of_metric(cell, folders) if np.isfinite(value)] or None
 
 
 def _delays(cell: Cell, folders: Mapping[str, Path]) -> np.ndarray:
@@ -62,8 +62,8 @@ def _speedups(cell: Cell, folders: Mapping[str, Path]) -> np.ndarray:
     """
     metric = "accuracy" if run_of(cell).task == "classification" else "loss"
     sign = 1.0 if metric == "accuracy" else -1.0
-    cae, own = (sign * _validation(folders[name], metric) for name in ("cae", cell.row.method))
-    better = own > cae[:, -1].mean()
+    cae, method = (sign * _validation(folders[name], metric) for name in ("cae", cell.row.method))
+    better = method > cae[:, -1].mean()
     first = np.where(better.any(axis=1), better.argmax(axis=1) + 1, np.nan)
     return cae.shape[1] / first
 

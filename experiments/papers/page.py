@@ -121,14 +121,15 @@ def _td(cell: Cell, row: Mapping[str, Any] | None) -> str:
     published = "" if math.isnan(mean) else _number(mean, metric)
     if row is None:
         return f"<td class='missing'>{published}<br>–</td>"
-    told = f"{row['seeds']} seeds, {row['epochs']} epochs, ± {row['std']:.3g}"
+    title = f"{row['seeds']} seeds, {row['epochs']} epochs, ± {row['std']:.3g}"
     if row["cpu_seconds"] == row["cpu_seconds"]:
-        told += f", {row['cpu_seconds']:.0f} s of CPU for the run"
+        title += f", {row['cpu_seconds']:.0f} s of CPU for the run"
     if row["reason"]:
-        told += f". {row['reason']}"
+        title += f". {row['reason']}"
     state = {1: "agrees", 0: "differs"}.get(row["agrees"], "own")
     ours = _number(row["mean"], metric)
-    return f"<td class='{state}' title='{html.escape(told, quote=True)}'>{published}<br>{ours}</td>"
+    title = html.escape(title, quote=True)
+    return f"<td class='{state}' title='{title}'>{published}<br>{ours}</td>"
 
 
 def _table(cells: Sequence[Cell], rows: Mapping[tuple[str, ...], Mapping[str, Any]]) -> str:
@@ -136,7 +137,7 @@ def _table(cells: Sequence[Cell], rows: Mapping[tuple[str, ...], Mapping[str, An
     grid: dict[str, dict[str, str]] = {}
     columns: dict[str, None] = {}
     for cell in cells:
-        _, name, column = (one(cell) for one in _layout(cell))
+        _, name, column = (text_of(cell) for text_of in _layout(cell))
         columns[column] = None
         grid.setdefault(name, {})[column] = _td(cell, rows.get(cell.key))
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
@@ -184,13 +185,12 @@ def make_page(cells: Sequence[Cell], table: pd.DataFrame, summary: pd.DataFrame)
                     "```{raw} html\n<div class='reproduction'><table>"
                     f"{caption}\n{_table(of_part, rows)}\n</table></div>\n```\n"
                 )
-            told: dict[str, dict[str, None]] = {}
+            reasons: dict[str, dict[str, None]] = {}
             for cell in of_table:
                 if (row := rows.get(cell.key)) and row["reason"]:
-                    told.setdefault(row["reason"], {})[f"{cell.row.method}, {cell.row.dataset}"] = (
-                        None
-                    )
-            text += [f"- **{'; '.join(where)}**: {reason}" for reason, where in told.items()]
+                    where = f"{cell.row.method}, {cell.row.dataset}"
+                    reasons.setdefault(row["reason"], {})[where] = None
+            text += [f"- **{'; '.join(where)}**: {reason}" for reason, where in reasons.items()]
             text.append("")
     return "\n".join(text)
 
@@ -198,7 +198,7 @@ def make_page(cells: Sequence[Cell], table: pd.DataFrame, summary: pd.DataFrame)
 def _percent(part: pd.Series, whole: pd.Series) -> list[str]:
     """Shares as ``74 %``; ``-`` of nothing."""
     pairs = zip(part, whole, strict=True)
-    return [f"{100 * one / other:.0f} %" if other else "-" for one, other in pairs]
+    return [f"{100 * value / other:.0f} %" if other else "-" for value, other in pairs]
 
 
 def write_page(

@@ -46,13 +46,13 @@ def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
     """
     if not path.exists():
         return pd.DataFrame(columns=COLUMNS)
-    found = pd.read_csv(path, dtype={name: str for name in (*KEY, "commit", "reason")})
-    if tuple(found.columns) != COLUMNS:
-        odd = sorted(set(found.columns) ^ set(COLUMNS))
+    table = pd.read_csv(path, dtype={name: str for name in (*KEY, "commit", "reason")})
+    if tuple(table.columns) != COLUMNS:
+        odd = sorted(set(table.columns) ^ set(COLUMNS))
         raise ConfigError(f"{path} is of another version: its columns differ in {', '.join(odd)}")
-    found = found.fillna({"setting": "", "reason": "", "commit": ""})
+    table = table.fillna({"setting": "", "reason": "", "commit": ""})
     published = {cell.key: cell.row.mean for cell in cells}
-    for row in found.itertuples():
+    for row in table.itertuples():
         key = tuple(getattr(row, name) for name in KEY)
         now = published.get(key, row.published_mean)
         if not np.isclose(now, row.published_mean, rtol=1e-9, equal_nan=True):
@@ -60,7 +60,7 @@ def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
                 f"{path} was made with another version of the tables: {', '.join(key)} was "
                 f"{row.published_mean} and is {now}; name another file by --results"
             )
-    return found
+    return table
 
 
 def read_reasons(path: Path) -> list[dict[str, str]]:
@@ -87,15 +87,15 @@ def reason_of(cell: Mapping[str, Any], reasons: Iterable[Mapping[str, Any]]) -> 
     """
     for entry in reasons:
         for name in KEY:
-            wanted = entry.get(name)
-            wanted = [wanted] if isinstance(wanted, str) else wanted
-            if wanted is None:
+            patterns = entry.get(name)
+            patterns = [patterns] if isinstance(patterns, str) else patterns
+            if patterns is None:
                 continue
             if name == "setting":
                 parts = set(cell["setting"].split(";"))
-                if not any(set(one.split(";")) <= parts for one in wanted):
+                if not any(set(pattern.split(";")) <= parts for pattern in patterns):
                     break
-            elif cell[name] not in wanted:
+            elif cell[name] not in patterns:
                 break
         else:
             return entry["text"]
@@ -150,13 +150,13 @@ def merged(
         # More seeds are worth more than newer ones.
         if key not in table or row["seeds"] >= table[key]["seeds"]:
             table[key] = row
-    found = pd.DataFrame(list(table.values()), columns=COLUMNS)
+    result = pd.DataFrame(list(table.values()), columns=COLUMNS)
     reasons = list(reasons)
-    found["reason"] = [
+    result["reason"] = [
         "" if row["agrees"] in (1, "") else reason_of(row, reasons)
-        for row in found.to_dict("records")
+        for row in result.to_dict("records")
     ]
-    return found.sort_values(list(KEY), kind="stable", ignore_index=True)
+    return result.sort_values(list(KEY), kind="stable", ignore_index=True)
 
 
 def write_results(table: pd.DataFrame, path: Path) -> None:

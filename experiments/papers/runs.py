@@ -48,7 +48,7 @@ def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
                 config.method.hidden = (3 * run.num_features // 2,)
         k, width = config.num_features, ENTRIES[run.dataset].shape[1]
         config.evaluation.num_features = tuple(
-            one for one in others if one != k and one <= width and k != 20
+            size for size in others if size != k and size <= width and k != 20
         )
     return config
 
@@ -62,7 +62,7 @@ def estimate(run: Run, seeds: int) -> float:
     width, outputs = entry.shape[1], entry.num_classes
     hidden = tuple(config.method.get("hidden", (200,)))
     widths = (width, *hidden, width if run.task == "reconstruction" else outputs)
-    weights = sum(one * other for one, other in itertools.pairwise(widths))
+    weights = sum(width_in * other for width_in, other in itertools.pairwise(widths))
     if "temperature_start" in config.method:
         # Noise and softmax for each row cost more than the products.
         weights = 10 * config.num_features * width
@@ -90,7 +90,7 @@ def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, float]) -> dic
     factors: dict[str, list[float]] = {}
     for run, seconds in known.items():
         factors.setdefault(run.method, []).append(seconds / max(1e-9, estimate(run, 1)))
-    factor = {name: statistics.median(found) for name, found in factors.items()}
+    factor = {name: statistics.median(ratios) for name, ratios in factors.items()}
     return {
         run: known[run] * seeds
         if run in known
@@ -155,21 +155,21 @@ def read_done(run: Run, fewest: int, workdir: Path) -> dict[str, Any] | None:
 
     How many seeds a run gets depends on what it costs, which is known better afterwards.
     """
-    found = (
+    counts = (
         int(folder.name.rpartition("-s")[2])
         for folder in workdir.glob(f"{glob.escape(run.label)}-s*")
         if (folder / "result.json").exists()
         and folder.name.removeprefix(f"{run.label}-s").isdecimal()
     )
-    most = max(found, default=0)
+    most = max(counts, default=0)
     return read(run, most, workdir) if most >= fewest else None
 
 
 def runs_of(cells: Sequence[Cell]) -> dict[Run, list[Cell]]:
     """The cells of each run, and the runs that these cells are compared with."""
-    found: dict[Run, list[Cell]] = {}
+    by_run: dict[Run, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(run_of(cell), []).append(cell)
+        by_run.setdefault(run_of(cell), []).append(cell)
         for run in compared_with(cell).values():
-            found.setdefault(run, [])
-    return found
+            by_run.setdefault(run, [])
+    return by_run

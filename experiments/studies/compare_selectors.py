@@ -88,15 +88,15 @@ def measure(name: str, data: Dataset, rows: Split, k: int, task: str, seed: int)
     mean, deviation = rows.X.mean(axis=0), rows.X.std(axis=0)
     part = Part((rows.X - mean) / np.where(deviation > 0, deviation, np.inf), rows.y)
     draws = DRAWS if name == "random columns" else 1
-    found, shares = [], []
+    judged, shares = [], []
     started = time.process_time()
     chosen = [SELECTORS[name](rows.X, part, k, task, seed + 100 * draw) for draw in range(draws)]
     seconds = time.process_time() - started
     for columns in chosen:
-        found.append(judge(rows, task, columns))
+        judged.append(judge(rows, task, columns))
         if data.informative is not None:
             shares.append(np.isin(columns, data.informative).sum() / len(columns))
-    svm, trees = np.mean(found, axis=0)
+    svm, trees = np.mean(judged, axis=0)
     true = round(float(np.mean(shares)), 4) if shares else np.nan
     return {
         "k": len(chosen[0]),
@@ -116,15 +116,15 @@ def run(
     Raises:
       ConfigError: for an unknown table or selector.
     """
-    for given, known, what in ((tables, TABLES, "tables"), (selectors, SELECTORS, "selectors")):
-        for name in given:
+    for chosen, known, what in ((tables, TABLES, "tables"), (selectors, SELECTORS, "selectors")):
+        for name in chosen:
             if name not in known:
                 raise ConfigError(f"{what} has {name!r}: {nearest(name, known)}")
     rows, sizes, started = read_rows(path), {}, time.process_time()
     # The expensive ones last.
     quick = [name for name in selectors if OURS.get(name) not in ON_SMALL]
     rest = [name for name in selectors if name not in quick]
-    for table, names in (*((one, quick) for one in tables), *((one, rest) for one in tables)):
+    for table, names in (*((item, quick) for item in tables), *((item, rest) for item in tables)):
         data = read(table)
         sizes[table] = data.X.size
         for name in names:
@@ -133,8 +133,8 @@ def run(
                     continue
                 if time.process_time() - started > 60 * minutes:
                     return rows
-                told = rows.assign(cells=rows["table"].map(sizes))
-                line = _line(table, name, seed, data, told, limit)
+                before = rows.assign(cells=rows["table"].map(sizes))
+                line = _line(table, name, seed, data, before, limit)
                 print(", ".join(f"{key} {value}" for key, value in line.items()), flush=True)
                 new = pd.DataFrame([line])
                 rows = pd.concat([rows, new], ignore_index=True) if len(rows) else new
@@ -153,14 +153,14 @@ def _line(
 ) -> dict:
     task, k = TABLES[table].task, TABLES[table].k
     line = {"table": table, "selector": name, "split": seed}
-    told = "" if name in CONTROLS else reason(name, data, task, rows, limit)
-    if not told:
+    skipped = "" if name in CONTROLS else reason(name, data, task, rows, limit)
+    if not skipped:
         try:
             return line | measure(name, data, split(data, task, seed), k, task, seed)
         except FsjaxError as error:
-            told = f"refused: {error}"
+            skipped = f"refused: {error}"
     nothing = dict.fromkeys(("svm", "trees", "true", "cpu_seconds"), np.nan)
-    return {**line, "k": k, **nothing, "skipped": told}
+    return {**line, "k": k, **nothing, "skipped": skipped}
 
 
 def define_flags() -> None:

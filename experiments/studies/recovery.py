@@ -38,7 +38,7 @@ def fit(name: str, data: Dataset, seeds: int) -> Selector:
     return estimator.fit(X[:rows], y[:rows])
 
 
-def found(estimator: Selector, data: Dataset, k: int) -> float:
+def num_good(estimator: Selector, data: Dataset, k: int) -> float:
     """How many of its best k columns are good, the mean over the seeds."""
     selected = estimator.result_.select(k)
     good = informative_columns(data)
@@ -63,10 +63,10 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
         accuracy = f"{100 * estimator.score(X[rows:], y[rows:]):.1f}"
     return {
         "estimator": type(estimator).__name__,
-        f"good among the best {FEW}": f"{found(estimator, mixed, FEW):.1f}",
-        "found": f"{found(estimator, mixed, good):.1f} of {good}",
+        f"good among the best {FEW}": f"{num_good(estimator, mixed, FEW):.1f}",
+        "found": f"{num_good(estimator, mixed, good):.1f} of {good}",
         "accuracy, %": accuracy,
-        "found without mixtures": f"{found(fit(name, plain, seeds), plain, few):.1f} of {few}",
+        "found without mixtures": f"{num_good(fit(name, plain, seeds), plain, few):.1f} of {few}",
         "CPU seconds": f"{seconds:.0f}",
     }
 

@@ -68,17 +68,17 @@ def sweep(config: ConfigDict) -> list[Setting]:
         if name not in LABELS:
             raise ConfigError(f"strengths has {name!r}: {nearest(name, LABELS)}")
     network = dict(config.network)
-    found = [
+    settings = [
         Setting(label, float(strength), build(name, float(strength), network))
         for name, label in LABELS.items()
         for strength in config.strengths.get(name, ())
     ]
     if config.logistic_regression:
         linear = neural_network(**{**network, "hidden": ()})
-        found.append(Setting(LOGISTIC_REGRESSION, float("nan"), linear))
-    if not found:
+        settings.append(Setting(LOGISTIC_REGRESSION, float("nan"), linear))
+    if not settings:
         raise ConfigError("there is nothing to train; give strengths")
-    return found
+    return settings
 
 
 def mean_weight_norms(weights: PyTree) -> dict[str, float]:
@@ -158,7 +158,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
     """
     path = workdir / "regularization.csv"
     run_folder.check_workdir(config, workdir)
-    wanted = sweep(config)
+    settings = sweep(config)
     dataset = load_data(config)
     if dataset.num_classes != 2:
         raise DataError(
@@ -170,7 +170,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
         for seed in config.seeds
     ]
     table = read_rows(path)
-    for setting in wanted:
+    for setting in settings:
         if len(rows_of_setting(table, setting.label, setting.strength)):
             continue
         # Nothing is selected.

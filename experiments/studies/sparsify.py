@@ -116,10 +116,10 @@ def rows_of(config: ConfigDict, setting: Setting, trained: Trained) -> dict[str,
     points, layers = [], []
     for row, seed in enumerate(config.seeds):
         about = (network_of(config), setting.method, setting.strength, seed)
-        found = layers_of(setting.method, trained.states.params, row)
-        layers += [(*about, *layer) for layer in found]
-        closed = sum(share * size for _, share, size in found)
-        share = closed / max(sum(size for *_, size in found), 1)
+        of_seed = layers_of(setting.method, trained.states.params, row)
+        layers += [(*about, *layer) for layer in of_seed]
+        closed = sum(share * size for _, share, size in of_seed)
+        share = closed / max(sum(size for *_, size in of_seed), 1)
         accuracy = trained.history["test/accuracy"][row].astype(float)
         last = accuracy[-1] if finetune_epochs else math.nan
         points.append((*about, share, accuracy[before], last, seconds))
@@ -205,7 +205,7 @@ def summarize(config: ConfigDict, points: pd.DataFrame) -> dict[str, Any]:
     last = "finetuned_accuracy" if config.network.finetune_epochs else "accuracy"
     dense = rows_of_setting(points, DENSE, math.nan).set_index("trial")[last]
     groups = points.groupby(["method", "strength"], sort=False, dropna=False)
-    found = [
+    settings = [
         {
             "method": method,
             "strength": float(strength),
@@ -218,15 +218,15 @@ def summarize(config: ConfigDict, points: pd.DataFrame) -> dict[str, Any]:
         for (method, strength), rows in groups
     ]
     about = {"network": config.network.network, "dataset": config.data.name}
-    return {**about, "seeds": config.seeds, "settings": found}
+    return {**about, "seeds": config.seeds, "settings": settings}
 
 
 def draw(
-    tables: Mapping[str, pd.DataFrame], found: Sequence[Mapping[str, Any]], workdir: Path
+    tables: Mapping[str, pd.DataFrame], settings: Sequence[Mapping[str, Any]], workdir: Path
 ) -> None:
     """Both figures; the second is about the setting of :func:`shown_strength`."""
     points = tables["sparsity"].assign(method=tables["sparsity"]["method"].map(TITLES))
-    strength = shown_strength(found)
+    strength = shown_strength(settings)
     shown = [rows_of_setting(tables["layers"], method, strength) for method in (BINMASK, PROBMASK)]
     layers = pd.concat([rows for rows in shown if len(rows)])
     titles = layers["method"].map({**TITLES, BINMASK: f"BinMask, {strength:g}"})
@@ -237,9 +237,9 @@ def draw(
     run_folder.save_pictures(pictures, workdir)
 
 
-def shown_strength(found: Sequence[Mapping[str, Any]]) -> float:
+def shown_strength(settings: Sequence[Mapping[str, Any]]) -> float:
     """The sparsest BinMask within a point of the dense network, else the one nearest to it."""
-    sparse = [setting for setting in found if setting["method"] == BINMASK]
+    sparse = [setting for setting in settings if setting["method"] == BINMASK]
     near = [setting for setting in sparse if setting["loss"][0] <= SMALL_LOSS]
     if near:
         return max(near, key=lambda setting: setting["sparsity"][0])["strength"]

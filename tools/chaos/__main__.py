@@ -35,7 +35,7 @@ KINDS: dict[str, tuple[Attempt, int]] = {
 
 def main() -> int:
     """Makes all tries; the status of the process."""
-    given = asked("tools.chaos", __doc__, KINDS, minutes=120.0)
+    options = asked("tools.chaos", __doc__, KINDS, minutes=120.0)
     with tempfile.TemporaryDirectory(prefix="fsjax-chaos-") as scratch:
         folder = Path(scratch)
         try:
@@ -50,7 +50,7 @@ def main() -> int:
             )
 
         kinds = {kind: (tries(attempt), usual) for kind, (attempt, usual) in KINDS.items()}
-        return campaign(kinds, given, ALL, FORBIDDEN)
+        return campaign(kinds, options, ALL, FORBIDDEN)
 
 
 if __name__ == "__main__":

@@ -23,36 +23,36 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
     workdir = folder / "run"
     shutil.rmtree(workdir, ignore_errors=True)
     others = ["--config.seeds=7,8"] if number % 2 else []
-    given = [arguments(name, workdir), arguments(name, workdir, *others)]
+    commands = [arguments(name, workdir), arguments(name, workdir, *others)]
     order = rng.permutation(2)
-    for one in order:
-        (folder / f"temporary{one}").mkdir(exist_ok=True)
+    for index in order:
+        (folder / f"temporary{index}").mkdir(exist_ok=True)
     processes = {
-        int(one): Process(
-            given[one],
-            folder / f"log{one}",
-            functools.partial(_use_for_temporary_files, str(folder / f"temporary{one}")),
+        int(index): Process(
+            commands[index],
+            folder / f"log{index}",
+            functools.partial(_use_for_temporary_files, str(folder / f"temporary{index}")),
         )
-        for one in order
+        for index in order
     }
-    done = {one: process.wait() for one, process in processes.items()}
-    told = "\n".join(one.told for one in done.values())
-    if any(one.status is None for one in done.values()):
-        return HUNG, told
-    if "Traceback" in told:
-        return TRACEBACK, told
-    worked = [one for one in done if done[one].status == 0]
+    done = {index: process.wait() for index, process in processes.items()}
+    output = "\n".join(process.told for process in done.values())
+    if any(process.status is None for process in done.values()):
+        return HUNG, output
+    if "Traceback" in output:
+        return TRACEBACK, output
+    worked = [index for index in done if done[index].status == 0]
     if len(worked) != 1:
         # One that comes when the other has ended only reads.
         late = len(worked) == 2 and not others
-        return (EQUAL, "one after the other") if late else (LOST, told)
+        return (EQUAL, "one after the other") if late else (LOST, output)
     refused = done[1 - worked[0]].told
     if "is in use by the process" not in refused and "holds another run" not in refused:
-        return LOST, told
-    found = outcome(workdir)
+        return LOST, output
+    results = outcome(workdir)
     if worked[0] == 1 and others:
-        return (EQUAL, "") if found and found["result"]["seeds"] == [7, 8] else (WRONG, told)
-    return (EQUAL, "") if found == reference.expected[name] else (WRONG, told)
+        return (EQUAL, "") if results and results["result"]["seeds"] == [7, 8] else (WRONG, output)
+    return (EQUAL, "") if results == reference.expected[name] else (WRONG, output)
 
 
 def _use_for_temporary_files(folder: str) -> None:

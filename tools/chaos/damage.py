@@ -63,8 +63,8 @@ def _attempt(
     kind, path = KINDS[round_ % len(KINDS)], files[place]
     spoil(path, kind, files[int(rng.integers(len(files)))], rng)
     done = run(arguments(name, workdir), folder / "log")
-    found, told = judged(done, outcome(workdir), reference.expected[name])
-    return found, f"{path.relative_to(workdir)} {kind}: {told}"
+    verdict, message = judged(done, outcome(workdir), reference.expected[name])
+    return verdict, f"{path.relative_to(workdir)} {kind}: {message}"
 
 
 def spoil(path: Path, kind: str, other: Path, rng: np.random.Generator) -> None:

@@ -40,16 +40,16 @@ def _attempt(
 ) -> Outcome:
     shutil.rmtree(workdir, ignore_errors=True)
     done = run(arguments(name, workdir), folder / "log", prepare)
-    found, told = judged(done, outcome(workdir), reference.expected[name])
-    if found not in (EQUAL, CLEAR):
-        return found, f"{what}: {told}"
+    verdict, message = judged(done, outcome(workdir), reference.expected[name])
+    if verdict not in (EQUAL, CLEAR):
+        return verdict, f"{what}: {message}"
     again = run(arguments(name, workdir), folder / "log")
     after, later = judged(again, outcome(workdir), reference.expected[name])
     if after == CLEAR:
         return LOST, f"{what}: {later}"
     if left := [path.name for path in workdir.rglob("*") if path.name.endswith(".tmp")]:
         return TRACEBACK, f"{what}: leaves {left}"
-    return (found if after == EQUAL else after), f"{what}: {told if after == EQUAL else later}"
+    return (verdict if after == EQUAL else after), f"{what}: {message if after == EQUAL else later}"
 
 
 def _fail_at(workdir: Path, fails: int, code: int) -> None:

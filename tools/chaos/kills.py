@@ -33,6 +33,8 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
         if "Traceback" in done.told or done.status not in expected:
             return TRACEBACK, f"{kill.name}: status {done.status}: {done.told}"
     done = run(arguments(name, workdir), folder / "log")
-    found, told = judged(done, outcome(workdir), reference.expected[name])
+    verdict, message = judged(done, outcome(workdir), reference.expected[name])
     # There is nothing wrong with the folder, so that an error loses the run.
-    return (LOST, told) if found == CLEAR else (found, told if found != EQUAL else kill.name)
+    if verdict == EQUAL:
+        return EQUAL, kill.name
+    return (LOST if verdict == CLEAR else verdict), message

@@ -53,21 +53,21 @@ class Process:
     """A launcher at work.
 
     Args:
-      given: its arguments.
+      flags: its arguments.
       prepare: called in the process before it begins.
-      launcher: its module in ``experiments``.
+      launcher: a module of ``experiments`` with a ``start``.
     """
 
     def __init__(
         self,
-        given: Sequence[str],
+        flags: Sequence[str],
         log: Path,
         prepare: Callable[[], None] | None = None,
         launcher: str = "launch.run",
     ) -> None:
         self.log = log
         log.unlink(missing_ok=True)
-        args = (list(given), log, prepare, launcher)
+        args = (list(flags), log, prepare, launcher)
         self._process = _context.Process(target=_launch, args=args)
         self._process.start()
 
@@ -90,7 +90,7 @@ class Process:
         return Done(status, self.log.read_text() if self.log.exists() else "")
 
 
-def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None, launcher: str) -> None:
+def _launch(flags: list[str], log: Path, prepare: Callable[[], None] | None, launcher: str) -> None:
     # As a process of its own begins.
     sys.modules["__main__"].__spec__ = ModuleSpec(f"experiments.{launcher}", None)
     end_at_once()
@@ -100,7 +100,7 @@ def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None, lau
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.argv = [f"{launcher}.py", *given]
+    sys.argv = [f"{launcher}.py", *flags]
     # Its imports are part of the launch.
     from tools.chaos.pictures import plain_pictures
 
@@ -111,13 +111,13 @@ def _launch(given: list[str], log: Path, prepare: Callable[[], None] | None, lau
 
 
 def run(
-    given: Sequence[str],
+    flags: Sequence[str],
     log: Path,
     prepare: Callable[[], None] | None = None,
     launcher: str = "launch.run",
 ) -> Done:
     """One launcher from its start to its end."""
-    return Process(given, log, prepare, launcher).wait()
+    return Process(flags, log, prepare, launcher).wait()
 
 
 def outcome(workdir: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ FORBIDDEN: Final = (TRACEBACK, WRONG, LOST, HUNG)
 Outcome = tuple[str, str]
 
 
-def judged(done: Done, found: dict[str, Any], expected: dict[str, Any]) -> Outcome:
+def judged(done: Done, results: dict[str, Any], expected: dict[str, Any]) -> Outcome:
     """What became of a run that is to have results, from how it ended and what it left.
 
     A clear error leaves nothing behind that could be taken for results.
@@ -29,6 +29,6 @@ def judged(done: Done, found: dict[str, Any], expected: dict[str, Any]) -> Outco
     if "Traceback" in done.told or done.status < 0:
         return TRACEBACK, done.told
     if done.status == 0:
-        return (EQUAL, done.told) if found == expected else (WRONG, done.told)
+        return (EQUAL, done.told) if results == expected else (WRONG, done.told)
     errors = [line for line in done.told.splitlines() if line.startswith("error: ")]
     return (CLEAR, errors[0]) if len(errors) == 1 else (TRACEBACK, done.told)

@@ -54,8 +54,10 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
         spoil(path, kind, files[0], rng)
         what += f", {path.name} {kind}"
     done = run(_arguments(workdir), folder / "log", launcher="studies.sparsify")
-    found, told = judged(done, _outcome(workdir), expected)
-    return (LOST, told) if found == CLEAR else (found, f"{what}: {told if found != EQUAL else ''}")
+    verdict, message = judged(done, _outcome(workdir), expected)
+    if verdict == EQUAL:
+        return EQUAL, what
+    return (LOST if verdict == CLEAR else verdict), f"{what}: {message}"
 
 
 def _arguments(workdir: Path) -> list[str]:

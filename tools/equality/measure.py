@@ -49,17 +49,17 @@ def fit(name: str, data: Data | None = None, **options: Any) -> fsjax.FitResult:
 def alone(name: str) -> float:
     """A seed by itself, and beside another."""
     both = fit(name, seed_axis="map")
-    one = fit(name, seeds=OPTIONS["seeds"][1:], seed_axis="map")
-    return distance(row_of(both, 1), row_of(one, 0))
+    single = fit(name, seeds=OPTIONS["seeds"][1:], seed_axis="map")
+    return distance(row_of(both, 1), row_of(single, 0))
 
 
 def resumed(name: str) -> float:
     """In one piece, and ended after two epochs and taken up again."""
     whole = fit(name, seed_axis="map")
     with tempfile.TemporaryDirectory() as folder:
-        given = {"seed_axis": "map", "checkpoint_dir": folder, "checkpoint_every": 1}
-        ended = fit(name, callback=lambda progress: progress.epoch == 2, **given)
-        again = fit(name, **given)
+        options = {"seed_axis": "map", "checkpoint_dir": folder, "checkpoint_every": 1}
+        ended = fit(name, callback=lambda progress: progress.epoch == 2, **options)
+        again = fit(name, **options)
     if ended.history and not ended.method.search:
         assert (ended.cost["trained_epochs"], again.cost["trained_epochs"]) == (2, 2)
     return max(distance(row_of(whole, row), row_of(again, row)) for row in range(2))
@@ -83,8 +83,8 @@ def batched(name: str) -> float:
 
 
 def _axes(name: str, other: str) -> float:
-    one, two = fit(name, seed_axis="map"), fit(name, seed_axis=other)
-    return max(distance(row_of(one, row), row_of(two, row)) for row in range(2))
+    first, second = fit(name, seed_axis="map"), fit(name, seed_axis=other)
+    return max(distance(row_of(first, row), row_of(second, row)) for row in range(2))
 
 
 def sparse(name: str) -> float:
@@ -92,8 +92,8 @@ def sparse(name: str) -> float:
     x, y = table()
     if not METHODS[name](**registration(name).small).about.sparse:
         return float("nan")
-    one, two = fit(name, (x, y), seed_axis="map"), fit(name, (sp.csr_array(x), y), seed_axis="map")
-    return max(distance(row_of(one, row), row_of(two, row)) for row in range(2))
+    first, second = (fit(name, (X, y), seed_axis="map") for X in (x, sp.csr_array(x)))
+    return max(distance(row_of(first, row), row_of(second, row)) for row in range(2))
 
 
 #: What is compared, by the name of its column.
@@ -113,16 +113,16 @@ def row_of(result: fsjax.FitResult, row: int) -> tuple[Any, np.ndarray, np.ndarr
     return states, result.scores[row], result.selected[row]
 
 
-def distance(one: tuple, two: tuple) -> float:
+def distance(first: tuple, second: tuple) -> float:
     """0 if states, scores and columns are equal to the bit, infinity if other columns are chosen.
 
     Else the largest difference of a score, as a share of the largest score, or the smallest
     positive number where only states differ.
     """
-    equal = jax.tree.map(lambda a, b: a.tobytes() == b.tobytes(), one[0], two[0])
-    if all(jax.tree.leaves(equal)) and np.array_equal(one[1], two[1]):
+    equal = jax.tree.map(lambda a, b: a.tobytes() == b.tobytes(), first[0], second[0])
+    if all(jax.tree.leaves(equal)) and np.array_equal(first[1], second[1]):
         return 0.0
-    if not np.array_equal(np.sort(one[2]), np.sort(two[2])):
+    if not np.array_equal(np.sort(first[2]), np.sort(second[2])):
         return float("inf")
-    scale = max(float(np.abs(one[1]).max()), 1e-30)
-    return max(float(np.abs(one[1] - two[1]).max()) / scale, 1e-12)
+    scale = max(float(np.abs(first[1]).max()), 1e-30)
+    return max(float(np.abs(first[1] - second[1]).max()) / scale, 1e-12)

@@ -19,9 +19,9 @@ from .worker import KINDS, outcomes
 
 def main() -> int:
     """Makes all tries; the status of the process."""
-    given = asked("tools.fuzz", __doc__, KINDS, minutes=10.0)
+    options = asked("tools.fuzz", __doc__, KINDS, minutes=10.0)
     kinds = {kind: (partial(outcomes, attempt), usual) for kind, (attempt, usual) in KINDS.items()}
-    return campaign(kinds, given, ALL, FORBIDDEN)
+    return campaign(kinds, options, ALL, FORBIDDEN)
 
 
 if __name__ == "__main__":

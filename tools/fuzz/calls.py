@@ -132,10 +132,8 @@ def _of_plan(rng: np.random.Generator, fit: bool) -> Outcome:
         options[name] = _one(BAD_OPTIONS[name], rng)
     method = fsjax.methods.stg(2, hidden=(3,))
     call = fsjax.fit if fit else fsjax.plan
-    kind, told = outcome_of(
-        lambda: call(method, data, **options), lambda found: (WRONG, "accepted")
-    )
-    return kind, f"{_shown(data)}, {_shown(options)}: {told}"
+    kind, message = outcome_of(lambda: call(method, data, **options), lambda _: (WRONG, "accepted"))
+    return kind, f"{_shown(data)}, {_shown(options)}: {message}"
 
 
 def _of_estimator(rng: np.random.Generator, fit: bool) -> Outcome:
@@ -146,13 +144,13 @@ def _of_estimator(rng: np.random.Generator, fit: bool) -> Outcome:
     else:
         name = list(BAD_PARAMETERS)[rng.integers(len(BAD_PARAMETERS))]
         parameters[name] = _one(BAD_PARAMETERS[name], rng)
-    made = {"n_features_to_select": 2, "num_epochs": 1, "hidden": (3,), **parameters}
+    arguments = {"n_features_to_select": 2, "num_epochs": 1, "hidden": (3,), **parameters}
     # scikit-learn's own errors are what its users expect.
     allowed = (FsjaxError, ValueError, TypeError)
-    kind, told = outcome_of(
-        lambda: estimators.STG(**made).fit(x, y), lambda found: (WRONG, "accepted"), allowed
+    kind, message = outcome_of(
+        lambda: estimators.STG(**arguments).fit(x, y), lambda _: (WRONG, "accepted"), allowed
     )
-    return kind, f"estimator, {_shown((x, y))}, {_shown(parameters)}: {told}"
+    return kind, f"estimator, {_shown((x, y))}, {_shown(parameters)}: {message}"
 
 
 def _shown(value: Any) -> str:
@@ -160,7 +158,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_shown, value))})"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{name}: {_shown(one)}' for name, one in value.items())}}}"
+        return f"{{{', '.join(f'{name}: {_shown(item)}' for name, item in value.items())}}}"
     if hasattr(value, "shape"):
         return f"{type(value).__name__}{value.shape}"
     return " ".join(repr(value).split())[:80]

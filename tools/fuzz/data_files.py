@@ -112,19 +112,19 @@ def _read(form: Form, data: bytes) -> Dataset:
             ENTRIES["mnist"] = before
 
 
-def _values(found: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
-    X = found.X.toarray() if scipy.sparse.issparse(found.X) else found.X
-    return np.asarray(X, np.float64), found.y
+def _values(dataset: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
+    X = dataset.X.toarray() if scipy.sparse.issparse(dataset.X) else dataset.X
+    return np.asarray(X, np.float64), dataset.y
 
 
-def _judge(form: Form, found: Dataset) -> Outcome:
+def _judge(form: Form, dataset: Dataset) -> Outcome:
     """Formats without checksums of all their values may give any table that could have been."""
-    if scipy.sparse.issparse(found.X) and found.X.shape[0] * found.X.shape[1] > 10**6:
-        return (WRONG if form.checked else POSSIBLE), f"{form.name}: a table of {found.X.shape}"
-    (X, y), (X_right, y_right) = _values(found), _values(_read(form, form.data))
+    if scipy.sparse.issparse(dataset.X) and dataset.X.shape[0] * dataset.X.shape[1] > 10**6:
+        return (WRONG if form.checked else POSSIBLE), f"{form.name}: a table of {dataset.X.shape}"
+    (X, y), (X_right, y_right) = _values(dataset), _values(_read(form, form.data))
     same_X = X.shape == X_right.shape and np.array_equal(X, X_right)
     same_y = (y is None) == (y_right is None) and (y is None or np.array_equal(y, y_right))
-    if same_X and same_y and found.feature_names == _read(form, form.data).feature_names:
+    if same_X and same_y and dataset.feature_names == _read(form, form.data).feature_names:
         return RIGHT, form.name
     could_be = np.isfinite(X).all() and (y is None or len(y) == len(X) and np.isfinite(y).all())
     # A whole array that is missing at the end of a .mat file is not told by anything in it.
@@ -138,5 +138,5 @@ def attempt(number: int, seed: int) -> Outcome:
     rng = np.random.default_rng([seed, 1, number])
     form = FORMS[number % len(FORMS)]
     data = damaged(form.data, rng)
-    kind, told = outcome_of(lambda: _read(form, data), lambda found: _judge(form, found))
-    return kind, f"{form.name}: {told}"
+    kind, message = outcome_of(lambda: _read(form, data), lambda dataset: _judge(form, dataset))
+    return kind, f"{form.name}: {message}"

@@ -56,8 +56,8 @@ def attempt(number: int, seed: int) -> Outcome:
             # Together with another one, in later rounds.
             if number >= many:
                 changes.insert(rng.integers(2), OVERRIDES[rng.integers(len(OVERRIDES))])
-        kind, told = outcome_of(lambda: _planned(name, changes), lambda found: (WRONG, "accepted"))
-    return kind, f"{name} {changes}: {told}"
+        kind, message = outcome_of(lambda: _planned(name, changes), lambda _: (WRONG, "accepted"))
+    return kind, f"{name} {changes}: {message}"
 
 
 def _planned(name: str, changes: list[str]) -> object:

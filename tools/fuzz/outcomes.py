@@ -32,13 +32,13 @@ def outcome_of(
 ) -> Outcome:
     """What becomes of an attempt whose result, if there is one, is judged."""
     try:
-        found = attempt()
+        result = attempt()
     except MemoryError as error:
         return MEMORY, str(error)
     except allowed as error:
         # A reader's own error may have been turned into ours.
-        told = str(error)
-        return (MEMORY, told) if "Unable to allocate" in told else (CLEAR, told)
+        message = str(error)
+        return (MEMORY, message) if "Unable to allocate" in message else (CLEAR, message)
     except Exception as error:
         return FOREIGN, f"{type(error).__name__}: {error}"
-    return judge(found)
+    return judge(result)

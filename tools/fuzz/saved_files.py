@@ -40,19 +40,19 @@ def _saved() -> list[Saved]:
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
     stg = fsjax.fit(fsjax.methods.stg(2, hidden=(3,)), (X, y), seeds=(1, 5), num_epochs=2)
     wast = fsjax.fit(fsjax.methods.wast(hidden=(4,)), (X, y), num_features=2, num_epochs=2)
-    made = {"n_features_to_select": 2, "hidden": (3,), "num_epochs": 2}
-    classes = estimators.STG(**made).fit(X, np.array(["a", "b", "c"])[y])
-    numbers = estimators.STG(task="regression", **made).fit(X, X[:, 0])
-    found = []
+    options = {"n_features_to_select": 2, "hidden": (3,), "num_epochs": 2}
+    classes = estimators.STG(**options).fit(X, np.array(["a", "b", "c"])[y])
+    numbers = estimators.STG(task="regression", **options).fit(X, X[:, 0])
+    saved = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a")
-        for one in (stg, wast, classes, numbers):
-            result = isinstance(one, fsjax.FitResult)
-            (functools.partial(fsjax.save, one) if result else one.save)(path)
+        for item in (stg, wast, classes, numbers):
+            result = isinstance(item, fsjax.FitResult)
+            (functools.partial(fsjax.save, item) if result else item.save)(path)
             load, pack = (fsjax.load, results.pack) if result else (estimators.load, packing.pack)
-            header, arrays = pack(one)
-            found.append(Saved(path.read_bytes(), header, arrays, load, pack))
-    return found
+            header, arrays = pack(item)
+            saved.append(Saved(path.read_bytes(), header, arrays, load, pack))
+    return saved
 
 
 def _judge(saved: Saved, loaded: Any) -> Outcome:
@@ -80,7 +80,7 @@ def damaged_attempt(number: int, seed: int) -> Outcome:
     data = damaged(saved.data, rng)
     return outcome_of(
         lambda: _load(saved, lambda path: path.write_bytes(data)),
-        lambda found: _judge(saved, found),
+        lambda loaded: _judge(saved, loaded),
     )
 
 
@@ -91,11 +91,11 @@ def lying_attempt(number: int, seed: int) -> Outcome:
     header = json.loads(json.dumps(saved.header))
     arrays = {name: np.array(value) for name, value in saved.arrays.items()}
     what = (_lie_in_array if rng.random() < 0.6 else _lie_in_header)(header, arrays, rng)
-    kind, told = outcome_of(
+    kind, message = outcome_of(
         lambda: _load(saved, lambda path: npz.write(path, header, arrays)),
-        lambda found: (WRONG, "accepted"),
+        lambda _: (WRONG, "accepted"),
     )
-    return kind, f"{what}: {told}"
+    return kind, f"{what}: {message}"
 
 
 #: Fields of a result's header of which any other value is impossible or contradicts the rest.

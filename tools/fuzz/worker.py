@@ -48,13 +48,13 @@ def outcomes(attempt: Attempt, numbers: Iterator[int], seed: int) -> Iterator[tu
                 if not connection.poll(10 * SECONDS):
                     process.kill()
                     raise TimeoutError
-                found = connection.recv()
+                outcome = connection.recv()
             except (EOFError, OSError) as error:
                 process.join()
                 late = isinstance(error, TimeoutError) or process.exitcode == -signal.SIGPROF
-                found = (SLOW if late else CRASH, f"the process ended with {process.exitcode}")
+                outcome = (SLOW if late else CRASH, f"the process ended with {process.exitcode}")
                 process = None
-            yield number, found
+            yield number, outcome
     finally:
         if process is not None:
             connection.close()
@@ -91,12 +91,12 @@ def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     for number in _received(connection):
         before = _peak()
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        found = attempt(number, seed)
+        outcome = attempt(number, seed)
         signal.setitimer(signal.ITIMER_PROF, 0)
         grown = _peak() - before
         if grown > GROWTH_LIMIT:
-            found = MEMORY, f"{grown / 2**30:.1f} GiB: {found[1]}"
-        connection.send(found)
+            outcome = MEMORY, f"{grown / 2**30:.1f} GiB: {outcome[1]}"
+        connection.send(outcome)
 
 
 def _peak() -> int:

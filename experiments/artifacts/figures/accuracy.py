@@ -74,9 +74,10 @@ def strength_labels(rows: pd.DataFrame) -> dict[float, str]:
 
     Text by number of features; empty where no row of BinMask has a strength.
     """
-    own = rows[rows["method"].astype(str).str.lower() == STRENGTH_OF].dropna(subset="strength")
+    methods = rows["method"].astype(str).str.lower()
+    with_strength = rows[methods == STRENGTH_OF].dropna(subset="strength")
     labels = {}
-    for size, values in own.groupby("num_features")["strength"]:
+    for size, values in with_strength.groupby("num_features")["strength"]:
         spread = f"\n({marks.scientific(values.std(ddof=0))})" if len(values) > 1 else ""
         labels[float(size)] = f"{marks.scientific(values.mean())}{spread}"
     return labels

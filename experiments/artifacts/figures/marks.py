@@ -50,12 +50,12 @@ def panels(
     Rows have a height in inches, and the figure some more.
     """
     down = math.ceil(len(names) / across)
-    figure, found = style.new_figure(down * height + more), []
+    figure, axes_by_name = style.new_figure(down * height + more), []
     for number, name in enumerate(names):
         first = figure.axes[0] if number and sharey else None
         axes = figure.add_subplot(down, across, number + 1, sharey=first)
-        found.append((name, axes, number % across == 0))
-    return figure, found
+        axes_by_name.append((name, axes, number % across == 0))
+    return figure, axes_by_name
 
 
 def shifts(number: int) -> np.ndarray:

@@ -60,10 +60,10 @@ def regularization_table(table: Rows) -> str:
     Raises:
       DataError: if there are no rows, or a column is missing.
     """
-    found = settings(to_table(table, ("method", "trial"), ("strength", *AUCS, *NORMS)))
-    signs = marks_of(found)
+    groups = settings(to_table(table, ("method", "trial"), ("strength", *AUCS, *NORMS)))
+    signs = marks_of(groups)
     lines: list[tuple[str, ...]] = [(*HEADER[:4], f"{HEADER[4]}  ", *HEADER[5:])]
-    for rows, mark in zip(found, signs, strict=True):
+    for rows, mark in zip(groups, signs, strict=True):
         aucs = [interval_text(*mean_interval(rows[name]), digits=3) for name in AUCS]
         norms = [interval_text(mean_interval(rows[name])[0], None, digits=3) for name in NORMS]
         strength = marks.short_number(rows["strength"].iloc[0])
@@ -118,11 +118,11 @@ def plot_regularization(table: Rows) -> Figure:
 
 def settings(rows: pd.DataFrame) -> list[pd.DataFrame]:
     """The rows of every method at every strength: methods in the order of the rows, best first."""
-    found = []
-    for _, own in rows.groupby("method", sort=False):
-        groups = [group for _, group in own.groupby("strength", dropna=False)]
-        found += sorted(groups, key=_mean_auc, reverse=True)
-    return found
+    ordered = []
+    for _, of_method in rows.groupby("method", sort=False):
+        groups = [group for _, group in of_method.groupby("strength", dropna=False)]
+        ordered += sorted(groups, key=_mean_auc, reverse=True)
+    return ordered
 
 
 def _mean_auc(rows: pd.DataFrame) -> float:
@@ -130,14 +130,14 @@ def _mean_auc(rows: pd.DataFrame) -> float:
     return float(np.nan_to_num(mean_interval(rows["test_auc"])[0], nan=-np.inf))
 
 
-def marks_of(found: Sequence[pd.DataFrame]) -> list[str]:
+def marks_of(groups: Sequence[pd.DataFrame]) -> list[str]:
     """:data:`BEST`, :data:`AS_GOOD` or :data:`WORSE` for each setting, by test AUC."""
-    best = max(found, key=_mean_auc)
+    best = max(groups, key=_mean_auc)
     if not np.isfinite(_mean_auc(best)):
-        return [WORSE] * len(found)
+        return [WORSE] * len(groups)
     good = {True: AS_GOOD, False: WORSE}
-    marks = [good[better_pvalue(best, other) > NOT_WORSE] for other in found]
-    return [BEST if other is best else mark for other, mark in zip(found, marks, strict=True)]
+    marks = [good[better_pvalue(best, other) > NOT_WORSE] for other in groups]
+    return [BEST if other is best else mark for other, mark in zip(groups, marks, strict=True)]
 
 
 def better_pvalue(best: pd.DataFrame, other: pd.DataFrame) -> float:

@@ -100,9 +100,9 @@ def plot_layer_sparsity(table: Rows) -> Figure:
     width = BAR / (BAR * len(styles) + BAR_GAP)
     for number, (name, look) in enumerate(styles.items()):
         shift = (number - (len(styles) - 1) / 2) * width
-        own = rows[rows[by] == name]
+        of_name = rows[rows[by] == name]
         for place, layer in enumerate(layers):
-            _draw_bar(axes, place + shift, width, own[own["layer"] == layer], look)
+            _draw_bar(axes, place + shift, width, of_name[of_name["layer"] == layer], look)
     sizes = rows.groupby("layer")["size"].max()
     names = [f"{style.shorten(layer)} ({number_text(sizes[layer])})" for layer in layers]
     note = "behind the bars sparsity and weights left, in brackets weights of the layer"

@@ -39,8 +39,8 @@ def plot_sweep(table: pd.DataFrame, names: tuple[str, ...], metric: str) -> Figu
     drawn = [name for name in names if name in drawn]
     label = LABELS.get(metric.removeprefix("embedded_"), metric.replace("_", " "))
     rest = [name for name in names if name not in drawn]
-    told = f"mean over {', '.join(rest)}" if rest else None
-    figure = style.new_figure(4.2, title=told)
+    title = f"mean over {', '.join(rest)}" if rest else None
+    figure = style.new_figure(4.2, title=title)
     axes = figure.subplots()
     if len(drawn) == 1:
         _line(axes, table, drawn[0], metric, label)
@@ -50,15 +50,16 @@ def plot_sweep(table: pd.DataFrame, names: tuple[str, ...], metric: str) -> Figu
 
 
 def _line(axes: Axes, table: pd.DataFrame, name: str, metric: str, label: str) -> None:
-    found = table.groupby(name, sort=False)[metric].agg(["mean", lambda one: one.std(ddof=0)])
-    mean, spread = found.to_numpy(float).T
+    groups = table.groupby(name, sort=False)[metric]
+    summary = groups.agg(["mean", lambda values: values.std(ddof=0)])
+    mean, spread = summary.to_numpy(float).T
     numbers = pd.api.types.is_numeric_dtype(table[name])
-    places = found.index.to_numpy(float) if numbers else np.arange(len(found))
+    places = summary.index.to_numpy(float) if numbers else np.arange(len(summary))
     axes.errorbar(places, mean, spread, color=style.BLUE, marker="o", capsize=3)
     if numbers and places.min() > 0 and places.max() > LOG_FACTOR * places.min():
         axes.set_xscale("log")
     if not numbers:
-        axes.set_xticks(places, [str(value) for value in found.index])
+        axes.set_xticks(places, [str(value) for value in summary.index])
     axes.set_xlabel(name)
     axes.set_ylabel(label)
     axes.grid(alpha=0.3)
@@ -71,7 +72,7 @@ def _map(
     grouped = table.groupby(keys, sort=False)[metric]
     mean, spread = grouped.mean().unstack(), grouped.std(ddof=0).unstack()
     order = [list(dict.fromkeys(key)) for key in keys]
-    mean, spread = (one.reindex(index=order[0], columns=order[1]) for one in (mean, spread))
+    mean, spread = (matrix.reindex(index=order[0], columns=order[1]) for matrix in (mean, spread))
     values = mean.to_numpy(float)
     shown = axes.imshow(values, cmap=style.COLORS, aspect="auto")
     low, high = np.nanmin(values), np.nanmax(values)

@@ -116,8 +116,8 @@ def significance_table(samples: Mapping[str, Sequence[float | None]], metric: st
     columns = list(usable.values())[:-1]
     lines = [("method", "seeds", *(str(number + 1) for number in range(len(columns))))]
     for row, (name, values) in enumerate(usable.items()):
-        found = [ks_pvalue(other, values) for other in columns[:row]]
-        cells = [f"{p:.4f}{'*' if p < ALPHA else ' '}" for p in found]
+        p_values = [ks_pvalue(other, values) for other in columns[:row]]
+        cells = [f"{p:.4f}{'*' if p < ALPHA else ' '}" for p in p_values]
         lines.append((f"{row + 1} {name}", str(values.size), *cells, *[""] * (len(columns) - row)))
     about = f"p of the Kolmogorov-Smirnov test of {metric} over seeds (* below {ALPHA})"
     text = f"{about}\n{aligned(lines)}"

@@ -62,9 +62,9 @@ def cliques(mean: pd.Series, difference: float) -> list[tuple[int, int]]:
       difference: the critical one.
     """
     values = mean.to_numpy()
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for first in range(len(values)):
         last = int(np.searchsorted(values, values[first] + difference, side="right")) - 1
-        if last > first and (not found or last > found[-1][1]):
-            found.append((first, last))
-    return found
+        if last > first and (not pairs or last > pairs[-1][1]):
+            pairs.append((first, last))
+    return pairs

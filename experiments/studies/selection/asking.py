@@ -84,21 +84,21 @@ class Answer(NamedTuple):
 
     def to_row(self) -> dict[str, Any]:
         """The numbers, for a file of results; scores are in percent, or times 100."""
-        said = self.selection
-        scale = 1.0 if said.get("metric") in _PERCENT else 100.0
-        claimed = said.get("score")
+        selection = self.selection
+        scale = 1.0 if selection.get("metric") in _PERCENT else 100.0
+        claimed = selection.get("score")
         return {
             "seconds": round(self.seconds, 1),
             "cpu_seconds": round(self.cpu_seconds, 1),
             "peak_mib": round(self.peak_mib),
             "code": self.code,
             "verdict": self.verdict,
-            "method": said.get("method", ""),
-            "k": said.get("num_features", ""),
-            "p_value": said.get("p_value", ""),
+            "method": selection.get("method", ""),
+            "k": selection.get("num_features", ""),
+            "p_value": selection.get("p_value", ""),
             "claimed": "" if claimed is None else round(scale * claimed, 2),
-            "metric": said.get("metric", ""),
-            "judge": judge_name(said.get("judge")),
+            "metric": selection.get("metric", ""),
+            "judge": judge_name(selection.get("judge")),
             "networks": len(self.networks),
             "contenders": " ".join(self.contenders),
         }

@@ -132,10 +132,10 @@ def _selections(
     if answer["verdict"] == "no answer":
         return
     folder = "-".join(str(answer[name]) for name in ("table", "budget", "seed"))
-    said = json.loads((workdir / "answers" / folder / "selection.json").read_text())
+    selection = json.loads((workdir / "answers" / folder / "selection.json").read_text())
     names = {name: index for index, name in enumerate(table.columns)}
-    columns = np.array([names[name] for name in said["columns"]], int)
-    if said["method"] == "all":
+    columns = np.array([names[name] for name in selection["columns"]], int)
+    if selection["method"] == "all":
         # Nobody selects, so that there is nothing to compare.
         yield "select", np.arange(data.num_columns)
         return

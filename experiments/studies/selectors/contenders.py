@@ -35,7 +35,7 @@ _STEP = 0.1
 def task_of(name: str, task: str) -> str | None:
     """The task for which an estimator selects here: without labels if it must, or ``None``."""
     tasks = about_of(ESTIMATORS[name].registration).tasks
-    return next((one for one in (task, "reconstruction") if one in tasks), None)
+    return next((choice for choice in (task, "reconstruction") if choice in tasks), None)
 
 
 def estimator(name: str) -> Select:
@@ -94,7 +94,7 @@ RIVALS: dict[str, Select] = {
 
 #: The estimators by class name; the one that draws at random is a control already.
 OURS: dict[str, str] = {
-    one.__name__: name for name, one in ESTIMATORS.items() if name != "random_selection"
+    selector.__name__: name for name, selector in ESTIMATORS.items() if name != "random_selection"
 }
 
 SELECTORS: dict[str, Select] = {

@@ -40,4 +40,4 @@ def judge(rows: Split, task: str, columns: np.ndarray) -> Judged:
     models = make_pipeline(StandardScaler(), svm), trees
     # The trees' threads wait for each other on a busy machine.
     with threadpool_limits(1):
-        return Judged(*(100.0 * float(one.fit(X, y).score(X_test, y_test)) for one in models))
+        return Judged(*(100.0 * float(model.fit(X, y).score(X_test, y_test)) for model in models))

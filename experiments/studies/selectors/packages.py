@@ -55,10 +55,10 @@ def mrmr(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
         warnings.simplefilter("ignore")
         select = mrmr_classif if task == "classification" else mrmr_regression
         table, target = pd.DataFrame(part.X), pd.Series(part.y)
-        found = select(table, target, K=k, n_jobs=1, show_progress=False)
+        columns = select(table, target, K=k, n_jobs=1, show_progress=False)
     # It leaves out columns that are constant.
-    rest = np.setdiff1d(np.arange(X.shape[1]), found)
-    return np.concatenate([np.asarray(found, int), rest])[:k]
+    rest = np.setdiff1d(np.arange(X.shape[1]), columns)
+    return np.concatenate([np.asarray(columns, int), rest])[:k]
 
 
 def lassonet(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
@@ -116,5 +116,5 @@ _ALL = {
 PACKAGES = {
     name: select
     for name, (select, needs) in _ALL.items()
-    if all(importlib.util.find_spec(one) for one in needs)
+    if all(importlib.util.find_spec(module) for module in needs)
 }

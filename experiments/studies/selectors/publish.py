@@ -26,9 +26,9 @@ MOST: Final = 0.75
 
 def finished(rows: pd.DataFrame) -> pd.DataFrame:
     """The lines of tables on which every selector had its turn, but for those of small tables."""
-    wanted = {one for one in rows["selector"] if OURS.get(one) not in ON_SMALL}
-    turns = rows[rows["selector"].isin(wanted)].groupby("table").size()
-    most = turns[turns == len(wanted) * rows["split"].nunique()].index
+    selectors = {name for name in rows["selector"] if OURS.get(name) not in ON_SMALL}
+    turns = rows[rows["selector"].isin(selectors)].groupby("table").size()
+    most = turns[turns == len(selectors) * rows["split"].nunique()].index
     return rows[rows["table"].isin(most)]
 
 
@@ -42,7 +42,7 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for (table, selector), part in rows.groupby(["table", "selector"], sort=False):
         ran = part[part["svm"].notna()]
-        told = part["skipped"].dropna()
+        reasons = part["skipped"].dropna()
         seconds = ran.set_index("split")["cpu_seconds"]
         score = (ran["svm"].mean() + ran["trees"].mean()) / 2
         lines.append(
@@ -57,81 +57,83 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
                 "true": ran["true"].mean(),
                 "cpu_seconds": seconds.get(0),
                 "cpu_seconds_again": seconds.drop(0, errors="ignore").mean(),
-                "skipped": told.iloc[0] if len(told) else "",
+                "skipped": reasons.iloc[0] if len(reasons) else "",
             }
         )
-    found = pd.DataFrame(lines).round({"svm": 2, "trees": 2, "score": 2, "true": 3})
-    found = found.round({"cpu_seconds": 2, "cpu_seconds_again": 2})
-    table, selector = (list(one) for one in (TABLES, SELECTORS))
-    order = np.lexsort((found["selector"].map(selector.index), found["table"].map(table.index)))
-    return found.iloc[order].reset_index(drop=True)
+    averages = pd.DataFrame(lines).round({"svm": 2, "trees": 2, "score": 2, "true": 3})
+    averages = averages.round({"cpu_seconds": 2, "cpu_seconds_again": 2})
+    keys = (("selector", SELECTORS), ("table", TABLES))
+    order = np.lexsort([averages[column].map(list(names).index) for column, names in keys])
+    return averages.iloc[order].reset_index(drop=True)
 
 
-def scores(found: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
+def scores(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
     """Scores, tables by selectors, of classification tables; all columns are no selector."""
-    wanted = [
+    tables = [
         name
-        for name, one in TABLES.items()
-        if one.kind in kinds and one.task == "classification" and name in set(found["table"])
+        for name, table in TABLES.items()
+        if table.kind in kinds and table.task == "classification" and name in set(averages["table"])
     ]
-    wide = found.pivot(index="table", columns="selector", values="score")
-    return wide.reindex(wanted).drop(columns="all columns", errors="ignore")
+    wide = averages.pivot(index="table", columns="selector", values="score")
+    return wide.reindex(tables).drop(columns="all columns", errors="ignore")
 
 
-def complete(found: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
+def complete(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
     """The scores of selectors that ran on most classification tables, without gaps.
 
     Where such a selector was skipped it counts like random columns.
     """
-    every = scores(found)
+    every = scores(averages)
     most = every.columns[every.notna().mean() >= MOST]
-    wide = scores(found, kinds)
+    wide = scores(averages, kinds)
     return wide[most].apply(lambda column: column.fillna(wide["random columns"]))
 
 
-def ranks(found: pd.DataFrame) -> Ranks:
+def ranks(averages: pd.DataFrame) -> Ranks:
     """Ranks over all classification tables."""
-    return rank(complete(found))
+    return rank(complete(averages))
 
 
-def best_simple(found: pd.DataFrame) -> str:
+def best_simple(averages: pd.DataFrame) -> str:
     """The rival with the best mean rank."""
-    names = ranks(found).mean.index
+    names = ranks(averages).mean.index
     return next(name for name in names if name not in OURS and name not in CONTROLS)
 
 
-def against(found: pd.DataFrame, rival: str) -> pd.Series:
+def against(averages: pd.DataFrame, rival: str) -> pd.Series:
     """By selector its mean score minus that of a rival, and p of Wilcoxon's signed-rank test.
 
     Over the classification tables, in words; both count as :func:`complete` says.
     """
-    wide = complete(found)
+    wide = complete(averages)
     differences = wide.drop(columns=rival).sub(wide[rival], axis=0)
-    p_values = differences.apply(lambda one: wilcoxon(one, method="approx").pvalue)
+    p_values = differences.apply(lambda difference: wilcoxon(difference, method="approx").pvalue)
     return pd.Series(
         {name: f"{differences[name].mean():+.1f} ({p_values[name]:.2f})" for name in differences}
     )
 
 
-def summary(found: pd.DataFrame) -> pd.DataFrame:
+def summary(averages: pd.DataFrame) -> pd.DataFrame:
     """By selector: ranks and mean scores by kind of table, true columns, seconds."""
-    by_kind = {kind: scores(found, (kind,)) for kind in KINDS}
-    overall, rival = ranks(found).mean, best_simple(found)
-    beside = against(found, rival)
-    own = {kind: complete(found, (kind,)).rank(axis=1, ascending=False).mean() for kind in KINDS}
+    by_kind = {kind: scores(averages, (kind,)) for kind in KINDS}
+    overall, rival = ranks(averages).mean, best_simple(averages)
+    beside = against(averages, rival)
+    ranks_by_kind = {
+        kind: complete(averages, (kind,)).rank(axis=1, ascending=False).mean() for kind in KINDS
+    }
     lines = []
     for name in SELECTORS:
-        part = found[found["selector"] == name]
+        part = averages[averages["selector"] == name]
         if name == "all columns" or not part["score"].notna().any():
             continue
         line = {"selector": name, "mean rank": _number(overall.get(name), 1)}
-        for kind, told in KINDS.items():
-            line[f"rank, {told}"] = _number(own[kind].get(name), 1)
-            line[f"score, {told}"] = _number(by_kind[kind].get(name, pd.Series()).mean(), 1)
+        for kind, label in KINDS.items():
+            line[f"rank, {label}"] = _number(ranks_by_kind[kind].get(name), 1)
+            line[f"score, {label}"] = _number(by_kind[kind].get(name, pd.Series()).mean(), 1)
             if by_kind[kind].get(name, pd.Series([np.nan])).isna().any():
-                line[f"score, {told}"] = ""
+                line[f"score, {label}"] = ""
         line[f"minus {rival} (p)"] = beside.get(name, "")
-        generated = part[part["table"].map(lambda one: TABLES[one].kind) == "generated"]
+        generated = part[part["table"].map(lambda table: TABLES[table].kind) == "generated"]
         line["true columns, %"] = _number(100 * generated["true"].mean(), 0)
         line["tables"] = str(int(part["score"].notna().sum()))
         line["CPU s, first"] = _number(part["cpu_seconds"].median(), 1)
@@ -142,11 +144,11 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     return table.iloc[order]
 
 
-def by_table(found: pd.DataFrame) -> pd.DataFrame:
+def by_table(averages: pd.DataFrame) -> pd.DataFrame:
     """The score of every selector on every table, in the order of the summary."""
-    wide = found.pivot(index="selector", columns="table", values="score")
+    wide = averages.pivot(index="selector", columns="table", values="score")
     wide = wide[[name for name in TABLES if name in wide]]
-    order = ["all columns", *summary(found)["selector"]]
+    order = ["all columns", *summary(averages)["selector"]]
     wide = wide.reindex([name for name in order if name in wide.index])
     cells = wide.map(lambda value: _number(value, 1))
     return cells.reset_index()
@@ -161,14 +163,14 @@ def write(rows: pd.DataFrame, root: Path) -> None:
 
     Tables that the run has not finished are left out.
     """
-    found = means(finished(rows))
-    write_text(root / "reproduction" / "selectors.csv", found.to_csv(index=False))
+    averages = means(finished(rows))
+    write_text(root / "reproduction" / "selectors.csv", averages.to_csv(index=False))
     docs = root / "docs"
-    write_text(docs / "tables" / "selectors.md", as_rows(summary(found)))
-    write_text(docs / "tables" / "selectors_by_table.md", as_rows(by_table(found)))
-    over_all = ranks(found)
+    write_text(docs / "tables" / "selectors.md", as_rows(summary(averages)))
+    write_text(docs / "tables" / "selectors_by_table.md", as_rows(by_table(averages)))
+    over_all = ranks(averages)
     save_figure(plot_ranks(over_all, OURS), docs / "pictures" / "ranks.png")
     print(
         f"Friedman p = {over_all.p_value:.2g} on {over_all.tables} tables, critical difference "
-        f"{over_all.critical_difference:.1f}; best simple selector {best_simple(found)}"
+        f"{over_all.critical_difference:.1f}; best simple selector {best_simple(averages)}"
     )
