@@ -20,7 +20,7 @@ from pathlib import Path
 from absl import flags
 
 import fsjax
-from fsjax.distributed import group, is_lead, share
+from fsjax.distributed import is_lead, process_count, share
 from fsjax.distributed.same import check_same, code
 from fsjax.errors import ConfigError
 
@@ -91,7 +91,7 @@ def begin(launcher: str) -> None:
     fsjax.initialize_distributed(
         *(given[name].value for name in names), coordinator_timeout=given.coordinator_timeout
     )
-    if group() is None:
+    if process_count() == 1:
         return
     own = {"distributed", *PLACE, *FILES}
     common = {

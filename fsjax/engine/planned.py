@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.distributed.members import group
+from fsjax.distributed.exchange import process_count
 from fsjax.distributed.same import check_same, code
 from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.control import Control
@@ -113,7 +113,7 @@ class Plan:
         self, rows: np.ndarray, hyper: Mapping[str, np.ndarray], idle: np.ndarray
     ) -> None:
         """ConfigError in all processes, unless they are about to train the same."""
-        if group() is None:
+        if process_count() == 1:
             return
         run = self._identity(rows)
         settings = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.distributed.members import group, is_lead, share
+from fsjax.distributed.exchange import is_lead, process_count, share
 from fsjax.storage.checkpoints import Checkpoints, Restored
 from fsjax.storage.trees import by_path, from_paths
 
@@ -28,7 +28,7 @@ def save(
 def restore(checkpoints: Checkpoints, states: Any, names: list[str]) -> Restored | None:
     """:meth:`Checkpoints.restore` by process 0, for all; arguments and errors are the same."""
     found = checkpoints.restore(states, names) if is_lead() else None
-    if group() is None:
+    if process_count() == 1:
         return found
     data = share("checkpoint", b"" if found is None else _packed(found))
     if is_lead() or not data:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.distributed.members import agreed, is_lead
+from fsjax.distributed.exchange import agreed, is_lead
 from fsjax.engine import mesh, seeds, together
 from fsjax.engine.compile_effort import ONCE, training_work
 from fsjax.engine.control import Progress
