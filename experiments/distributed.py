@@ -88,6 +88,7 @@ def begin(launcher: str) -> None:
         raise ConfigError(
             "--minutes stops each process at a moment of its own; leave it out with --distributed"
         )
+    fsjax.use_cpu_devices()  # has no effect once the processes have exchanged something
     fsjax.initialize_distributed(
         *(given[name].value for name in names), coordinator_timeout=given.coordinator_timeout
     )

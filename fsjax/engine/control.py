@@ -130,8 +130,8 @@ class Control:
         Of several processes the lead decides; a signal to one is one to all.
         """
         if self.callback is not None and is_lead():
-            for one in progress:
-                self.stopped |= bool(self.callback(one))
+            for newest in progress:
+                self.stopped |= bool(self.callback(newest))
         self.stopped |= self.left <= 0
         votes = gathered("the end of training", (self.stopped, self._noted))
         self.stopped = votes[0][0]

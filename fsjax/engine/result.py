@@ -231,8 +231,8 @@ class FitResult:
         groups = self.states.spec.groups
         if groups is None:
             return np.asarray(chosen)
-        found = [np.flatnonzero(np.asarray(groups) == group) for group in chosen]
-        return np.concatenate([np.zeros(0, int), *found])
+        members = [np.flatnonzero(np.asarray(groups) == group) for group in chosen]
+        return np.concatenate([np.zeros(0, int), *members])
 
 
 def kept_epochs(method: Method, states: TrainState) -> np.ndarray:

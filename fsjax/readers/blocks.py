@@ -186,7 +186,7 @@ def _libsvm(path: Path, target: TargetColumn) -> Source:
 
     def parts(width: int) -> Iterator[tuple[Any, np.ndarray]]:
         for offset in range(0, size, part):
-            found = load_svmlight_file(
+            block = load_svmlight_file(
                 str(path),
                 n_features=width,
                 dtype=np.float32,
@@ -194,8 +194,8 @@ def _libsvm(path: Path, target: TargetColumn) -> Source:
                 length=part,
                 zero_based=True,
             )
-            if found[0].shape[0]:
-                yield found
+            if block[0].shape[0]:
+                yield block
 
     # Columns count from 1 unless there is a 0, as scikit-learn has it; some rows do not tell.
     used = [(X.indices.min(), X.indices.max()) for X, _ in parts(MOST) if X.nnz]

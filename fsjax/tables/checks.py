@@ -53,15 +53,15 @@ def check_features(
         return
     bad = np.flatnonzero(missing + infinite).tolist()
     labels = [f"column {i}" if feature_names is None else feature_names[i] for i in bad]
-    found, advice = [], []
+    faults, advice = [], []
     if missing.any():
-        found.append(f"{missing.sum()} missing values (NaN)")
+        faults.append(f"{missing.sum()} missing values (NaN)")
         advice.append(fill)
     if infinite.any():
-        found.append(f"{infinite.sum()} infinite values")
+        faults.append(f"{infinite.sum()} infinite values")
         advice.append("replace infinities with numbers")
     raise DataError(
-        f"{where} has {' and '.join(found)} in {len(bad)} of {len(missing)} columns: "
+        f"{where} has {' and '.join(faults)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
 

@@ -136,8 +136,8 @@ def map_rows(function: Callable[[Array], Any], x: SparseRows, most: int) -> Any:
         # The last row again where there are no more.
         return function(x[jnp.minimum(chunk * size + jnp.arange(size), len(x) - 1)])
 
-    found = jax.lax.map(one, jnp.arange(chunks))
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: len(x)], found)
+    outputs = jax.lax.map(one, jnp.arange(chunks))
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: len(x)], outputs)
 
 
 def is_sparse(leaf: Any) -> bool:
