@@ -42,7 +42,7 @@ def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StoredRows, AnyArra
 def _one_after_another(
     function: Callable[..., Any], own_rows: bool, data: PyTree, *of_seeds: PyTree
 ) -> Any:
-    """``function(data, *row)`` for each row of ``of_seeds``, with a row of the data if they differ."""
+    """``function(data, *row)`` per row of ``of_seeds``; each row may have data of its own.
 
     The bits of a seed are the same whether it runs alone or with others.
     """

@@ -232,8 +232,8 @@ def _options(
 def _locate(name: str, folders: Sequence[Path]) -> Path:
     path = Path(name).expanduser()
     candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
-    if found := next(filter(Path.is_file, candidates), None):
-        return found
+    if existing := next(filter(Path.is_file, candidates), None):
+        return existing
     if path.is_dir():
         raise DataError(f"{path} is a folder; give the path of a file in it")
     folder = path.parent

@@ -91,9 +91,11 @@ def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> A
     bits = ordered_bits(values)
     chosen = _first_by_bits(bits, k, among)
     number = jnp.sum(chosen, dtype=jnp.int32)
-    found = jnp.max(jnp.where(chosen, bits, ordered_bits(jnp.float32(-jnp.inf))))
-    found = jax.lax.bitcast_convert_type(jnp.where(found < 0, found ^ _LAST, found), jnp.float32)
-    return jnp.where(k > number, jnp.inf, found)
+    bits_of_kth = jnp.max(jnp.where(chosen, bits, ordered_bits(jnp.float32(-jnp.inf))))
+    bits_of_kth = jax.lax.bitcast_convert_type(
+        jnp.where(bits_of_kth < 0, bits_of_kth ^ _LAST, bits_of_kth), jnp.float32
+    )
+    return jnp.where(k > number, jnp.inf, bits_of_kth)
 
 
 def count_true(mask: Array) -> Array:

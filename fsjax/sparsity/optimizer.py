@@ -119,8 +119,8 @@ def sparse(
             moves, after = train()
             return moves, SparseState(step, state.key, state.masks, after)
 
-        given = {"gradient": gradients, "similarity": similarity, "importance": importance}
-        for name, layer in layers_of(params, state.masks, where, search=search, **given).items():
+        fields = {"gradient": gradients, "similarity": similarity, "importance": importance}
+        for name, layer in layers_of(params, state.masks, where, search=search, **fields).items():
             _check_layer(recipe, layer, name)
 
         if recipe.replaces_step:
@@ -140,7 +140,7 @@ def sparse(
 
         def rewired(key: Array) -> tuple[PyTree, optax.OptState, PyTree]:
             weights = apply_masks(optax.apply_updates(params, moves), state.masks)
-            layers = layers_of(weights, state.masks, where, search=search, **given)
+            layers = layers_of(weights, state.masks, where, search=search, **fields)
             changed = recipe.change(weights, state.masks, layers, key, step)
             # p + (q - p) is exactly q where p or q is 0.
             to_changed = jax.tree.map(
@@ -168,13 +168,13 @@ def masks_of(opt_state: PyTree) -> PyTree:
     ``opt_state`` is that of :func:`sparse`, also inside ``optax.chain`` or a whole train state;
     ConfigError unless there is exactly one.
     """
-    found = [node for node in jax.tree.leaves(opt_state, is_leaf=_is_sparse) if _is_sparse(node)]
-    if len(found) != 1:
+    states = [node for node in jax.tree.leaves(opt_state, is_leaf=_is_sparse) if _is_sparse(node)]
+    if len(states) != 1:
         raise ConfigError(
-            f"{len(found)} sparse optimisers in this state; there must be one: wrap the optimiser "
+            f"{len(states)} sparse optimisers in this state; there must be one: wrap the optimiser "
             "with fsjax.sparsity.sparse and pass the state of its init"
         )
-    return found[0].masks
+    return states[0].masks
 
 
 def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:

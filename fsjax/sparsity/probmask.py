@@ -126,8 +126,8 @@ def times_masks(weights: PyTree, masks: ByPath) -> PyTree:
     """The parameters times their masks; those without a mask stay as they are."""
 
     def mask(path: Any, leaf: Array) -> Array:
-        found = masks.get(name_of(path))
-        return leaf if found is None else leaf * found.astype(leaf.dtype)
+        probabilities = masks.get(name_of(path))
+        return leaf if probabilities is None else leaf * probabilities.astype(leaf.dtype)
 
     return jax.tree_util.tree_map_with_path(mask, weights)
 

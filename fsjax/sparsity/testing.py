@@ -409,10 +409,10 @@ def _check_counts(subject: _Subject, cases: _Cases) -> None:
         return jax.lax.scan(change, start, jnp.arange(CHANGES))[1]
 
     with _as_assertions(subject):
-        found = np.asarray(jax.jit(jax.vmap(one))(cases.fields, cases.fractions, cases.keys(3)))
-    before = cases.fields["mask"].reshape(len(found), -1).sum(axis=1)
+        counts = np.asarray(jax.jit(jax.vmap(one))(cases.fields, cases.fractions, cases.keys(3)))
+    before = cases.fields["mask"].reshape(len(counts), -1).sum(axis=1)
     falls = subject.kind == "grow" and shrinks(subject.rule)
-    kept = found <= before[:, None] if falls else found == before[:, None]
+    kept = counts <= before[:, None] if falls else counts == before[:, None]
     _require(kept.all(), f"{subject} changes the number of connections")
 
 
@@ -462,9 +462,9 @@ def _check_vectors(subject: _Subject, cases: _Cases, chosen: np.ndarray, random:
         if name != "importance"
     }
     with _as_assertions(subject):
-        found = jax.jit(subject.answer)(fields, cases.second[number], cases.keys(1)[number])[1]
+        answers = jax.jit(subject.answer)(fields, cases.second[number], cases.keys(1)[number])[1]
     expected = chosen[number][mask]
-    same = found.sum() == expected.sum() if random else np.array_equal(found, expected)
+    same = answers.sum() == expected.sum() if random else np.array_equal(answers, expected)
     _require(
         same,
         f"{subject} is marked by active_only and chooses otherwise of a vector of connections than "

@@ -279,7 +279,7 @@ def layers_of(
     *,
     search: Array | None = None,
     state: Any = None,
-    **given: PyTree | None,
+    **fields: PyTree | None,
 ) -> dict[str, Layer]:
     """What the rules see of every masked leaf, by its path, from the input on.
 
@@ -291,7 +291,7 @@ def layers_of(
         masked leaves; other leaves are ignored and may be missing. Or ``None``.
     """
     weights, flat = named_leaves(params, where), _by_name(masks)
-    found = {field: _by_name(tree) for field, tree in given.items()}
+    by_field = {field: _by_name(tree) for field, tree in fields.items()}
     return {
         name: Layer(
             weights[name],
@@ -299,7 +299,7 @@ def layers_of(
             number,
             search=search,
             state=state,
-            **{field: of.get(name) for field, of in found.items()},
+            **{field: of.get(name) for field, of in by_field.items()},
         )
         for number, name in enumerate(sorted(weights, key=_natural))
     }

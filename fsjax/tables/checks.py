@@ -115,7 +115,9 @@ def numeric_columns(
     """
     bad = [(name, column) for name, column in frame.items() if not numeric(column)]
     if bad:
-        shown = [f"{str(name)!r} (such as {_first_text(one)!r})" for name, one in bad[:_NAMED]]
+        shown = [
+            f"{str(name)!r} (such as {_first_text(values)!r})" for name, values in bad[:_NAMED]
+        ]
         raise DataError(
             f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: "
             f"{_listed(shown, len(bad))}; {_NUMBERS_ONLY}"
