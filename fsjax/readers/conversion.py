@@ -200,12 +200,12 @@ def _guarded(table: Source) -> Iterator[tuple[np.ndarray, Any]]:
     while True:
         try:
             block = next(blocks, None)
-        except DataError:
-            raise
+        except DataError as error:
+            raise DataError(f"{table.where}: {error}") from None
         except Exception as error:  # whatever a reader trips over, the file is at fault
             raise DataError(
                 f"{table.where} cannot be converted: {str(error).splitlines()[0]}; all columns "
-                "but the target have to hold numbers, and no line may be cut short"
+                "but the target must hold numbers"
             ) from None
         if block is None:
             return
