@@ -1,6 +1,8 @@
 """Sparse networks: masks, drop and grow rules, and an Optax wrapper for any network."""
 
-from fsjax.sparsity import drop, grow, similarity
+from fsjax.sparsity import drop, grow, schedules, similarity, structures
+from fsjax.sparsity.arrays import from_numpy, to_numpy
+from fsjax.sparsity.before_training import grasp_masks, hessian_gradient, snip_masks
 from fsjax.sparsity.binmask import (
     Masked,
     binmask_optimizer,
@@ -11,7 +13,9 @@ from fsjax.sparsity.binmask import (
     masked_weights,
     quantize,
 )
+from fsjax.sparsity.brain_surgeon import brain_surgeon
 from fsjax.sparsity.hier_prox import hier_prox
+from fsjax.sparsity.inference import compress
 from fsjax.sparsity.kth import kth_smallest, largest, random_subset, smallest
 from fsjax.sparsity.masks import (
     apply_masks,
@@ -21,13 +25,39 @@ from fsjax.sparsity.masks import (
     init_masks,
     is_kernel,
     random_mask,
-    snip_masks,
     sparsity,
     uniform_counts,
 )
-from fsjax.sparsity.optimizer import SparseState, mask_params, masks_of, sparse, with_masks
+from fsjax.sparsity.named_recipes import (
+    cht,
+    ctre_sim,
+    evolutionary,
+    global_magnitude,
+    global_saliency,
+    grasp,
+    magnitude,
+    magnitude_ste,
+    random,
+    rigl,
+    saliency,
+    snip,
+    srigl,
+    static,
+)
+from fsjax.sparsity.optimizer import (
+    SparseState,
+    forward_params,
+    mask_params,
+    masks_of,
+    sparse,
+    with_masks,
+)
+from fsjax.sparsity.packing import pack, unpack
 from fsjax.sparsity.paths import path_scores
-from fsjax.sparsity.recipes import Recipe, cht, ctre_sim, evolutionary, rigl, static
+from fsjax.sparsity.recipes import Recipe
+from fsjax.sparsity.schedules import one_shot, periodic, polynomial
+from fsjax.sparsity.structures import block, channel, fan_in, n_of_m, unstructured
+from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 from fsjax.sparsity.topology import (
     DropRule,
     GrowRule,
@@ -52,16 +82,29 @@ __all__ = [
     "active_only",
     "apply_masks",
     "binmask_optimizer",
-    "cht",
+    "block",
+    "brain_surgeon",
+    "channel",
     "choose_dropped",
     "choose_grown",
+    "cht",
+    "compress",
     "count_active",
     "ctre_sim",
+    "degrees",
     "drop",
     "erdos_renyi_counts",
     "erdos_renyi_density_counts",
     "evolutionary",
+    "fan_in",
+    "forward_params",
+    "from_numpy",
+    "global_magnitude",
+    "global_saliency",
+    "grasp",
+    "grasp_masks",
     "grow",
+    "hessian_gradient",
     "hier_prox",
     "init_binmask",
     "init_masks",
@@ -69,25 +112,44 @@ __all__ = [
     "kth_smallest",
     "largest",
     "layer_sparsity",
+    "magnitude",
+    "magnitude_ste",
+    "mask_figure",
     "mask_params",
     "mask_penalty",
     "mask_sparsity",
     "masked_weights",
     "masks_of",
     "may_shrink",
+    "n_of_m",
     "needs",
+    "one_shot",
+    "overlap",
+    "pack",
     "path_scores",
+    "periodic",
+    "polynomial",
     "quantize",
+    "random",
     "random_mask",
     "random_subset",
     "rewire",
     "rigl",
+    "saliency",
+    "schedules",
     "similarity",
     "smallest",
+    "snip",
     "snip_masks",
     "sparse",
     "sparsity",
+    "srigl",
     "static",
+    "structures",
+    "summarize",
+    "to_numpy",
     "uniform_counts",
+    "unpack",
+    "unstructured",
     "with_masks",
 ]

@@ -260,6 +260,7 @@ def _all_fields(
         "similarity": np.abs(values(shape)),
         "importance": np.abs(values(importance)),
         "search": np.asarray(rng.random() < 0.5),
+        "hessian_gradient": values(shape),
     }
 
 
