@@ -1,21 +1,11 @@
 """Sparse networks: masks, drop and grow rules, and an Optax wrapper for any network."""
 
-from fsjax.sparsity import drop, grow, schedules, similarity, structures
-from fsjax.sparsity.arrays import from_numpy, to_numpy
-from fsjax.sparsity.before_training import grasp_masks, hessian_gradient, snip_masks
-from fsjax.sparsity.binmask import (
-    Masked,
-    binmask_optimizer,
-    init_binmask,
-    layer_sparsity,
-    mask_penalty,
-    mask_sparsity,
-    masked_weights,
-    quantize,
-)
-from fsjax.sparsity.brain_surgeon import brain_surgeon
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fsjax.errors import unknown_attribute
+from fsjax.sparsity import drop, grow, schedules, structures
 from fsjax.sparsity.hier_prox import hier_prox
-from fsjax.sparsity.inference import compress
 from fsjax.sparsity.kth import kth_smallest, largest, random_subset, smallest
 from fsjax.sparsity.masks import (
     apply_masks,
@@ -57,7 +47,6 @@ from fsjax.sparsity.paths import path_scores
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.schedules import one_shot, periodic, polynomial
 from fsjax.sparsity.structures import block, channel, fan_in, n_of_m, unstructured
-from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 from fsjax.sparsity.topology import (
     DropRule,
     GrowRule,
@@ -70,6 +59,62 @@ from fsjax.sparsity.topology import (
     needs,
     rewire,
 )
+
+if TYPE_CHECKING:
+    from fsjax.sparsity import similarity
+    from fsjax.sparsity.arrays import from_numpy, to_numpy
+    from fsjax.sparsity.before_training import grasp_masks, hessian_gradient, snip_masks
+    from fsjax.sparsity.binmask import (
+        Masked,
+        binmask_optimizer,
+        init_binmask,
+        layer_sparsity,
+        mask_penalty,
+        mask_sparsity,
+        masked_weights,
+        quantize,
+    )
+    from fsjax.sparsity.inference import compress
+    from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
+    from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
+
+#: The module of each name that is imported where it is first used.
+_MODULE_OF = {
+    name: module
+    for module, names in {
+        "arrays": ("from_numpy", "to_numpy"),
+        "before_training": ("grasp_masks", "hessian_gradient", "snip_masks"),
+        "binmask": (
+            "Masked",
+            "binmask_optimizer",
+            "init_binmask",
+            "layer_sparsity",
+            "mask_penalty",
+            "mask_sparsity",
+            "masked_weights",
+            "quantize",
+        ),
+        "inference": ("compress",),
+        "optimal_brain_surgeon": ("brain_surgeon",),
+        "summary": ("degrees", "mask_figure", "overlap", "summarize"),
+    }.items()
+    for name in names
+}
+
+if not TYPE_CHECKING:  # else no misspelt name would be a type error
+
+    def __getattr__(name: str) -> Any:
+        if name == "similarity":
+            return importlib.import_module("fsjax.sparsity.similarity")
+        if name in _MODULE_OF:
+            module = importlib.import_module(f"fsjax.sparsity.{_MODULE_OF[name]}")
+            return globals().setdefault(name, getattr(module, name))
+        raise unknown_attribute(__name__, name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "DropRule",

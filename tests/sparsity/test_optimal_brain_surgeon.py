@@ -13,7 +13,7 @@ import pytest
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
-from fsjax.sparsity.brain_surgeon import prune_matrix
+from fsjax.sparsity.optimal_brain_surgeon import prune_matrix
 
 
 def correlated(rows: int, inputs: int) -> np.ndarray:
