@@ -44,14 +44,20 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     if not named:
         return base_config(parse_variant(rest), {"name": config_dict.placeholder(str)}, SEEDS)
     builder = get_method(named[0])
-    one, method = builder.registration, builder(**builder.registration.small)
+    registration = builder.registration
+    method = builder(**registration.small)
     read = parse_variant(rest, method.about.tasks[0])
     # A batch size is capped at all training rows.
-    train = {"batch_size": one.batch_size or 1_000_000, "shuffle": True, "drop_last": False}
-    train |= one.training
-    config = base_config(read, method_fields(named[0]), SEEDS, one.num_epochs, **train)
-    config.data.scaling = one.scaling
+    train = {
+        "batch_size": registration.batch_size or 1_000_000,
+        "shuffle": True,
+        "drop_last": False,
+    }
+    train |= registration.training
+    fields, epochs = method_fields(named[0]), registration.num_epochs
+    config = base_config(read, fields, SEEDS, epochs, **train)
+    config.data.scaling = registration.scaling
     svm = ("svm",) if read.task == "reconstruction" else ()
-    own = () if method.predict is None else ("embedded",)
-    config.evaluation.protocols = (*svm, *own) or ("retrain",)
+    embedded = () if method.predict is None else ("embedded",)
+    config.evaluation.protocols = (*svm, *embedded) or ("retrain",)
     return config

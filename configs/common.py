@@ -115,11 +115,11 @@ def parse_variant(
 
 def method_fields(name: str, **changes: Any) -> dict[str, Any]:
     """Fields of ``config.method``: a method's own defaults but for what a paper changes."""
-    one = get_method(name).registration
-    fields = one.defaults()
+    registration = get_method(name).registration
+    fields = registration.defaults()
     for field, default in fields.items():
         if default is None:
-            base = one.kinds[field].base
+            base = registration.kinds[field].base
             fields[field] = config_dict.placeholder(tuple if base is Sequence else base or object)
     return {"name": name, **fields, **changes}
 

@@ -133,9 +133,9 @@ def _ctre(method: str, variant: str) -> ml_collections.ConfigDict:
 
 def _ip_cae(method: str, variant: str) -> ml_collections.ConfigDict:
     """IP-CAE, section 4: the selector's own network, or a fresh one on the columns."""
-    own = _own(method)
-    if own is not None:
-        return own.get_config(variant)
+    module = _own(method)
+    if module is not None:
+        return module.get_config(variant)
     config = base_config(parse_variant(variant), method_fields(method))
     if get_method(method)(**get_method(method).registration.small).predict is None:
         config.evaluation.protocols = ("retrain",)

@@ -42,7 +42,7 @@ def autoencoder_config(method: str, num_epochs: int, task: str = "reconstruction
         config.evaluation.protocols = ("svm", "embedded") if task == "reconstruction" else ("svm",)
         small = name in ENTRIES and name not in LARGE
         if small and ENTRIES[name].shape[1] > max(WAST_NUM_FEATURES) and k != 20 and not read.quick:
-            config.evaluation.num_features = tuple(one for one in WAST_NUM_FEATURES if one != k)
+            config.evaluation.num_features = tuple(n for n in WAST_NUM_FEATURES if n != k)
         return config
 
     return get_config

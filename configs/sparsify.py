@@ -45,8 +45,8 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
         if len(chosen) > 1:
             raise ConfigError(f"variant {variant!r} has {' and '.join(chosen)}; choose one")
     (name,) = names or ["digits"]
-    own = {0: "mlp", 2: "lenet5", 3: "resnet32"}[len(ENTRIES[name].image_shape or ())]
-    (network,) = networks or [own]
+    default = {0: "mlp", 2: "lenet5", 3: "resnet32"}[len(ENTRIES[name].image_shape or ())]
+    (network,) = networks or [default]
     large = ENTRIES[name].shape[0] >= 50_000
     cifar = name.startswith("cifar")
     num_epochs, finetune_epochs = (300, 20) if cifar else (20, 2) if large else (20, 5)

@@ -171,12 +171,12 @@ def _check_imports(client: Client, address: str) -> None:
 
 
 def _about(client: Client, local: int | None) -> str:
-    there = len(client.nthreads())
-    told = style.count(there, "worker") if there else "no workers yet, waits for them"
+    count = len(client.nthreads())
+    workers = style.count(count, "worker") if count else "no workers yet, waits for them"
     hint = ""
     if local is not None and importlib.util.find_spec("bokeh") is None:
         hint = " (needs pip install bokeh)"
-    return f"cluster: {told}; progress at {client.dashboard_link}{hint}"
+    return f"cluster: {workers}; progress at {client.dashboard_link}{hint}"
 
 
 def gathered(
@@ -205,13 +205,13 @@ def gathered(
     for number, future in enumerate(waiting, start=1):
         place, outcome = places[future.key], _outcome(future)
         del cluster.left[future.key]
-        told = "done"
+        state = "done"
         if isinstance(outcome, Failed):
-            told = f"failed: {outcome.reason}"
+            state = f"failed: {outcome.reason}"
             failed.append(f"\n  {cells[place].name}: {outcome.reason}")
         else:
             yield place, outcome
-        print(f"[{number}/{len(cells)}] {cells[place].name}: {told}", flush=True)
+        print(f"[{number}/{len(cells)}] {cells[place].name}: {state}", flush=True)
     if failed:
         raise CellsFailedError(
             f"{len(failed)} of {len(cells)} cells failed; the same command tries them again:"

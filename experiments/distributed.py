@@ -20,7 +20,7 @@ from pathlib import Path
 from absl import flags
 
 import fsjax
-from fsjax.distributed import group, is_lead, share
+from fsjax.distributed import is_lead, process_count, share
 from fsjax.distributed.same import check_same, code
 from fsjax.errors import ConfigError
 
@@ -63,36 +63,37 @@ def begin(launcher: str) -> None:
     Raises:
       ConfigError: for flags that do not fit, and processes that do not come or differ.
     """
-    given = flags.FLAGS
+    options = flags.FLAGS
     names = ("coordinator", "num_processes", "process_id")
-    told = [name for name in names if given[name].value is not None]
-    if not given.distributed:
-        if told:
-            raise ConfigError(f"--{told[0]} is for --distributed; give that too")
+    set_names = [name for name in names if options[name].value is not None]
+    if not options.distributed:
+        if set_names:
+            raise ConfigError(f"--{set_names[0]} is for --distributed; give that too")
         return
     if launcher in SINGLE:
         raise ConfigError(
             f"experiments.{launcher} {SINGLE[launcher]}; start it without --distributed"
         )
-    if "cluster" in given and given.cluster is not None:
+    if "cluster" in options and options.cluster is not None:
         raise ConfigError(
             "--cluster gives each experiment one worker, --distributed one experiment several "
             "processes; choose one of them"
         )
-    if "minutes" in given and given.minutes:
+    if "minutes" in options and options.minutes:
         raise ConfigError(
             "--minutes stops each process at a moment of its own; leave it out with --distributed"
         )
+    fsjax.use_cpu_devices()  # has no effect once the processes have exchanged something
     fsjax.initialize_distributed(
-        *(given[name].value for name in names), coordinator_timeout=given.coordinator_timeout
+        *(options[name].value for name in names), coordinator_timeout=options.coordinator_timeout
     )
-    if group() is None:
+    if process_count() == 1:
         return
-    own = {"distributed", *PLACE, *FILES}
+    of_process = {"distributed", *PLACE, *FILES}
     common = {
-        name: given[name].value
-        for name in given
-        if not given[name].using_default_value and name not in own
+        name: options[name].value
+        for name in options
+        if not options[name].using_default_value and name not in of_process
     }
     # With the configuration as it was read: files of one name may differ.
     check_same(code=code(), configuration=(launcher, common))
@@ -101,8 +102,8 @@ def begin(launcher: str) -> None:
 
 def _work_beside() -> None:
     """Gives all but process 0 folders that nobody else sees, and no voice."""
-    given = flags.FLAGS
-    values = {name: given[name].value for name in FILES if name in given}
+    options = flags.FLAGS
+    values = {name: options[name].value for name in FILES if name in options}
     paths = {name: str(value) for name, value in values.items() if value}
     if is_lead():
         share("files", _packed(paths))
@@ -111,7 +112,7 @@ def _work_beside() -> None:
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     _unpacked(share("files", b""), scratch)
     for name, path in paths.items():
-        given[name].value = str(scratch / name / Path(path).name)
+        options[name].value = str(scratch / name / Path(path).name)
     warnings.simplefilter("ignore")
     quiet = os.open(os.devnull, os.O_WRONLY)
     sys.stdout.flush()
@@ -121,12 +122,12 @@ def _work_beside() -> None:
 def _packed(paths: dict[str, str]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
-        for name, given in paths.items():
-            root = Path(given)
-            found = sorted(root.rglob("*")) if root.is_dir() else [root] if root.exists() else []
+        for name, location in paths.items():
+            root = Path(location)
+            files = sorted(root.rglob("*")) if root.is_dir() else [root] if root.exists() else []
             if root.is_dir():
                 packed.writestr(f"{name}/{root.name}/", b"")
-            for path in found:
+            for path in files:
                 inner = path.relative_to(root.parent)
                 if not path.is_file() or "checkpoints" in inner.parts:
                     continue

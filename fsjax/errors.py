@@ -61,11 +61,11 @@ def check_choice(label: str, value: object, allowed: Collection[str]) -> None:
         raise ConfigError(f"{label}={value!r}: {nearest(str(value), allowed)}")
 
 
-def check_names(told: str, names: Iterable[str], allowed: Collection[str]) -> None:
-    """ConfigError, which begins as ``told``, for the first name that is not among the allowed."""
+def check_names(subject: str, names: Iterable[str], allowed: Collection[str]) -> None:
+    """ConfigError, beginning with ``subject``, for the first name that is not allowed."""
     for name in names:
         if name not in allowed:
-            raise ConfigError(f"{told} {name!r}: {nearest(name, allowed)}")
+            raise ConfigError(f"{subject} {name!r}: {nearest(name, allowed)}")
 
 
 def suggests_names(function: Callable[P, R]) -> Callable[P, R]:

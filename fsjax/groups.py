@@ -27,21 +27,21 @@ def check_groups(groups: Sequence[int] | np.ndarray | None, num_columns: int) ->
     if groups is None:
         return None
     try:
-        given = np.asarray(groups)
+        labels = np.asarray(groups)
     except ValueError:  # of rows of different lengths
-        given = np.asarray(None)
-    if given.shape != (num_columns,) or given.dtype.kind not in "iu":
+        labels = np.asarray(None)
+    if labels.shape != (num_columns,) or labels.dtype.kind not in "iu":
         raise ConfigError(
-            f"groups has shape {given.shape} and type {given.dtype}; give a whole number for each "
-            f"of the {num_columns} columns"
+            f"groups has shape {labels.shape} and type {labels.dtype}; give a whole number for "
+            f"each of the {num_columns} columns"
         )
-    found = np.unique(given)
-    if not np.array_equal(found, np.arange(len(found))):
+    distinct = np.unique(labels)
+    if not np.array_equal(distinct, np.arange(len(distinct))):
         raise ConfigError(
-            f"groups has the numbers {found[:5].tolist()}...; number them from 0 without gaps, as "
-            "np.unique(groups, return_inverse=True)[1] does"
+            f"groups has the numbers {distinct[:5].tolist()}...; number them from 0 without gaps, "
+            "as np.unique(groups, return_inverse=True)[1] does"
         )
-    return tuple(given.tolist())
+    return tuple(labels.tolist())
 
 
 def unit_names(feature_names: Sequence[str] | None, groups: Groups) -> tuple[str, ...] | None:
@@ -55,8 +55,10 @@ def unit_names(feature_names: Sequence[str] | None, groups: Groups) -> tuple[str
     names = feature_names or [f"x{column}" for column in range(len(groups))]
     members = pd.Series(list(map(str, names))).groupby(np.asarray(groups)).agg(list)
     return tuple(
-        ", ".join(own) if len(own) <= _NAMED else f"{own[0]} to {own[-1]} ({len(own)})"
-        for own in members
+        ", ".join(columns)
+        if len(columns) <= _NAMED
+        else f"{columns[0]} to {columns[-1]} ({len(columns)})"
+        for columns in members
     )
 
 

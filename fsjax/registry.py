@@ -117,7 +117,7 @@ def is_as_built(method: Method) -> bool:
     """Whether a registered builder made the method, and no field was replaced since."""
     source = method.about.source
     return source is not None and all(
-        one is other for one, other in zip(source.made, _parts(method), strict=True)
+        part is other for part, other in zip(source.made, _parts(method), strict=True)
     )
 
 
@@ -175,7 +175,9 @@ class Registration:
     def defaults(self) -> dict[str, Any]:
         """Default values of the arguments, without K."""
         return {
-            name: one.default for name, one in self.parameters.items() if name != "num_features"
+            name: parameter.default
+            for name, parameter in self.parameters.items()
+            if name != "num_features"
         }
 
     def values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,7 +251,7 @@ def register(
 
     def decorate(build: Callable[..., Method]) -> Builder:
         parameters, kinds = _parameters(build, options, without)
-        one = Registration(
+        registration = Registration(
             name=build.__name__,
             build=build,
             estimator=estimator,
@@ -264,39 +266,41 @@ def register(
             parameters=parameters,
             kinds=kinds,
         )
-        _check_names(one)
+        _check_names(registration)
 
         @functools.wraps(build)
         def builder(*args: Any, **kwargs: Any) -> Method:
-            values = one.values(args, kwargs)
+            values = registration.values(args, kwargs)
             if any(isinstance(value, jax.core.Tracer) for value in values.values()):
                 return build(**values)  # as a part of another method, in compiled code
-            return _built(build, one.name, tuple(sorted(values.items())))
+            return _built(build, registration.name, tuple(sorted(values.items())))
 
         registered = cast(Builder, builder)
-        registered.registration = one
+        registered.registration = registration
         registered.__signature__ = inspect.Signature(list(parameters.values()))
-        METHODS[one.name] = registered
+        METHODS[registration.name] = registered
         return registered
 
     return decorate
 
 
-def _check_names(one: Registration) -> None:
+def _check_names(registration: Registration) -> None:
     """Raises ConfigError for names that something else has; a builder may be registered anew."""
     for other in (builder.registration for builder in METHODS.values()):
         for what, name, taken in (
-            ("method", one.name, other.name),
-            ("estimator", one.estimator, other.estimator),
+            ("method", registration.name, other.name),
+            ("estimator", registration.estimator, other.estimator),
         ):
-            if name == taken and other.origin != one.origin:
+            if name == taken and other.origin != registration.origin:
                 raise ConfigError(
                     f"the {what} name {name!r} is taken by {other.origin}; choose another one"
                 )
-    if not isinstance(one.build.__globals__.get(one.estimator, Registration), type):
+    if not isinstance(
+        registration.build.__globals__.get(registration.estimator, Registration), type
+    ):
         raise ConfigError(
-            f"the estimator name {one.estimator!r} is taken in {one.build.__module__}; "
-            "choose another one"
+            f"the estimator name {registration.estimator!r} is taken in "
+            f"{registration.build.__module__}; choose another one"
         )
 
 
@@ -304,19 +308,23 @@ def _parameters(
     build: Callable[..., Method], options: Any, without: Sequence[str]
 ) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
     """All arguments of a builder, with the options in place of ``**options``."""
-    own = inspect.signature(build).parameters
-    _check_arguments(build.__name__, own)
+    of_builder = inspect.signature(build).parameters
+    _check_arguments(build.__name__, of_builder)
     kinds = kinds_of(build)
-    parameters = {name: one for name, one in own.items() if one.kind is not one.VAR_KEYWORD}
+    parameters = {
+        name: parameter
+        for name, parameter in of_builder.items()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    }
     if isinstance(options, type):
         raise ConfigError(f"options={options.__name__}; give an instance: {options.__name__}()")
     if options is not None:
         source = getattr(options, "registration", None)
         further = source.parameters if source else _fields(options)
         kinds = {**(source.kinds if source else kinds_of(type(options))), **kinds}
-        for name, one in further.items():
+        for name, parameter in further.items():
             if name not in parameters and name not in without:
-                parameters[name] = one.replace(kind=one.KEYWORD_ONLY)
+                parameters[name] = parameter.replace(kind=parameter.KEYWORD_ONLY)
     return parameters, {name: kinds[name] for name in parameters}
 
 
@@ -340,7 +348,10 @@ def _check_arguments(name: str, parameters: Mapping[str, inspect.Parameter]) -> 
 def _fields(options: Any) -> dict[str, inspect.Parameter]:
     """The fields of an instance of a dataclass as parameters, their values as defaults."""
     further = inspect.signature(type(options)).parameters
-    return {name: one.replace(default=getattr(options, name)) for name, one in further.items()}
+    return {
+        name: parameter.replace(default=getattr(options, name))
+        for name, parameter in further.items()
+    }
 
 
 @functools.lru_cache(maxsize=512)

@@ -117,8 +117,8 @@ def check_task(task: str | Task) -> None:
     entry, rows = TABLE[name], sample(TABLE[name], ROWS_OF_TASK)
     compiled = jax.jit(functools.partial(task_metrics, name))
 
-    def values(*given: Any) -> dict[str, float]:
-        return {key: float(value) for key, value in compiled(*given).items()}
+    def values(*arrays: Any) -> dict[str, float]:
+        return {key: float(value) for key, value in compiled(*arrays).items()}
 
     before = values(*rows)
     for key, value in before.items():
@@ -126,11 +126,11 @@ def check_task(task: str | Task) -> None:
     _check_weights(values, rows, entry.coupled)
     if not entry.coupled:
         one_by_one = jax.jit(functools.partial(row_metrics, name))(rows.outputs, rows.y)["loss"]
-        told = (
+        advice = (
             f"the loss of all rows is {before['loss']:.4g}, the mean of their losses "
             f"{np.mean(one_by_one):.4g}; say coupled=True if a loss depends on the other rows"
         )
-        _require(np.isclose(np.mean(one_by_one), before["loss"], rtol=1e-3, atol=1e-6), told)
+        _require(np.isclose(np.mean(one_by_one), before["loss"], rtol=1e-3, atol=1e-6), advice)
     slope = np.asarray(jax.jit(jax.grad(functools.partial(task_loss, name)))(*rows))
     _require(np.isfinite(slope).all(), "the gradient of the loss is not finite")
     _require(slope.any(), "the gradient of the loss is 0 everywhere, so that nothing is learnt")
@@ -165,13 +165,13 @@ def _check_weights(values: Callable[..., dict[str, float]], rows: Sample, couple
         ),
     }
     if not coupled:  # Cox's likelihood grows by the logarithm of a common factor
-        told = "divide by the sum of the weights: weights twice as large change"
-        pairs[told] = rows, (outputs, y, 2.0 * weight)
-    for told, (one, two) in pairs.items():
-        before, after = values(*one), values(*two)
+        fault = "divide by the sum of the weights: weights twice as large change"
+        pairs[fault] = rows, (outputs, y, 2.0 * weight)
+    for fault, (plain, changed) in pairs.items():
+        before, after = values(*plain), values(*changed)
         for key, value in before.items():
             same = np.isclose(value, after[key], rtol=1e-3, atol=1e-6)
-            _require(same, f"{told} {key}: {value:.4g} and {after[key]:.4g}")
+            _require(same, f"{fault} {key}: {value:.4g} and {after[key]:.4g}")
 
 
 def check_padding(planned: Plan, result: FitResult) -> None:
@@ -206,10 +206,10 @@ def check_permutation(planned: Plan) -> None:
     state = method.finish(state, data, jax.random.key(1))
     carried = ("params", "masks", "extra", "log", "feature_mask")
     shuffled = state.replace(**{n: jax.tree.map(permute, getattr(state, n)) for n in carried})
-    one, two = method.select(state), method.select(shuffled)
-    _close(two.scores, one.scores[order], "permuted columns change the scores")
-    if one.picks is not None:
-        same = np.array_equal(order[np.asarray(two.picks)], np.asarray(one.picks))
+    first, second = method.select(state), method.select(shuffled)
+    _close(second.scores, first.scores[order], "permuted columns change the scores")
+    if first.picks is not None:
+        same = np.array_equal(order[np.asarray(second.picks)], np.asarray(first.picks))
         _require(same, "permuted columns change the picks")
     if method.predict is not None:
         before, after = method.predictor(state, data.x), method.predict(shuffled, permute(data.x))
@@ -241,8 +241,8 @@ def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
     outputs = planned.method.predictor(state, rows.x)
     before = float(task_loss(task, outputs, rows.y, rows.weight))
     lowest = float(np.nanmin(result.history["valid/loss"][0]))
-    told = f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best"
-    _require(lowest < LEARNT * before, told)
+    fault = f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best"
+    _require(lowest < LEARNT * before, fault)
 
 
 def check_selection(planned: Plan, result: FitResult) -> None:
@@ -290,8 +290,8 @@ def _check_felt(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
     x = np.asarray(planned.prepared.arrays.valid.x)
     units = planned.spec.groups or range(NUM_COLUMNS)
     moved = x + np.isin(units, chosen) * np.linspace(1.0, 3.0, len(units))
-    one, two = (_outputs(planned, state, rows) for rows in (x, moved.astype(x.dtype)))
-    felt = not np.allclose(two, one, rtol=1e-5)
+    before, after = (_outputs(planned, state, rows) for rows in (x, moved.astype(x.dtype)))
+    felt = not np.allclose(after, before, rtol=1e-5)
     _require(felt or not len(chosen), "the network does not see the columns that are selected")
 
 
@@ -379,8 +379,8 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
     else:
         felt = _felt(planned, state)
         first = set(result.ranking[0][: len(felt)].tolist())
-        told = f"the network sees the groups {felt}, the ranking begins with {first}"
-        _require(felt == first, told)
+        fault = f"the network sees the groups {felt}, the ranking begins with {first}"
+        _require(felt == first, fault)
 
 
 def check_search(method: Method, task: str) -> None:
@@ -465,5 +465,5 @@ def _require(holds: bool | np.bool_, message: str) -> None:
         raise AssertionError(message)
 
 
-def _close(one: Any, two: Any, message: str) -> None:
-    np.testing.assert_allclose(one, two, rtol=RTOL, atol=ATOL, err_msg=message)
+def _close(first: Any, second: Any, message: str) -> None:
+    np.testing.assert_allclose(first, second, rtol=RTOL, atol=ATOL, err_msg=message)

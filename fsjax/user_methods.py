@@ -20,9 +20,9 @@ def register(**facts: Any) -> Callable[[Callable[..., Method]], registry.Builder
         from fsjax.estimators.factory import estimator_of  # heavy, and only needed here
 
         builder = decorate(build)
-        made = estimator_of(builder.registration)
+        estimator = estimator_of(builder.registration)
         # Where pickle finds it.
-        build.__globals__[made.__name__] = made
+        build.__globals__[estimator.__name__] = estimator
         return builder
 
     return publish

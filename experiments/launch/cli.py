@@ -19,7 +19,7 @@ import fsjax
 from experiments import distributed
 from experiments.launch.config import load_config, override
 from experiments.launch.signals import finish_at_once, interruptible
-from fsjax.distributed.members import group
+from fsjax.distributed import end_process, process_count
 from fsjax.engine.compilation import cache_by_default
 from fsjax.environment.terminal import NO_READER, describe, end_with_reader, printable
 from fsjax.errors import ConfigError, FsjaxError
@@ -34,9 +34,9 @@ T = TypeVar("T")
 def fail(message: object) -> NoReturn:
     """Prints the message and exits with 2."""
     text = printable(str(message))
-    if (others := group()) is not None:
-        others.fail(text)
     print(f"error: {text}", file=sys.stderr)
+    if process_count() > 1:
+        end_process(2)
     sys.exit(2)
 
 
@@ -147,8 +147,8 @@ def run(
                 field = str(error).strip("'\"").partition("'")[0].partition('"')[0]
                 fail(f"the config lacks the field {field!r}; the files in configs have all fields")
             except BrokenPipeError:
-                if (others := group()) is not None:
-                    others.fail("nobody reads the output any more", NO_READER)
+                if process_count() > 1:
+                    end_process(NO_READER)
                 raise
             except OSError as error:
                 if error.errno is None:
@@ -159,9 +159,9 @@ def run(
             except KeyboardInterrupt as error:
                 message = "interrupted; the same command continues from the last checkpoint"
                 code = 128 + int(error.args[0] if error.args else signal.SIGINT)
-                if (others := group()) is not None:
-                    others.fail(message, code)
                 print(f"\r{message}")
+                if process_count() > 1:
+                    end_process(code)
                 _leave(code)
 
     define_flags()

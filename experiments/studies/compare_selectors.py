@@ -175,13 +175,13 @@ def define_flags() -> None:
 
 def main() -> None:
     """Entry point."""
-    given = flags.FLAGS
+    options = flags.FLAGS
     cache_by_default()
-    path = Path(given.workdir) / "rows.csv"
+    path = Path(options.workdir) / "rows.csv"
     # Threads that wait for each other would count as CPU time.
     with threadpool_limits(1):
-        rows = run(given.tables, given.selectors, path, given.minutes, given.limit)
-    if given.publish:
+        rows = run(options.tables, options.selectors, path, options.minutes, options.limit)
+    if options.publish:
         publish.write(rows, Path(__file__).parents[2])
 
 

@@ -122,9 +122,9 @@ def define_flags() -> None:
 
 def main() -> None:
     """Entry point."""
-    given = flags.FLAGS
+    options = flags.FLAGS
     cache_by_default()
-    print(as_rows(run(list(ROWS), Path(given.out), given.seeds)))
+    print(as_rows(run(list(ROWS), Path(options.out), options.seeds)))
 
 
 if __name__ == "__main__":

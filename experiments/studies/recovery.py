@@ -104,9 +104,9 @@ def define_flags() -> None:
 
 def main() -> None:
     """Entry point."""
-    given = flags.FLAGS
+    options = flags.FLAGS
     cache_by_default()
-    table = run(given.methods, Path(given.out), given.seeds, given.num_samples)
+    table = run(options.methods, Path(options.out), options.seeds, options.num_samples)
     print(as_markdown(table))
 
 

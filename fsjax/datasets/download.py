@@ -56,10 +56,10 @@ def fetch(remote: Remote, folder: Path) -> Path:
     target = folder / remote.file
     if target.exists():
         check_recorded(target, remote.sha256)
-        given = None if remote.sha256 is None else _sha256(target)
-        if given != remote.sha256:
+        digest = None if remote.sha256 is None else _sha256(target)
+        if digest != remote.sha256:
             raise DataError(
-                f"{target} is not the published file: sha256 {given}, expected {remote.sha256}; "
+                f"{target} is not the published file: sha256 {digest}, expected {remote.sha256}; "
                 "delete it to download it again"
             )
         return target
@@ -94,10 +94,10 @@ def check_recorded(path: Path, sha256: str | None = None) -> None:
             f"{record} is empty, so that {path.name} cannot be checked; delete both to download it "
             f"again, or {record.name} if you trust the file"
         )
-    expected, given = sha256 or recorded[0], _sha256(path)
-    if expected != given:
+    expected, digest = sha256 or recorded[0], _sha256(path)
+    if expected != digest:
         raise DataError(
-            f"{path} has changed since it was downloaded: sha256 {given}, "
+            f"{path} has changed since it was downloaded: sha256 {digest}, "
             f"{'published' if sha256 else 'recorded'} {expected}; delete the file to download it "
             f"again, or delete {record.name} if the change is yours"
         )

@@ -39,17 +39,17 @@ def add_columns(dataset: Dataset, kind: str, share: float = 0.5, seed: int = 0) 
     if not isinstance(dataset.X, np.ndarray):
         raise DataError(f"{dataset.name} is sparse; give it as a dense table")
     X = dataset.X.astype(np.float64)
-    rows, own = X.shape
-    extra = int(own * share / (1 - share) + 1e-9)
+    rows, num_columns = X.shape
+    extra = int(num_columns * share / (1 - share) + 1e-9)
     rng = np.random.default_rng(seed)
     if kind == "random":
         more = rng.standard_normal((rows, extra))
     elif kind == "corrupted":
-        more = X[:, rng.integers(own, size=extra)]
+        more = X[:, rng.integers(num_columns, size=extra)]
         noise = rng.standard_normal(more.shape) * more.std(axis=0)
         more = (1 - CORRUPTION) * more + CORRUPTION * noise
     else:
-        first, second = rng.integers(own, size=(2, extra))
+        first, second = rng.integers(num_columns, size=(2, extra))
         more = X[:, first] * X[:, second]
     names = dataset.feature_names
     if names is not None:
@@ -60,6 +60,6 @@ def add_columns(dataset: Dataset, kind: str, share: float = 0.5, seed: int = 0) 
         y=dataset.y,
         feature_names=names,
         class_names=dataset.class_names,
-        informative=tuple(range(own)),
+        informative=tuple(range(num_columns)),
         source=f"{dataset.source}; {extra} {kind} columns, seed {seed}",
     )

@@ -83,10 +83,10 @@ def find(
         if form.fallback != fallback:
             continue
         for base, folder in itertools.product((place, place / name), ("", *form.folders)):
-            if found := _gather(base / folder, form, source):
-                for path in found.paths:
+            if contents := _gather(base / folder, form, source):
+                for path in contents.paths:
                     check_recorded(path, published.get(path.name))
-                return found
+                return contents
     return None
 
 

@@ -110,8 +110,8 @@ def read_npz(
 def _marks(split: np.ndarray) -> np.ndarray:
     """(N,) uint8, 0 for training rows and 1 for test rows; DataError for anything else."""
     if split.dtype.kind not in "biuf" or not np.isin(split, (0, 1)).all():
-        found = np.unique(split)[:5].tolist()
-        raise DataError(f"its array 'split' holds {found}; give 0 for training and 1 for test rows")
+        marks = np.unique(split)[:5].tolist()
+        raise DataError(f"its array 'split' holds {marks}; give 0 for training and 1 for test rows")
     return split.astype(np.uint8)
 
 
@@ -126,8 +126,8 @@ def _saved_sparse(
     shape = tuple(map(int, archive["shape"]))
     values = archive["data"]
     if kind in ("csr", "csc", "bsr"):
-        made = getattr(scipy.sparse, f"{kind}_array")
-        X = made((values, archive["indices"], archive["indptr"]), shape=shape)
+        array_type = getattr(scipy.sparse, f"{kind}_array")
+        X = array_type((values, archive["indices"], archive["indptr"]), shape=shape)
     elif kind == "coo":
         index = (archive["row"], archive["col"]) if "row" in archive else tuple(archive["coords"])
         X = scipy.sparse.coo_array((values, index), shape=shape)
@@ -227,13 +227,13 @@ def plain(data: bytes) -> bytes:
     limit = limit_of(None)
     if data.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            found = file.read(limit + 1)
+            content = file.read(limit + 1)
     elif data.startswith(b"\x1f\x9d"):
-        found = unlzw(data, limit)
+        content = unlzw(data, limit)
     else:
         return data
-    check_bytes(len(found), limit, "unpacked, it", "it may be damaged or hostile")
-    return found
+    check_bytes(len(content), limit, "unpacked, it", "it may be damaged or hostile")
+    return content
 
 
 def _pick(

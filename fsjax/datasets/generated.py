@@ -218,12 +218,12 @@ def _draw_codes(rng: np.random.Generator, number: int, density: float) -> _Codes
 def _draw_records(rng: np.random.Generator, rows: int, codes: _Codes) -> np.ndarray:
     """(N, D) float32, written in place a few rows at a time."""
     threshold = -ndtri(codes.density).astype(np.float32)
-    own = np.float32(np.sqrt(1 - UTILISATION - BLOCK))
+    idiosyncratic = np.float32(np.sqrt(1 - UTILISATION - BLOCK))
     X = np.empty((rows, len(threshold)), np.float32)
     for first in range(0, rows, _ROWS_AT_ONCE):
         part = X[first : first + _ROWS_AT_ONCE]
         rng.standard_normal(dtype=np.float32, out=part)
-        part *= own
+        part *= idiosyncratic
         patient = rng.standard_normal((len(part), 1), np.float32)
         groups = rng.standard_normal((len(part), codes.block.max() + 1), np.float32)
         part += np.float32(np.sqrt(UTILISATION)) * patient

@@ -128,8 +128,8 @@ def _load_files(
     entry, where = ENTRIES[name], places(data_dir)
     published = {remote.file: remote.sha256 for remote in entry.remotes}
     search = partial(find, name, entry.forms, tuple(where.values()), entry.source, published)
-    found, reason = search(), "download=False"
-    if found is None and download:
+    contents, reason = search(), "download=False"
+    if contents is None and download:
         folder = where.get("data.dir", where["cache"]) / name
         try:
             for remote in entry.remotes:
@@ -137,22 +137,22 @@ def _load_files(
         except DataError as error:
             reason = str(error)
         else:
-            found, reason = search(), f"what came into {folder} does not hold the files"
-    if found is None:
+            contents, reason = search(), f"what came into {folder} does not hold the files"
+    if contents is None:
         raise DataError(_not_found(name, entry, where, reason))
-    return _dataset(name, entry, found, rule)
+    return _dataset(name, entry, contents, rule)
 
 
-def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset:
-    table, labels = _parse(name, entry, found)
+def _dataset(name: str, entry: Entry, contents: Found, rule: str | None) -> Dataset:
+    table, labels = _parse(name, entry, contents)
     X = compact(table.X)
     y = np.unique(labels, return_inverse=True)[1].astype(np.int32)
-    _check_expected(name, entry, found, X, y)
+    _check_expected(name, entry, contents, X, y)
     if fill := rule or entry.impute:
-        X = impute(X, y, fill, found.where)
-    check_features(X, table.feature_names, found.where)
+        X = impute(X, y, fill, contents.where)
+    check_features(X, table.feature_names, contents.where)
     split = table.split
-    if split is None and entry.train_rows and not found.paths[0].name.endswith(".npz"):
+    if split is None and entry.train_rows and not contents.paths[0].name.endswith(".npz"):
         split = (np.arange(len(X)) >= entry.train_rows).astype(np.uint8)
     return Dataset(
         name=name,
@@ -163,41 +163,41 @@ def _dataset(name: str, entry: Entry, found: Found, rule: str | None) -> Dataset
         official_split=split,
         image_shape=entry.image_shape,
         image_order=entry.image_order,
-        source=found.where + (f" ({found.form.note})" if found.form.note else ""),
+        source=contents.where + (f" ({contents.form.note})" if contents.form.note else ""),
     )
 
 
-def _parse(name: str, entry: Entry, found: Found) -> tuple[Table, np.ndarray]:
+def _parse(name: str, entry: Entry, contents: Found) -> tuple[Table, np.ndarray]:
     """The table of the files, X dense, and its labels ``(N,)``."""
     try:
-        table = found.form.read(found.contents)
+        table = contents.form.read(contents.contents)
         if issparse(table.X):
             table = table._replace(X=dense(table.X))
     except ImportError as error:
         raise DataError(
-            f"{found.where} needs one more Python package to be read: {error} Or save it as .csv "
-            "beside"
+            f"{contents.where} needs one more Python package to be read: {error} Or save it as "
+            ".csv beside"
         ) from None
     except Exception as error:  # whatever a reader trips over, the file is at fault
-        kinds = {sniff(content[:512]) for content in found.contents}
+        kinds = {sniff(content[:512]) for content in contents.contents}
         raise DataError(
-            f"{found.where} cannot be read as {found.form.kind} of {name!r}: {first_line(error)} "
-            f"(the file is {' and '.join(sorted(kinds))}); delete it and get it again from "
-            f"{entry.source}"
+            f"{contents.where} cannot be read as {contents.form.kind} of {name!r}: "
+            f"{first_line(error)} (the file is {' and '.join(sorted(kinds))}); delete it and get "
+            f"it again from {entry.source}"
         ) from None
     if table.y is None:
-        raise DataError(f"{found.where} has no labels; {name!r} needs the array y beside X")
+        raise DataError(f"{contents.where} has no labels; {name!r} needs the array y beside X")
     if len(table.y) != len(table.X):
         raise DataError(
-            f"{found.where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, get "
-            f"it again from {entry.source}"
+            f"{contents.where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, "
+            f"get it again from {entry.source}"
         )
     return table, table.y
 
 
-def _check_expected(name: str, entry: Entry, found: Found, X: np.ndarray, y: np.ndarray) -> None:
-    shape, classes = found.form.shape or entry.shape, int(y.max()) + 1
-    wanted = list(entry.first_labels or ()) if found.form.kind == "IDX file" else []
+def _check_expected(name: str, entry: Entry, contents: Found, X: np.ndarray, y: np.ndarray) -> None:
+    shape, classes = contents.form.shape or entry.shape, int(y.max()) + 1
+    wanted = list(entry.first_labels or ()) if contents.form.kind == "IDX file" else []
     first = y[: len(wanted)].tolist()
     if X.shape != shape:
         problem = f"X is {X.shape}, expected {shape}"
@@ -208,8 +208,8 @@ def _check_expected(name: str, entry: Entry, found: Found, X: np.ndarray, y: np.
     else:
         return
     raise DataError(
-        f"{found.where}: {problem} for {name!r}; is it another data set, or cut short? Rename it "
-        f"(your own tables are loaded by their path), or get {name!r} from {entry.source}"
+        f"{contents.where}: {problem} for {name!r}; is it another data set, or cut short? Rename "
+        f"it (your own tables are loaded by their path), or get {name!r} from {entry.source}"
     )
 
 

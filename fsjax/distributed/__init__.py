@@ -1,6 +1,15 @@
-"""One run on several processes, of one machine or of many: start, agree, end together."""
+"""One run on several processes, of one machine or of many."""
 
-from fsjax.distributed.members import agreed, group, is_lead, share, shared_out
-from fsjax.distributed.start import initialize_distributed
+from fsjax.distributed.exchange import agreed, gathered, is_lead, process_count, share, shared_out
+from fsjax.distributed.start import end_process, initialize_distributed
 
-__all__ = ["agreed", "group", "initialize_distributed", "is_lead", "share", "shared_out"]
+__all__ = [
+    "agreed",
+    "end_process",
+    "gathered",
+    "initialize_distributed",
+    "is_lead",
+    "process_count",
+    "share",
+    "shared_out",
+]

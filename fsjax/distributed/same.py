@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fsjax.distributed.members import group
+from fsjax.distributed.exchange import gathered, process_count
 from fsjax.errors import ConfigError
 
 #: What to look at where something differs.
@@ -29,22 +29,21 @@ def check_same(**parts: Any) -> None:
     Raises:
       ConfigError: in all processes, naming what differs from process 0, and where.
     """
-    found = group()
-    if found is None:
+    if process_count() == 1:
         return
-    values, _ = found.gather("comparison", {name: digest(part) for name, part in parts.items()})
-    differing = {
-        name: [number for number, other in enumerate(values) if other[name] != values[0][name]]
-        for name in parts
-    }
-    told = [
-        f"the {name} of process {', '.join(map(str, numbers))} is not that of process 0 "
-        f"({_HINTS[name]})"
-        for name, numbers in differing.items()
-        if numbers
-    ]
-    if told:
-        raise ConfigError(f"the processes disagree: {'; '.join(told)}")
+    digests = gathered("comparison", {name: digest(part) for name, part in parts.items()})
+    messages = []
+    for name in parts:
+        different = [
+            str(number) for number, other in enumerate(digests) if other[name] != digests[0][name]
+        ]
+        if different:
+            messages.append(
+                f"the {name} of process {', '.join(different)} is not that of process 0 "
+                f"({_HINTS[name]})"
+            )
+    if messages:
+        raise ConfigError(f"the processes disagree: {'; '.join(messages)}")
 
 
 def digest(part: Any) -> str:
@@ -55,9 +54,9 @@ def digest(part: Any) -> str:
 @functools.cache
 def code() -> Mapping[str, str]:
     """The source of this package and the versions of what computes, by name."""
-    folder, found = Path(__file__).resolve().parents[1], hashlib.sha256()
+    folder, source = Path(__file__).resolve().parents[1], hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
+        source.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     versions = {name: metadata.version(name) for name in ("jax", "jaxlib", "numpy", "optax")}
-    return {"fsjax": found.hexdigest(), **versions}
+    return {"fsjax": source.hexdigest(), **versions}

@@ -70,16 +70,16 @@ def default_folder() -> Path | None:
 
     A home may be shared by machines whose processors do not run each other's programs.
     """
-    given = os.environ.get("FSJAX_CACHE", "")
-    if given.lower() == "off":
+    folder_name = os.environ.get("FSJAX_CACHE", "")
+    if folder_name.lower() == "off":
         return None
-    cache = Path(given) if given else Path(os.path.expanduser("~")) / ".cache" / "fsjax"
+    cache = Path(folder_name) if folder_name else Path(os.path.expanduser("~")) / ".cache" / "fsjax"
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = [platform.processor()]
-    told = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
-    known = [platform.machine(), *sorted(set(told or lines))]
+    cpu_lines = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
+    known = [platform.machine(), *sorted(set(cpu_lines or lines))]
     return cache / "xla" / hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
 
 
@@ -100,16 +100,16 @@ def _prune(path: Path) -> None:
 
     Another process may do the same at the same time; a program that is gone is compiled again.
     """
-    found = []
+    files = []
     for entry in os.scandir(path):
         with contextlib.suppress(OSError):
             facts = entry.stat()
             if entry.is_file():
-                found.append((max(facts.st_atime, facts.st_mtime), facts.st_size, entry.path))
-    total = sum(size for _, size, _ in found)
+                files.append((max(facts.st_atime, facts.st_mtime), facts.st_size, entry.path))
+    total = sum(size for _, size, _ in files)
     if total <= MAX_BYTES:
         return
-    for _, size, name in sorted(found):
+    for _, size, name in sorted(files):
         with contextlib.suppress(OSError):
             os.unlink(name)
         total -= size
@@ -145,7 +145,7 @@ def use_cpu_devices(num_devices: int | None = None) -> int:
     try:
         jax.config.update("jax_num_cpu_devices", count)
     except RuntimeError:
-        if len(jax.devices("cpu")) != count:
+        if jax.local_device_count("cpu") != count:
             raise ConfigError(
                 "use_cpu_devices() comes too late, JAX has its devices already; call it before "
                 "anything that makes a JAX array"
@@ -159,8 +159,8 @@ def check_platform() -> None:
         jax.devices()
     # Of a platform whose plug-in is not installed, JAX's own assertion fails.
     except (RuntimeError, AssertionError) as error:
-        told = str(error).partition("\n")[0] or "the platform is not installed"
+        reason = str(error).partition("\n")[0] or "the platform is not installed"
         raise ConfigError(
-            f"JAX cannot start with JAX_PLATFORMS={setting('jax_platforms')!r}: {told}; unset it, "
-            "or install JAX for that platform"
+            f"JAX cannot start with JAX_PLATFORMS={setting('jax_platforms')!r}: {reason}; unset "
+            "it, or install JAX for that platform"
         ) from None

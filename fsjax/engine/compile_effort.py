@@ -60,7 +60,7 @@ def training_work(params: PyTree, masks: PyTree, spec: Spec, searches: bool) -> 
     """
     weights = sum(math.prod(np.shape(leaf)[1:]) for leaf in jax.tree.leaves(params))
     held = filter(is_connections, jax.tree.leaves(masks, is_leaf=is_connections))
-    weights += sum((_CONNECTION - 1) * own.rows.shape[-1] for own in held)
+    weights += sum((_CONNECTION - 1) * connections.rows.shape[-1] for connections in held)
     epoch = weights * spec.num_rows * spec.repeats + _STEP * spec.steps_per_epoch
     return epoch * spec.num_epochs * (_TRAININGS if searches else 1)
 

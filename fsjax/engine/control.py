@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsjax.distributed.members import group, is_lead
+from fsjax.distributed.exchange import gathered, is_lead
 from fsjax.errors import ConfigError, check_flag, is_number
 
 
@@ -130,13 +130,12 @@ class Control:
         Of several processes the lead decides; a signal to one is one to all.
         """
         if self.callback is not None and is_lead():
-            for one in progress:
-                self.stopped |= bool(self.callback(one))
+            for newest in progress:
+                self.stopped |= bool(self.callback(newest))
         self.stopped |= self.left <= 0
-        if (processes := group()) is not None:
-            told, _ = processes.gather("the end of training", [self.stopped, self._noted])
-            self.stopped = told[0][0]
-            self._noted = next((noted for _, noted in told if noted is not None), None)
+        votes = gathered("the end of training", (self.stopped, self._noted))
+        self.stopped = votes[0][0]
+        self._noted = next((noted for _, noted in votes if noted is not None), None)
         self.stopped |= self._noted is not None
         return self.stopped
 

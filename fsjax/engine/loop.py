@@ -175,14 +175,14 @@ def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Ar
     if isinstance(x, SparseRows):
         return map_rows(lambda part: method.predictor(state, part), x, EVALUATION_ROWS)
     chunks, rest = divmod(x.shape[0], EVALUATION_ROWS)
-    found = []
+    outputs_of_parts = []
     if chunks:
         parts = x[: chunks * EVALUATION_ROWS].reshape(chunks, EVALUATION_ROWS, *x.shape[1:])
         outputs = jax.lax.map(lambda part: method.predictor(state, part), parts)
-        found.append(outputs.reshape(-1, *outputs.shape[2:]))
+        outputs_of_parts.append(outputs.reshape(-1, *outputs.shape[2:]))
     if rest or not chunks:
-        found.append(method.predictor(state, x[chunks * EVALUATION_ROWS :]))
-    return jnp.concatenate(found) if len(found) > 1 else found[0]
+        outputs_of_parts.append(method.predictor(state, x[chunks * EVALUATION_ROWS :]))
+    return jnp.concatenate(outputs_of_parts) if len(outputs_of_parts) > 1 else outputs_of_parts[0]
 
 
 def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
@@ -274,8 +274,8 @@ def train_epoch(
     state, metrics = end_steps(method, state, recorded)
     for name, rows in (("valid", arrays.valid), ("test", arrays.test)):
         if rows.x.shape[0]:
-            found = evaluate(method, state, rows)
-            metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
+            of_split = evaluate(method, state, rows)
+            metrics |= {f"{name}/{metric}": value for metric, value in of_split.items()}
     return end_epoch(method, state, everything, metrics, masks_before, key_after)
 
 

@@ -143,12 +143,12 @@ def gathered(tree: PyTree, batch_devices: int = 1) -> PyTree:
     leaves, structure = jax.tree.flatten(tree)
     filled = [leaf for leaf in leaves if leaf.size]
     whole = iter(run(_everywhere, (batch_devices,), (filled,)))
-    found = [
+    merged = [
         # Its entries are all here; arrays without any need no program.
         np.asarray(next(whole)) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
         for leaf in leaves
     ]
-    return jax.tree.unflatten(structure, found)
+    return jax.tree.unflatten(structure, merged)
 
 
 def _everywhere(batch_devices: int, leaves: list[jax.Array]) -> list[jax.Array]:

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.distributed.members import group
+from fsjax.distributed.exchange import process_count
 from fsjax.distributed.same import check_same, code
 from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.control import Control
@@ -99,12 +99,12 @@ class Plan:
         check_names(f"{self.method.name} has no traced argument", hyper, self.hyper)
         places = np.arange(len(self.seeds)) if rows is None else np.asarray(rows)
         resting = np.zeros(len(places), bool) if idle is None else np.asarray(idle)
-        given = {name: [float(value) for value in values] for name, values in hyper.items()}
-        values = {name: [value] * len(places) for name, value in self.hyper.items()} | given
+        values_of = {name: [float(value) for value in values] for name, values in hyper.items()}
+        values = {name: [value] * len(places) for name, value in self.hyper.items()} | values_of
         checkpoints = None
         if self.checkpoint_dir is not None:
             where = self.checkpoint_dir / (folder or "")
-            checkpoints = Checkpoints(where, self._identity(places, given))
+            checkpoints = Checkpoints(where, self._identity(places, values_of))
         arguments = {name: np.asarray(v, np.float32) for name, v in values.items()}
         self._check_processes(places, arguments, resting)
         return train(self, places, arguments, resting, checkpoints)
@@ -113,7 +113,7 @@ class Plan:
         self, rows: np.ndarray, hyper: Mapping[str, np.ndarray], idle: np.ndarray
     ) -> None:
         """ConfigError in all processes, unless they are about to train the same."""
-        if group() is None:
+        if process_count() == 1:
             return
         run = self._identity(rows)
         settings = {
@@ -187,7 +187,7 @@ class Plan:
                 continue
             truth = y if entry.supervised else dense_rows(x)
             per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
-        return {name: np.array([one[name] for one in per_seed]) for name in per_seed[0]}
+        return {name: np.array([of_seed[name] for of_seed in per_seed]) for name in per_seed[0]}
 
     def fit(self) -> list[FitResult]:
         """Trains and selects; the results are in the order of ``sizes``.
@@ -204,10 +204,10 @@ class Plan:
 
     def _fit(self) -> list[FitResult]:
         if self.sizes and self.method.search is not None:
-            found = self._searched(self.method.search.parameter)
+            searched = self._searched(self.method.search.parameter)
             return [
-                self._result(trained, self.choose(trained, one.threshold), k, one)
-                for k, (trained, one) in zip(self.sizes, found, strict=True)
+                self._result(trained, self.choose(trained, outcome.threshold), k, outcome)
+                for k, (trained, outcome) in zip(self.sizes, searched, strict=True)
             ]
         trained = self.train()
         return self.select(trained, self.choose(trained))
@@ -302,7 +302,7 @@ class Plan:
             versions=versions(self.axis),
         )
 
-    def _result(self, trained: Trained, chosen: Chosen, k: int, found: Found | None) -> FitResult:
+    def _result(self, trained: Trained, chosen: Chosen, k: int, outcome: Found | None) -> FitResult:
         prepared, spec = self.prepared, self.spec
         states = jax.tree.map(np.asarray, chosen.states)
         scores, ranking = np.asarray(chosen.scores), np.asarray(chosen.ranking)
@@ -313,9 +313,9 @@ class Plan:
         gates = None if chosen.gates is None else np.asarray(chosen.gates)
         if gates is not None:
             metrics |= gate_metrics(gates)
-        if found is not None:
+        if outcome is not None:
             parameter = search_of(self.method).parameter
-            metrics |= found.metrics(np.asarray(chosen.closed), k, parameter)
+            metrics |= outcome.metrics(np.asarray(chosen.closed), k, parameter)
         if "train/unique_percentage" in trained.history:
             unique = trained.history["train/unique_percentage"]
             metrics["unique_percentage"] = unique[np.arange(len(self.seeds)), best_epoch - 1]
@@ -361,8 +361,8 @@ def own_number(gates: np.ndarray) -> int:
 def _warn_of_equal(scores: np.ndarray, usable: np.ndarray, method: Method) -> None:
     """Says so where a selection goes by position alone."""
     for of_seed, mask in zip(scores, usable, strict=True):
-        found = of_seed[mask]
-        if len(found) > 1 and (found == found[0]).all():
+        candidates = of_seed[mask]
+        if len(candidates) > 1 and (candidates == candidates[0]).all():
             warnings.warn(
                 f"{method.name} gives all columns the same score, so the selection goes by their "
                 "position; train longer, or check the method with fsjax.testing.check_method",

@@ -132,11 +132,11 @@ def to_dataset(data: Data, task: str) -> Dataset:
 def _check_method(method: Method) -> None:
     if isinstance(method, Method):
         return
-    given = getattr(method, "__name__", None) or (
+    name = getattr(method, "__name__", None) or (
         method if isinstance(method, str) else type(method).__name__
     )
     raise ConfigError(
-        f"{given} is not a method; fsjax.fit takes a method such as fsjax.methods.ip_cae(10), and "
+        f"{name} is not a method; fsjax.fit takes a method such as fsjax.methods.ip_cae(10), and "
         "then the data. Estimators of fsjax.estimators have a fit of their own"
     )
 
@@ -208,58 +208,61 @@ def _check_rows(rows: int, columns: int, what: str) -> None:
         ) from None
 
 
-def _seed_axis(given: str, dataset: Dataset, num_seeds: int, batch_devices: int) -> str:
+def _seed_axis(seed_axis: str, dataset: Dataset, num_seeds: int, batch_devices: int) -> str:
     """The axis of the seeds, which take turns where batches are read from disk."""
     if not dataset.table.on_disk:
-        return choose_seed_axis(given, num_seeds, batch_devices)
+        return choose_seed_axis(seed_axis, num_seeds, batch_devices)
     if batch_devices > 1 or jax.process_count() > 1:
         raise ConfigError(
             f"{dataset.name} is read from disk, for one device; leave out batch_devices and "
             "--distributed, or read the table with data.dense=true"
         )
-    if given not in ("auto", "map"):
+    if seed_axis not in ("auto", "map"):
         raise ConfigError(
-            f"seed_axis={given!r}, but {dataset.name} is read from disk, where seeds take turns; "
-            "choose 'auto' or 'map'"
+            f"seed_axis={seed_axis!r}, but {dataset.name} is read from disk, where seeds take "
+            "turns; choose 'auto' or 'map'"
         )
     return "map"
 
 
-def _best_by(method: Method, given: str | None, task: str, dataset: Dataset) -> str:
-    if given is None:
+def _best_by(method: Method, best_by: str | None, task: str, dataset: Dataset) -> str:
+    if best_by is None:
         return "loss" if callable(method.keep) else method.keep
-    check_choice("best_by", given, BEST_BY)
+    check_choice("best_by", best_by, BEST_BY)
     if callable(method.keep):
         raise ConfigError(f"{method.name} keeps an epoch of its own choice; leave best_by out")
     entry = TABLE[task]
-    if given == "accuracy" and given not in entry.best_by:
+    if best_by == "accuracy" and best_by not in entry.best_by:
         raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
     classes = dataset.num_classes if entry.classes else 2
-    if given == "auc" and (given not in entry.best_by or classes != 2):
+    if best_by == "auc" and (best_by not in entry.best_by or classes != 2):
         raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
-    return given
+    return best_by
 
 
 def _sizes(
-    method: Method, given: int | Sequence[int] | None, dataset: Dataset, groups: Any
+    method: Method, num_features: int | Sequence[int] | None, dataset: Dataset, groups: Any
 ) -> tuple[int, ...]:
     """The numbers of columns; where the method was made for another number it is refused."""
-    own = method.about.num_features
-    told, sizes = f"num_features={given!r}", [] if own is None else [own]
-    if isinstance(given, list | tuple | range | np.ndarray):
-        sizes = list(given)
-        told = f"sizes={tuple(sizes)}"
+    default_size = method.about.num_features
+    subject, sizes = (
+        f"num_features={num_features!r}",
+        [] if default_size is None else [default_size],
+    )
+    if isinstance(num_features, list | tuple | range | np.ndarray):
+        sizes = list(num_features)
+        subject = f"sizes={tuple(sizes)}"
         if not sizes:
-            raise ConfigError(f"{told}; give at least one number")
-    elif given is not None:
-        sizes = [cast(int, given)]  # anything else is refused below
+            raise ConfigError(f"{subject}; give at least one number")
+    elif num_features is not None:
+        sizes = [cast(int, num_features)]  # anything else is refused below
     for k in sizes:
         check_num_features(k, dataset.num_features)
         if groups is not None and k > max(groups) + 1:
             raise ConfigError(f"num_features={k} but there are {max(groups) + 1} groups")
-    if own is not None and own not in sizes:
+    if default_size is not None and default_size not in sizes:
         raise ConfigError(
-            f"{told} but the method was made for {own}; "
+            f"{subject} but the method was made for {default_size}; "
             f"pass num_features to fsjax.methods.{method.name} only"
         )
     return tuple(int(k) for k in sizes)

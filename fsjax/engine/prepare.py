@@ -135,11 +135,11 @@ def _splits(
     if isinstance(split, Split):
         return [_check_split(split, dataset)] * len(seeds)
     if isinstance(split, str):
-        made = {
+        arguments = {
             seed: make_split(dataset, split, task, seed, valid_fraction=options.valid_fraction)
             for seed in dict.fromkeys(seeds)
         }
-        return [made[seed] for seed in seeds]
+        return [arguments[seed] for seed in seeds]
     sequence = split if isinstance(split, Sequence) else ()
     splits = [item for item in sequence if isinstance(item, Split)]
     if not isinstance(split, Sequence) or len(splits) < len(split):
@@ -172,7 +172,10 @@ def _parts(
     if options.columns is None:
         return parts
     chosen = _check_columns(options.columns, len(parts), dataset.num_features)
-    return [_only(part, own, options.zero_others) for part, own in zip(parts, chosen, strict=True)]
+    return [
+        _only(part, columns, options.zero_others)
+        for part, columns in zip(parts, chosen, strict=True)
+    ]
 
 
 def _check_split(split: Split, dataset: Dataset) -> Split:
@@ -203,20 +206,25 @@ def _row_numbers(part: np.ndarray, name: str) -> np.ndarray:
 
 def _check_columns(columns: np.ndarray, num_seeds: int, num_columns: int) -> np.ndarray:
     """``(S, M)`` distinct columns for each seed; ConfigError for anything else."""
-    given = as_array(columns, "columns")
-    if given.ndim != 2 or len(given) != num_seeds or given.dtype.kind not in "iu" or not given.size:
+    chosen = as_array(columns, "columns")
+    if (
+        chosen.ndim != 2
+        or len(chosen) != num_seeds
+        or chosen.dtype.kind not in "iu"
+        or not chosen.size
+    ):
         raise ConfigError(
-            f"columns has the shape {given.shape} and the type {given.dtype}; give numbers of "
+            f"columns has the shape {chosen.shape} and the type {chosen.dtype}; give numbers of "
             f"columns for each of the {num_seeds} seeds, (seeds, columns)"
         )
-    if given.min() < 0 or given.max() >= num_columns:
+    if chosen.min() < 0 or chosen.max() >= num_columns:
         raise ConfigError(
-            f"columns has numbers from {given.min()} to {given.max()}, but there are {num_columns} "
-            "columns, numbered from 0"
+            f"columns has numbers from {chosen.min()} to {chosen.max()}, but there are "
+            f"{num_columns} columns, numbered from 0"
         )
-    if any(len(np.unique(row)) < len(row) for row in given):
+    if any(len(np.unique(row)) < len(row) for row in chosen):
         raise ConfigError("columns has a column twice for a seed; give each once")
-    return given
+    return chosen
 
 
 def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
@@ -289,10 +297,10 @@ def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray |
     if sample_weight is None:
         return None
     try:
-        given = as_array(sample_weight, "sample_weight")
-        if given.dtype.kind == "c":
+        weights = as_array(sample_weight, "sample_weight")
+        if weights.dtype.kind == "c":
             raise TypeError
-        weight = given.astype(np.float32)
+        weight = weights.astype(np.float32)
     except (TypeError, ValueError) as error:
         if isinstance(error, DataError):
             raise

@@ -67,12 +67,12 @@ def program(
             lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
             # XLA takes numbers, too.
             of_xla = None if options is None else cast("dict[str, str | bool]", options)
-            _kept[key] = found = lowered.compile(compiler_options=of_xla)
+            _kept[key] = executable = lowered.compile(compiler_options=of_xla)
         if len(_kept) > CAPACITY:
             _kept.popitem(last=False)
             # What a program holds refers to itself.
             gc.collect()
-        return found
+        return executable
 
 
 @own_settings

@@ -208,8 +208,8 @@ class FitResult:
                 size *= 4
             padded = np.pad(block, ((0, size - len(block)), (0, 0)))
             args = (self.states, np.int32(seed), padded)
-            found = np.asarray(run(predict_seed, (structure_of(self.method)[0],), args))
-            outputs.append(found[: len(block)])
+            predictions = np.asarray(run(predict_seed, (structure_of(self.method)[0],), args))
+            outputs.append(predictions[: len(block)])
         return np.concatenate(outputs)
 
     def transform(self, x: np.ndarray, seed: int | None = None) -> np.ndarray:
@@ -231,8 +231,8 @@ class FitResult:
         groups = self.states.spec.groups
         if groups is None:
             return np.asarray(chosen)
-        found = [np.flatnonzero(np.asarray(groups) == group) for group in chosen]
-        return np.concatenate([np.zeros(0, int), *found])
+        members = [np.flatnonzero(np.asarray(groups) == group) for group in chosen]
+        return np.concatenate([np.zeros(0, int), *members])
 
 
 def kept_epochs(method: Method, states: TrainState) -> np.ndarray:

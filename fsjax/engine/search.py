@@ -167,7 +167,7 @@ def _wanted(known: dict[float, _Training], sizes: Sequence[int], following: _Nex
 def _kept(
     k: int, known: list[dict[float, _Training]], rounds: list[Trained], following: _Next
 ) -> tuple[Trained, Found]:
-    found, chosen = [], []
+    outcomes, chosen = [], []
     for of_seed in known:
         tried, _ = _sequence(of_seed, k, following)
         off = {s: (threshold_for(gates, k) is None, misses(gates, k)) for s, gates in tried.items()}
@@ -175,20 +175,20 @@ def _kept(
         threshold = threshold_for(tried[strength], k)
         if threshold is None:
             threshold = float(np.sort(tried[strength])[::-1][k - 1])
-        found.append((strength, threshold, len(tried), len(of_seed)))
+        outcomes.append((strength, threshold, len(tried), len(of_seed)))
         chosen.append(of_seed[strength])
-    result = Found(*map(np.array, zip(*found, strict=True)))
-    longest = max(one.round.history["train/loss"].shape[1] for one in chosen)
+    result = Found(*map(np.array, zip(*outcomes, strict=True)))
+    longest = max(trial.round.history["train/loss"].shape[1] for trial in chosen)
     history = {
-        name: np.stack([_padded(one.round.history[name][one.row], longest) for one in chosen])
+        name: np.stack([_padded(trial.round.history[name][trial.row], longest) for trial in chosen])
         for name in rounds[0].history
     }
     cost = dict(rounds[0].cost)
     for name in ("train_seconds", "trained_epochs"):
-        cost[name] = sum(one.cost[name] for one in rounds)
+        cost[name] = sum(trial.cost[name] for trial in rounds)
     cost["trainings"] = float(np.mean(result.trainings))
     cost["train_flops"] *= cost["trainings"]
-    states = [take_rows(one.round.states, np.array([one.row])) for one in chosen]
+    states = [take_rows(trial.round.states, np.array([trial.row])) for trial in chosen]
     return Trained(jax.tree.map(lambda *rows: np.concatenate(rows), *states), history, cost), result
 
 

@@ -40,13 +40,13 @@ def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StoredRows, AnyArra
 
 
 def _one_after_another(
-    function: Callable[..., Any], own: bool, data: PyTree, *of_seeds: PyTree
+    function: Callable[..., Any], own_rows: bool, data: PyTree, *of_seeds: PyTree
 ) -> Any:
-    """``function(data, *row)`` for each row of ``of_seeds``, with a row of the data if ``own``.
+    """``function(data, *row)`` per row of ``of_seeds``; each row may have data of its own.
 
     The bits of a seed are the same whether it runs alone or with others.
     """
-    if own:
+    if own_rows:
         return jax.lax.map(lambda row: function(*row), (data, *of_seeds))
     return jax.lax.map(lambda row: function(data, *row), of_seeds)
 
@@ -101,9 +101,9 @@ def train_seeds(
     ) -> tuple[TrainState, dict[str, Array]]:
         return loop.train_epochs(structure.bind(state.hyper), state, arrays, epochs)
 
-    own = has_own_rows(arrays)
-    together = jax.vmap(one, in_axes=(0 if own else None, 0, 0))
-    in_turn = functools.partial(_one_after_another, one, own)
+    own_rows = has_own_rows(arrays)
+    together = jax.vmap(one, in_axes=(0 if own_rows else None, 0, 0))
+    in_turn = functools.partial(_one_after_another, one, own_rows)
     each = together if axis == "vmap" else in_turn
     if axis == "shard":
         each = in_turn if jax.default_backend() == "cpu" else together
@@ -111,7 +111,7 @@ def train_seeds(
         each = jax.shard_map(
             each,
             mesh=mesh_of(batch_devices),
-            in_specs=(runs if own else everywhere, runs, runs),
+            in_specs=(runs if own_rows else everywhere, runs, runs),
             out_specs=runs,
             axis_names={RUNS},
             check_vma=False,

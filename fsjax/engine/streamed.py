@@ -65,9 +65,9 @@ class _Ahead:
 
     def take(self) -> Piece:
         """The next piece, waited for if need be."""
-        found = self._coming.result()
+        piece = self._coming.result()
         self._coming = self._pool.submit(next, self._items)
-        return found
+        return piece
 
     def close(self) -> None:
         """Ends the thread."""
@@ -152,10 +152,10 @@ class StreamedEpochs:
         state, metrics = self._run(_end_steps, state, recorded, donate=(0,))
         for name, rows in self._evaluated():
             if len(rows.x):
-                found = self._evaluate(ahead, state, rows)
-                metrics |= {f"{name}/{metric}": value for metric, value in found.items()}
-        given = (keys, metrics, masks, self.arrays.train)
-        state, metrics = self._run(_end_epoch, state, *given, donate=(0,))
+                of_split = self._evaluate(ahead, state, rows)
+                metrics |= {f"{name}/{metric}": value for metric, value in of_split.items()}
+        arguments = (keys, metrics, masks, self.arrays.train)
+        state, metrics = self._run(_end_epoch, state, *arguments, donate=(0,))
         self._next = self._after(place, turns)
         return state, metrics
 
@@ -176,9 +176,9 @@ class StreamedEpochs:
 
     def _run(self, function: Callable[..., Any], *args: Any, donate: Sequence[int] = ()) -> Any:
         started = time.perf_counter()
-        made = program(function, (self.structure,), args, donate=donate, work=self.work)
+        compiled = program(function, (self.structure,), args, donate=donate, work=self.work)
         self.compiled += time.perf_counter() - started
-        return made(*args)
+        return compiled(*args)
 
     def _take(self, ahead: _Ahead, state: TrainState) -> Piece:
         """The next rows; counts the time in which neither they nor work are there."""
@@ -223,8 +223,8 @@ class StreamedEpochs:
         if whole:
             indices, real = np.arange(spec.num_rows)[None], np.ones((1, spec.num_rows), np.float32)
         else:
-            given = (self.keys[place.row], np.int32(place.epoch), np.int32(self.num_real))
-            indices, real = map(np.asarray, run(_order, (spec,), given, work=ONCE))
+            arguments = (self.keys[place.row], np.int32(place.epoch), np.int32(self.num_real))
+            indices, real = map(np.asarray, run(_order, (spec,), arguments, work=ONCE))
         most = max(ENTRIES // (spec.batch_size * spec.num_columns), 1)
         calls = -(-spec.steps_per_epoch // most)
         size = -(-spec.steps_per_epoch // calls)
@@ -245,13 +245,13 @@ def predict_streamed(
     number = len(np.asarray(states.epoch))
     each = _split(states, number)
     whole = len(blocks) == 1
-    found = []
+    outputs = []
     for block in blocks:
         rows = Rows(x.read(block), np.zeros(len(block), np.int32), np.ones(len(block), np.float32))
         function = _plain_outputs if whole else _outputs
         parts = [run(function, (structure,), (state, rows), work=ONCE) for state in each]
-        found.append(jax.tree.map(lambda *some: np.concatenate(some), *parts))
-    return jax.tree.map(lambda *some: np.concatenate(some, axis=1), *found)
+        outputs.append(jax.tree.map(lambda *some: np.concatenate(some), *parts))
+    return jax.tree.map(lambda *some: np.concatenate(some, axis=1), *outputs)
 
 
 def _blocks(x: StoredRows) -> list[np.ndarray]:

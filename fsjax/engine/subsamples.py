@@ -107,8 +107,8 @@ def _splits(
     classes = np.unique(np.zeros(num_rows) if y is None else y, return_inverse=True)[1]
     rng = np.random.default_rng((seed, 1))  # another stream than that of the halves
     splits = []
-    for one, other in complementary_pairs(num_rows, num_pairs, seed, y):
-        for rows, test in ((one, other), (other, one)):
+    for first, other in complementary_pairs(num_rows, num_pairs, seed, y):
+        for rows, test in ((first, other), (other, first)):
             valid = _draw(classes[rows], num_valid, rng)
             splits.append(Split(rows[~valid], rows[valid], test))
     return splits

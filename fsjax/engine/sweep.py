@@ -64,7 +64,7 @@ class Sweep:
                         "seed": seed,
                         "best_epoch": int(result.best_epoch[place]),
                         "validation": float(validation[place]),
-                        **{name: float(one[place]) for name, one in result.metrics.items()},
+                        **{name: float(values[place]) for name, values in result.metrics.items()},
                     }
                 )
         return pd.DataFrame(rows)
@@ -156,8 +156,8 @@ def plan_sweep(
 ) -> PlannedSweep:
     """Checks a sweep; arguments and errors as those of :func:`sweep`."""
     settings = combinations(grid)
-    arguments, own = _registration(method).parameters, inspect.signature(plan).parameters
-    known = [*arguments, *own]
+    arguments, of_plan = _registration(method).parameters, inspect.signature(plan).parameters
+    known = [*arguments, *of_plan]
     for name in grid:
         if name in FIXED or name not in known or name in options:
             hint = "it is for the whole sweep" if name in (*FIXED, *options) else None
@@ -166,11 +166,11 @@ def plan_sweep(
     for place, setting in enumerate(settings):
         changes = {name: value for name, value in setting.items() if name in arguments}
         further = {name: value for name, value in setting.items() if name not in arguments}
-        one = METHODS[method.name](**dict(method.about.settings) | changes)
-        key = (structure_of(one)[0], tuple(map(repr, further.items())))
+        changed = METHODS[method.name](**dict(method.about.settings) | changes)
+        key = (structure_of(changed)[0], tuple(map(repr, further.items())))
         group = groups.setdefault(key, Group([], [], further))
         group.places.append(place)
-        group.methods.append(one)
+        group.methods.append(changed)
     first, *others = groups.values()
     for number, group in enumerate(others, start=1):
         _plan_group(number, group, data, options)
@@ -220,7 +220,7 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
         for method in methods
     ]
     if count == 1 or (planned.sizes and planned.method.search is not None):
-        return [one.fit()[0] for one in plans]
+        return [single.fit()[0] for single in plans]
     rows = np.tile(np.arange(seeds), count)
     many = dataclasses.replace(
         planned,
@@ -229,22 +229,23 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
         start=None if planned.start is None else take_rows(planned.start, rows),
     )
     hyper = {
-        name: [one.hyper[name] for one in plans for _ in range(seeds)] for name in planned.hyper
+        name: [single.hyper[name] for single in plans for _ in range(seeds)]
+        for name in planned.hyper
     }
     with many.control.running():
         trained = many.train(hyper=hyper)
     chosen = many.choose(trained)
     results = []
-    for number, one in enumerate(plans):
+    for number, single in enumerate(plans):
         mine = slice(number * seeds, (number + 1) * seeds)
-        states, found = jax.tree.map(lambda leaf, mine=mine: leaf[mine], (trained.states, chosen))
+        states, of_plan = jax.tree.map(lambda leaf, mine=mine: leaf[mine], (trained.states, chosen))
         history = {name: values[mine] for name, values in trained.history.items()}
         cost = {
             name: value / count if name.endswith("seconds") else value
             for name, value in trained.cost.items()
         }
         mine_trained = trained._replace(states=states, history=history, cost=cost)
-        results.append(one.select(mine_trained, found)[0])
+        results.append(single.select(mine_trained, of_plan)[0])
     return results
 
 

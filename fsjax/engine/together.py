@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.distributed.members import group, is_lead, share
+from fsjax.distributed.exchange import is_lead, process_count, share
 from fsjax.storage.checkpoints import Checkpoints, Restored
 from fsjax.storage.trees import by_path, from_paths
 
@@ -27,20 +27,20 @@ def save(
 
 def restore(checkpoints: Checkpoints, states: Any, names: list[str]) -> Restored | None:
     """:meth:`Checkpoints.restore` by process 0, for all; arguments and errors are the same."""
-    found = checkpoints.restore(states, names) if is_lead() else None
-    if group() is None:
-        return found
-    data = share("checkpoint", b"" if found is None else _packed(found))
+    restored = checkpoints.restore(states, names) if is_lead() else None
+    if process_count() == 1:
+        return restored
+    data = share("checkpoint", b"" if restored is None else _packed(restored))
     if is_lead() or not data:
-        return found
+        return restored
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     history = {name: arrays[f"history/{name}"] for name in names}
     return int(arrays["epoch"]), from_paths(states, arrays, "states/"), history
 
 
-def _packed(found: Restored) -> bytes:
-    epoch, states, history = found
+def _packed(restored: Restored) -> bytes:
+    epoch, states, history = restored
     arrays = by_path(states, "states/") | {f"history/{k}": v for k, v in history.items()}
     # Of any type for savez, whose options no name with a slash is taken for.
     entries: dict[str, Any] = {"epoch": np.int64(epoch), **arrays}

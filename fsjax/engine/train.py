@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.distributed.members import agreed, is_lead
+from fsjax.distributed.exchange import agreed, is_lead
 from fsjax.engine import mesh, seeds, together
 from fsjax.engine.compile_effort import ONCE, training_work
 from fsjax.engine.control import Progress
@@ -216,7 +216,7 @@ class _Training:
         room = min(SECONDS_PER_CALL, max(plan.control.left, 0.0))
         self.epochs = agreed("epochs", max(1, math.floor(room * epochs / seconds)))
         newest = {name: values[:, -1] for name, values in self.history.items()} if count else {}
-        told = Progress(
+        progress = Progress(
             plan.method.name,
             tuple(self.seeds),
             self.done,
@@ -224,7 +224,7 @@ class _Training:
             newest,
             plan.control.seconds,
         )
-        if plan.control.ends([told] if count else []) and not self.ended:
+        if plan.control.ends([progress] if count else []) and not self.ended:
             if self.checkpoints is not None and epochs != to_checkpoint:
                 self._save(self.checkpoints)
             self.ended = True
@@ -308,18 +308,18 @@ def _warn_of_unjudged(plan: Plan, states: TrainState) -> None:
 
 def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> TrainState:
     """First states with the parameters, masks and extras of others, row by row."""
-    told, own = (
+    kept, fresh = (
         {"params": of.params, "masks": without_index(of.masks), "extra": of.extra}
         for of in (start, states)
     )
-    shapes = {name: jax.tree.map(lambda x: x.shape[1:], own[name]) for name in told}
-    if any(jax.tree.map(lambda x: np.shape(x)[1:], told[name]) != shapes[name] for name in told):
+    shapes = {name: jax.tree.map(lambda x: x.shape[1:], fresh[name]) for name in kept}
+    if any(jax.tree.map(lambda x: np.shape(x)[1:], kept[name]) != shapes[name] for name in kept):
         raise ConfigError(
             "the result to start from has parameters of other shapes; start from one with the "
             "same columns, outputs and architecture"
         )
-    given = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), told)
-    return states.replace(**given | {"masks": indexed_like(given["masks"], states.masks)})
+    parts = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), kept)
+    return states.replace(**parts | {"masks": indexed_like(parts["masks"], states.masks)})
 
 
 def _cost(plan: Plan, states: TrainState, epochs: int) -> dict[str, float]:

@@ -57,9 +57,10 @@ def check_bytes(needed: float, max_bytes: int | None, what: str, advice: str) ->
     """
     limit = limit_of(max_bytes)
     if needed > limit:
-        told = "max_bytes" if max_bytes is not None else "half of the free memory"
+        limited_by = "max_bytes" if max_bytes is not None else "half of the free memory"
         raise DataError(
-            f"{what} would take {_size(needed)}, and {_size(limit)}, {told}, are allowed; {advice}"
+            f"{what} would take {_size(needed)}, and {_size(limit)}, {limited_by}, are "
+            f"allowed; {advice}"
         )
 
 

@@ -28,9 +28,9 @@ def __getattr__(name: str) -> Any:
     """What is imported when it is used, and classes of methods that were registered later."""
     if name == "AutoSelector":  # brings in the models that compete
         return importlib.import_module("fsjax.estimators.auto").AutoSelector
-    for one in ESTIMATORS.values():
-        if one.__name__ == name:
-            return one
+    for candidate in ESTIMATORS.values():
+        if candidate.__name__ == name:
+            return candidate
     names = [estimator.__name__ for estimator in ESTIMATORS.values()]
     raise _unknown_attribute(__name__, name, ["AutoSelector", "Selector", "load", *names])
 

@@ -291,14 +291,14 @@ class Selector(SelectorMixin, Reader):
           ratios, larger for earlier events.
         """
         entry = self._entry
-        found = entry.estimate(self._outputs(X))
+        predicted = entry.estimate(self._outputs(X))
         if entry.classes:
-            return self.classes_[found]
-        one = entry.one_output
+            return self.classes_[predicted]
+        one_output = entry.one_output
         if entry.scale is not None:
             mean, deviation = self._target
-            found, one = found * deviation + mean, np.ndim(mean) == 0
-        return found[:, 0] if one else found
+            predicted, one_output = predicted * deviation + mean, np.ndim(mean) == 0
+        return predicted[:, 0] if one_output else predicted
 
     @_available(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:

@@ -117,7 +117,7 @@ def _made(registration: Registration) -> type[Selector]:
     def __init__(self: Selector, *args: Any, **kwargs: Any) -> None:
         for name in kwargs:
             if name not in arguments:
-                ours = (one for one, others in _ALIASES.items() if name.lower() in others)
+                ours = (alias for alias, others in _ALIASES.items() if name.lower() in others)
                 known = nearest(next(ours, name), arguments)
                 raise TypeError(f"{class_name} has no argument {name!r}: {known}")
         if len(args) > 1:
@@ -145,7 +145,7 @@ def _made(registration: Registration) -> type[Selector]:
 
 def _signature(registration: Registration) -> inspect.Signature:
     about = about_of(registration)
-    own = {
+    parameters = {
         name: registration.parameters[name].replace(
             kind=inspect.Parameter.KEYWORD_ONLY,
             annotation=type_text(registration.kinds[name]),
@@ -163,9 +163,9 @@ def _signature(registration: Registration) -> inspect.Signature:
         common[name] = common[name].replace(default=default)
     if not about.takes_groups:
         del common["groups"]
-    if "network" not in own:
+    if "network" not in parameters:
         del common["image_shape"]
-    ordered = {**{name: common[name] for name in _FIRST}, **own, **common}
+    ordered = {**{name: common[name] for name in _FIRST}, **parameters, **common}
     return inspect.Signature(list(ordered.values()))
 
 
@@ -182,12 +182,12 @@ def _documentation(registration: Registration, arguments: Collection[str]) -> st
     for names, entry in _entries(text):
         if names.intersection(arguments):
             (first if names.intersection(_FIRST) else last).extend(entry)
-    told = {"num_features", "**options"}
+    documented = {"num_features", "**options"}
     for source in _sources(registration):
         for names, entry in _entries(inspect.getdoc(source) or ""):
-            if names.intersection(arguments) and not told.issuperset(names):
+            if names.intersection(arguments) and not documented.issuperset(names):
                 first += entry
-            told |= names
+            documented |= names
     body = textwrap.indent("\n".join(first + last), "  ")
     learnt = (inspect.getdoc(Selector) or "").partition("\nAttributes:\n")[2]
     return f"{idea}\n\nArgs:\n{body}\n\nAttributes:\n{learnt}\n"
@@ -195,12 +195,12 @@ def _documentation(registration: Registration, arguments: Collection[str]) -> st
 
 def _sources(registration: Registration) -> list[Any]:
     """Where arguments are documented: the builder, and what its options come from."""
-    found: list[Any] = [registration.build]
+    sources: list[Any] = [registration.build]
     options = registration.options
     while options is not None:
-        found.append(options)
+        sources.append(options)
         options = getattr(getattr(options, "registration", None), "options", None)
-    return found
+    return sources
 
 
 def _entries(text: str) -> list[tuple[set[str], list[str]]]:

@@ -33,7 +33,7 @@ def load(path: str | Path, max_bytes: int | None = None) -> Selector:
     header, arrays = npz.read(path, max_bytes)
     if header.get("kind") != KIND:
         raise DataError(f"{path} holds a {header.get('kind')!r}, no estimator; use fsjax.load")
-    classes = {one.__name__: one for one in ESTIMATORS.values()}
+    classes = {estimator.__name__: estimator for estimator in ESTIMATORS.values()}
     if not isinstance(header.get("class"), str) or header["class"] not in classes:
         origin = str(header.get("origin", "")).partition(":")[0]
         raise DataError(
@@ -78,9 +78,9 @@ def _unpacked(
         raise DataError(f"the header's 'target' does not belong to the task {spec.task}")
     if header["target"]:
         estimator._target = _target(header["target"], spec.num_outputs)
-    given = getattr(estimator, "groups", None)
-    groups = group_numbers(given, spec.num_columns)
-    if (None if given is None else tuple(groups.tolist())) != spec.groups:
+    labels = getattr(estimator, "groups", None)
+    groups = group_numbers(labels, spec.num_columns)
+    if (None if labels is None else tuple(groups.tolist())) != spec.groups:
         raise DataError("the parameter 'groups' is not that of the network")
     if type(header["own_number"]) is not bool or header["own_number"] and result.gates is None:
         raise DataError(f"the header's 'own_number' is {header['own_number']!r}")
@@ -122,9 +122,9 @@ def _check_names(names: Sequence[Any], num_columns: int) -> None:
         )
 
 
-def _target(given: Any, num_outputs: int) -> tuple[np.ndarray, np.ndarray]:
+def _target(target: Any, num_outputs: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean and deviation by which the target was scaled."""
-    mean, deviation = (np.asarray(part, float) for part in given)
+    mean, deviation = (np.asarray(part, float) for part in target)
     shapes = ((), (num_outputs,)) if num_outputs == 1 else ((num_outputs,),)
     if mean.shape != deviation.shape or mean.shape not in shapes:
         raise DataError(f"the header's 'target' has the shapes {mean.shape} and {deviation.shape}")

@@ -22,26 +22,26 @@ Rows: TypeAlias = np.ndarray | csr_array
 SEED_LIMIT = 2**31
 
 
-def number_to_select(given: float | None, num_columns: int, what: str = "columns") -> int:
+def number_to_select(number: float | None, num_columns: int, what: str = "columns") -> int:
     """K, from what ``n_features_to_select`` is, and D, the number of columns or what they are.
 
     A whole number from 1 to D, a share in (0, 1] of the columns (rounded, at least one), or
     ``None`` for half of them, as in ``sklearn.feature_selection.RFE``; ConfigError for all else.
     """
     advice = f"choose a whole number from 1 to {num_columns}, or a share above 0, at most 1.0"
-    if given is None:
+    if number is None:
         return max(num_columns // 2, 1)
-    whole = isinstance(given, Integral)
-    if not is_number(given) or not given > 0 or (given > 1 and not whole):
-        raise ConfigError(f"n_features_to_select={given!r}; {advice}")
+    whole = isinstance(number, Integral)
+    if not is_number(number) or not number > 0 or (number > 1 and not whole):
+        raise ConfigError(f"n_features_to_select={number!r}; {advice}")
     if not whole:
-        return max(round(given * num_columns), 1)
-    if given > num_columns:
+        return max(round(number * num_columns), 1)
+    if number > num_columns:
         raise ConfigError(
-            f"n_features_to_select={given} but X has {num_columns} {what}; choose at most "
+            f"n_features_to_select={number} but X has {num_columns} {what}; choose at most "
             f"{num_columns}"
         )
-    return int(given)
+    return int(number)
 
 
 def check_frame(X: Any) -> None:
@@ -108,29 +108,32 @@ def scaling_of(standardize: bool | str) -> str:
     return standardize
 
 
-def class_weights(given: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+def class_weights(class_weight: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Weights ``(N,)`` of rows by the numbers of their classes ``(N,)``, which have labels.
 
     Given is ``'balanced'``, or at least 0 by class, where classes that are left out weigh 1;
     ConfigError for anything else.
     """
-    if isinstance(given, str) and given == "balanced":
+    if isinstance(class_weight, str) and class_weight == "balanced":
         return compute_sample_weight("balanced", y)
-    if not isinstance(given, dict):
+    if not isinstance(class_weight, dict):
         raise ConfigError(
-            f"class_weight={given!r}; choose 'balanced', a dictionary of a weight by class, or None"
+            f"class_weight={class_weight!r}; choose 'balanced', a dictionary of weights by class, "
+            "or None"
         )
     known = classes.tolist()
-    for label, weight in given.items():
+    for label, weight in class_weight.items():
         if label not in known:
             raise ConfigError(f"class_weight has the class {label!r}; y has {known[:10]}")
         if not is_number(weight) or not 0 <= weight < float("inf"):
             raise ConfigError(
                 f"class_weight has {weight!r} for the class {label!r}; choose a number from 0"
             )
-    weights = np.array([given.get(label, 1.0) for label in known], float)
+    weights = np.array([class_weight.get(label, 1.0) for label in known], float)
     if np.count_nonzero(weights) < 2:
-        raise ConfigError(f"class_weight={given!r} leaves fewer than two classes with a weight")
+        raise ConfigError(
+            f"class_weight={class_weight!r} leaves fewer than two classes with a weight"
+        )
     return weights[y]
 
 

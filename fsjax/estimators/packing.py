@@ -48,7 +48,7 @@ def to_json(name: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list) and not is_function(value):
-        return [to_json(name, one) for one in value]
+        return [to_json(name, item) for item in value]
     if isinstance(value, dict):
         return {"pairs": to_json(name, list(value.items()))}
     if is_function(value):
@@ -64,9 +64,9 @@ def to_json(name: str, value: Any) -> Any:
 def from_json(value: Any) -> Any:
     """The inverse of :func:`to_json`."""
     if isinstance(value, list):
-        return tuple(from_json(one) for one in value)
+        return tuple(from_json(item) for item in value)
     if isinstance(value, dict):
-        return {from_json(key): from_json(one) for key, one in value["pairs"]}
+        return {from_json(key): from_json(item) for key, item in value["pairs"]}
     return value
 
 

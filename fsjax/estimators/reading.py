@@ -210,11 +210,11 @@ class Reader(BaseEstimator):
     def _with_validation_data(
         self, X: Rows, y: np.ndarray | None, weight: np.ndarray | None
     ) -> tuple[Rows, np.ndarray | None, np.ndarray | None]:
-        given = self.validation_data
-        if not isinstance(given, tuple | list) or len(given) != 2:
+        validation_data = self.validation_data
+        if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
             raise ConfigError("validation_data is a pair (X, y); y is None for reconstruction")
         try:
-            X_valid = self._table(given[0], reset=False, ensure_all_finite=False)
+            X_valid = self._table(validation_data[0], reset=False, ensure_all_finite=False)
         except ValueError as error:
             raise DataError(f"validation_data: {error}") from None
         if issparse(X_valid) != issparse(X):
@@ -224,7 +224,11 @@ class Reader(BaseEstimator):
         inputs.check_finite(X_valid, self, "validation_data")
         entry = self._entry
         if y is not None:
-            y_valid = np.asarray(given[1]) if entry.classes else entry.read(given[1])[0]
+            y_valid = (
+                np.asarray(validation_data[1])
+                if entry.classes
+                else entry.read(validation_data[1])[0]
+            )
             if y_valid.shape[:1] != X_valid.shape[:1]:
                 raise DataError(
                     f"validation_data has {X_valid.shape[0]} rows in X and a y of shape "

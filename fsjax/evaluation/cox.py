@@ -86,7 +86,7 @@ class CoxRegression(BaseEstimator):
         def curvature(beta: np.ndarray) -> np.ndarray:
             return (partial_likelihood(table, beta)[2] + np.diag(ridge)) / events
 
-        found = minimize(
+        minimum = minimize(
             value,
             np.zeros(rows.shape[1]),
             jac=True,
@@ -94,9 +94,9 @@ class CoxRegression(BaseEstimator):
             method="trust-exact",
             options={"gtol": self.tol, "maxiter": int(self.max_iter)},
         )
-        if not np.isfinite(found.x).all():
+        if not np.isfinite(minimum.x).all():
             raise ConfigError(f"alpha={self.alpha} does not bound the coefficients; choose more")
-        self.coef_, self.n_iter_ = found.x / deviation, int(found.nit)
+        self.coef_, self.n_iter_ = minimum.x / deviation, int(minimum.nit)
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -140,11 +140,11 @@ def _sorted(x: np.ndarray, y: np.ndarray, ties: str) -> _Table:
 
 def partial_likelihood(table: _Table, beta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """``-l(beta)``, its gradient ``(D,)`` and its Hessian ``(D, D)``."""
-    x, upto, event, tie, share = table
+    x, last_of_tie, event, tie, share = table
     linear = x @ beta
     # Of a shift nothing remains in the ratios.
     weight = np.exp(linear - linear.max())
-    last = upto[event] - 1
+    last = last_of_tie[event] - 1
     died = np.bincount(tie, weight[event])[tie]
     risk = np.cumsum(weight)[last] - share * died
     weighted = weight[:, None] * x

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from fsjax.arguments import NonNegative, check
-from fsjax.distributed.members import shared_out
+from fsjax.distributed.exchange import shared_out
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics
@@ -87,7 +87,7 @@ def evaluate(
         metrics |= _svm(splits, dataset, named, noise_std)
     if "retrain" in protocols:
         for end, columns in selections.items():
-            found = retrain_metrics(
+            of_retraining = retrain_metrics(
                 dataset,
                 splits,
                 columns,
@@ -96,7 +96,7 @@ def evaluate(
                 scaling=scaling,
                 options=retrain,
             )
-            metrics |= {f"{name}{end}": values for name, values in found.items()}
+            metrics |= {f"{name}{end}": values for name, values in of_retraining.items()}
     return metrics
 
 
@@ -173,7 +173,7 @@ def _svm(
 
     # In one order, whatever that of their importance.
     ordered = {name: np.sort(columns, axis=1) for name, columns in selections.items()}
-    pairs = {name: list(zip(splits, one, strict=True)) for name, one in ordered.items()}
+    pairs = {name: list(zip(splits, of_seeds, strict=True)) for name, of_seeds in ordered.items()}
     # Seeds often agree: each set of columns on each split is computed once.
     wanted = {key(*pair): pair for row in pairs.values() for pair in row}
 
@@ -184,5 +184,5 @@ def _svm(
         )
 
     accuracies = shared_out("support vector machines", list(wanted.values()), judged)
-    found = dict(zip(wanted, accuracies, strict=True))
-    return {name: np.array([found[key(*pair)] for pair in row]) for name, row in pairs.items()}
+    by_pair = dict(zip(wanted, accuracies, strict=True))
+    return {name: np.array([by_pair[key(*pair)] for pair in row]) for name, row in pairs.items()}

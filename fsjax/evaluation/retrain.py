@@ -97,5 +97,5 @@ def retrain_metrics(
         progress=progress,
         **training,
     )
-    found = planned.test_metrics(planned.choose(planned.train()))
-    return {f"retrain_{name.removeprefix('embedded_')}": values for name, values in found.items()}
+    metrics = planned.test_metrics(planned.choose(planned.train()))
+    return {f"retrain_{name.removeprefix('embedded_')}": values for name, values in metrics.items()}

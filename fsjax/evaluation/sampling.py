@@ -42,7 +42,7 @@ def in_memory(
     """
     split = _sample(splits[0], sample_rows)
     rows = np.sort(np.concatenate(split))
-    columns = np.unique(np.concatenate([one.ravel() for one in selections.values()]))
+    columns = np.unique(np.concatenate([selected.ravel() for selected in selections.values()]))
     names = dataset.feature_names
     small = dataclasses.replace(
         dataset,
@@ -52,8 +52,8 @@ def in_memory(
         official_split=None,
     )
     placed = Split(*(np.searchsorted(rows, part).astype(np.int32) for part in split))
-    found = {name: np.searchsorted(columns, one) for name, one in selections.items()}
-    return small, [placed] * len(splits), found
+    places = {name: np.searchsorted(columns, selected) for name, selected in selections.items()}
+    return small, [placed] * len(splits), places
 
 
 def _sample(split: Split, sample_rows: int) -> Split:

@@ -78,7 +78,7 @@ def _erf_inv(x: Array) -> Array:
     w = -_log((1.0 - x) * (1.0 + x))
     central = w < 5.0
     v = jnp.where(central, w - np.float32(2.5), jnp.sqrt(w) - np.float32(3.0))
-    found = jnp.zeros_like(v)
+    value = jnp.zeros_like(v)
     for near, far in _ERF_INV:
-        found = found * v + jnp.where(central, np.float32(near), np.float32(far))
-    return found * x
+        value = value * v + jnp.where(central, np.float32(near), np.float32(far))
+    return value * x

@@ -145,8 +145,8 @@ def lassonet(
     def keep_first(state: TrainState) -> Array:
         """The end of the first lambda with at most K features; before it, the newest epoch."""
         path, over = judge(state)
-        found = over & path.started & (paths.count_selected(state) <= num_features)
-        return jnp.where(found, state.epoch - _FAR, -state.epoch.astype(jnp.float32))
+        reached = over & path.started & (paths.count_selected(state) <= num_features)
+        return jnp.where(reached, state.epoch - _FAR, -state.epoch.astype(jnp.float32))
 
     def after_epoch(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         path, over = judge(state)

@@ -157,10 +157,10 @@ def mcfs(
             self_loops=self_loops,
         )
         vectors = graph_embedding(graph, num_clusters)
-        found = mcfs_coefficients(
+        coefficients = mcfs_coefficients(
             x, weight, vectors, num_nonzero=num_features, unit_columns=unit_columns
         )
-        return (found if signed else np.abs(found)).max(axis=1)
+        return (coefficients if signed else np.abs(coefficients)).max(axis=1)
 
     def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
         del key, spec

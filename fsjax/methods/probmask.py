@@ -145,12 +145,12 @@ def probmask(
         return jnp.mean(values), jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), aux)
 
     def after_step(state: TrainState, grads: PyTree, aux: dict[str, PyTree], *_: Any) -> TrainState:
-        found = prob.project(state.params.probabilities, budget(state))
+        projected = prob.project(state.params.probabilities, budget(state))
         if body.finetune_epochs:
             # A drawn mask may have more weights than the budget.
             rests = state.epoch >= body.mask_epochs(state.spec)
-            found = optax.tree.where(rests, state.params.probabilities, found)
-        state = state.replace(params=state.params._replace(probabilities=found))
+            projected = optax.tree.where(rests, state.params.probabilities, projected)
+        state = state.replace(params=state.params._replace(probabilities=projected))
         return keep_stats(state, grads, aux)
 
     def after_epoch(state: TrainState, data: TrainingRows, key: Array) -> TrainState:

@@ -42,7 +42,7 @@ def of_reconstruction(outputs: np.ndarray, y: np.ndarray) -> Metrics:
 def of_reconstructed_rows(rows: Mapping[str, np.ndarray]) -> Metrics:
     """:func:`of_reconstruction` from the rows' ``reconstruction_frobenius`` and ``loss`` (N,)."""
     names = {"reconstruction_frobenius": "reconstruction_frobenius", "mse": "loss"}
-    return {name: float(np.mean(rows[own], dtype=np.float64)) for name, own in names.items()}
+    return {name: float(np.mean(rows[metric], dtype=np.float64)) for name, metric in names.items()}
 
 
 def of_numbers(outputs: np.ndarray, y: np.ndarray) -> Metrics:
@@ -82,12 +82,12 @@ def of_survival(outputs: np.ndarray, y: np.ndarray) -> Metrics:
 
 def deviance(y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
     """Mean Poisson deviance of expected counts above 0, ``(N,)`` or the mean over ``(N, C)``."""
-    pairs = zip(*(np.reshape(one, (len(one), -1)).T for one in (y, expected)), strict=True)
+    pairs = zip(*(np.reshape(target, (len(target), -1)).T for target in (y, expected)), strict=True)
     # Expected counts so small that they round to 0 are as good as any smallest number.
     tiny = np.finfo(np.float64).tiny
     of_columns = [
-        mean_poisson_deviance(one, np.maximum(other, tiny), sample_weight=sample_weight)
-        for one, other in pairs
+        mean_poisson_deviance(target, np.maximum(other, tiny), sample_weight=sample_weight)
+        for target, other in pairs
     ]
     return float(np.mean(of_columns))
 
@@ -100,12 +100,12 @@ def d2_poisson(
     The mean over several counts; NaN where one of them is the same in all rows.
     """
     columns = np.reshape(y, (len(y), -1)), np.reshape(expected, (len(expected), -1))
-    found = []
-    for one, other in zip(*(part.T for part in columns), strict=True):
-        same = np.full(one.shape, np.average(one, weights=sample_weight))
-        least = deviance(one, same, sample_weight)
-        found.append(1.0 - deviance(one, other, sample_weight) / least if least > 0 else np.nan)
-    return float(np.mean(found))
+    values = []
+    for target, other in zip(*(part.T for part in columns), strict=True):
+        same = np.full(target.shape, np.average(target, weights=sample_weight))
+        least = deviance(target, same, sample_weight)
+        values.append(1.0 - deviance(target, other, sample_weight) / least if least > 0 else np.nan)
+    return float(np.mean(values))
 
 
 def survival_score(

@@ -33,12 +33,12 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
     if isinstance(masks, tuple) and not masks:
         return sum(int(np.prod(shape)) for shape in shapes if len(shape) >= 2)
     active, other = jax.tree.flatten(masks)
-    given = [np.shape(leaf) for leaf in active]
+    active_shapes = [np.shape(leaf) for leaf in active]
     # JAX's types name a PyTreeDef that its stubs do not define.
-    if other != structure or given != shapes:  # type: ignore[operator]
+    if other != structure or active_shapes != shapes:  # type: ignore[operator]
         raise ConfigError(
-            f"masks {other} with shapes {given} do not match params {structure} with shapes "
-            f"{shapes}; give one mask for each array, or () for none"
+            f"masks {other} with shapes {active_shapes} do not match params {structure} with "
+            f"shapes {shapes}; give one mask for each array, or () for none"
         )
     return sum(int(np.count_nonzero(leaf)) for leaf in active if np.ndim(leaf) >= 2)
 

@@ -41,27 +41,27 @@ def selection_mask(selections: np.ndarray, num_columns: int) -> np.ndarray:
       ConfigError: for another shape, columns that do not exist, or no selection at all.
     """
     num_columns = check_whole("num_columns", num_columns)
-    given = np.asarray(selections)
-    if given.ndim != 2 or given.dtype.kind not in "biu":
+    numbers = np.asarray(selections)
+    if numbers.ndim != 2 or numbers.dtype.kind not in "biu":
         raise ConfigError(
-            f"selections of type {given.dtype} and shape {given.shape}; give column numbers (M, K) "
-            "or booleans (M, D)"
+            f"selections of type {numbers.dtype} and shape {numbers.shape}; give column numbers "
+            "(M, K) or booleans (M, D)"
         )
-    if not len(given):
+    if not len(numbers):
         raise ConfigError("there are no selections; give at least one")
-    if given.dtype.kind == "b":
-        if given.shape[1] != num_columns:
+    if numbers.dtype.kind == "b":
+        if numbers.shape[1] != num_columns:
             raise ConfigError(
-                f"booleans of shape {given.shape} for {num_columns} columns; give one per column"
+                f"booleans of shape {numbers.shape} for {num_columns} columns; give one per column"
             )
-        return given.copy()
-    if given.size and not 0 <= given.min() <= given.max() < num_columns:
+        return numbers.copy()
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < num_columns:
         raise ConfigError(
-            f"selections hold columns from {given.min()} to {given.max()}; the {num_columns} "
+            f"selections hold columns from {numbers.min()} to {numbers.max()}; the {num_columns} "
             f"columns are numbered from 0 to {num_columns - 1}"
         )
-    mask = np.zeros((len(given), num_columns), bool)
-    np.put_along_axis(mask, given, True, axis=1)
+    mask = np.zeros((len(numbers), num_columns), bool)
+    np.put_along_axis(mask, numbers, True, axis=1)
     return mask
 
 
@@ -239,12 +239,12 @@ def stability_metrics(result: Selections) -> dict[str, Any]:
     chosen = selection_mask(result.selected, result.scores.shape[1])
     columns = consensus(result.selected, result.scores, result.num_features)
     none = Stability(math.nan, math.nan, math.nan, LEVEL)
-    found = nogueira_stability(chosen) if len(chosen) > 1 else none
+    stability = nogueira_stability(chosen) if len(chosen) > 1 else none
     return {
         "num_seeds": len(chosen),
-        "stability": None if math.isnan(found.value) else found.value,
-        "interval": None if math.isnan(found.lower) else [found.lower, found.upper],
-        "level": found.level,
+        "stability": None if math.isnan(stability.value) else stability.value,
+        "interval": None if math.isnan(stability.lower) else [stability.lower, stability.upper],
+        "level": stability.level,
         "consensus": columns.tolist(),
         "consensus_frequency": chosen.mean(axis=0)[columns].tolist(),
     }

@@ -33,31 +33,33 @@ def concordance_index(
     time, risk = np.asarray(time, np.float64), np.asarray(risk, np.float64)
     event = np.asarray(event, np.float64)
     weight = np.ones(time.shape) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    shapes = {one.shape for one in (time, event, risk, weight)}
+    shapes = {array.shape for array in (time, event, risk, weight)}
     if len(shapes) > 1 or time.ndim != 1:
-        told = ", ".join(str(one.shape) for one in (time, event, risk))
-        raise DataError(f"time, event and risk have the shapes {told}; give (N,) each")
-    if not all(np.isfinite(one).all() for one in (time, event, risk, weight)):
+        lengths = ", ".join(str(array.shape) for array in (time, event, risk))
+        raise DataError(f"time, event and risk have the shapes {lengths}; give (N,) each")
+    if not all(np.isfinite(array).all() for array in (time, event, risk, weight)):
         raise DataError("time, event, risk or sample_weight has NaN or infinite values; drop them")
     order = np.unique(np.stack([time, 1 - event]), axis=1, return_inverse=True)[1].ravel()
     ranks = np.unique(risk, return_inverse=True)[1]
     levels = max(int(order.max(initial=0)).bit_length(), 1)
-    found = sum(concordant_at(np, order, ranks, event > 0, weight, bit) for bit in range(levels))
+    concordant = sum(
+        concordant_at(np, order, ranks, event > 0, weight, bit) for bit in range(levels)
+    )
     pairs = comparable(np, order, event > 0, weight)
     if not pairs > 0:
         raise DataError(
             "no two rows can be compared: no event comes before the time of another row; give "
             "more rows, or check the column of events"
         )
-    return float(np.clip(found / pairs, 0.0, 1.0))
+    return float(np.clip(concordant / pairs, 0.0, 1.0))
 
 
 def comparable(xp: Any, order: Any, event: Any, weight: Any) -> Any:
     """The total weight of the comparable pairs; arguments as for :func:`concordant_at`."""
     places = xp.argsort(order)
     order, event, weight = order[places], event[places], weight[places]
-    upto = xp.cumsum(weight)
-    after = upto[-1] - upto[xp.searchsorted(order, order, side="right") - 1]
+    cumulative = xp.cumsum(weight)
+    after = cumulative[-1] - cumulative[xp.searchsorted(order, order, side="right") - 1]
     return xp.sum(xp.where(event, weight * after, 0.0))
 
 
@@ -81,14 +83,14 @@ def concordant_at(xp: Any, order: Any, ranks: Any, event: Any, weight: Any, bit:
     above, ranks, later = above[places], ranks[places], later[places]
     event, weight = event[places], weight[places]
     none = xp.zeros((1,), weight.dtype)
-    upto = xp.concatenate([none, xp.cumsum(xp.where(later == 1, weight, 0.0))])
+    cumulative = xp.concatenate([none, xp.cumsum(xp.where(later == 1, weight, 0.0))])
     # Numbers of runs of rows with the same digits above, and the same risk in them.
     new_group = above[1:] != above[:-1]
     start = xp.zeros((1,), int)
     group = xp.concatenate([start, xp.cumsum(new_group)])
     run = xp.concatenate([start, xp.cumsum(new_group | (ranks[1:] != ranks[:-1]))])
-    below = upto[xp.searchsorted(run, run, side="left")]
-    through = upto[xp.searchsorted(run, run, side="right")]
-    before = upto[xp.searchsorted(group, group, side="left")]
+    below = cumulative[xp.searchsorted(run, run, side="left")]
+    through = cumulative[xp.searchsorted(run, run, side="right")]
+    before = cumulative[xp.searchsorted(group, group, side="left")]
     earlier = event & (later == 0)
     return xp.sum(xp.where(earlier, weight * ((below + through) / 2 - before), 0.0))

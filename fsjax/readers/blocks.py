@@ -1,6 +1,6 @@
-"""Tables as blocks of rows, for conversion: text, Parquet and LIBSVM, by pyarrow and scikit-learn.
+"""Tables as blocks of rows, for conversion: text, Parquet and LIBSVM.
 
-pyarrow is imported when a file needs it.
+Text is read as by :mod:`fsjax.readers.text`. pyarrow is imported where a Parquet file needs it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.errors import DataError, nearest
 from fsjax.readers.table_files import target_column
-from fsjax.readers.text import USUAL_SEPARATOR, check_header, dialect_of, first_records
-from fsjax.tables.checks import name_some
+from fsjax.readers.text import USUAL_SEPARATOR, check_header, dialect_of, first_records, frames
+from fsjax.tables.checks import name_some, numeric_columns
 from fsjax.tables.sparse import MOST
 from fsjax.tables.stored import rows_of_block
 
 #: The column to predict.
 TargetColumn = str | int | None
 
-#: Bytes of text that are read at once; a line has to fit.
-_TEXT_BYTES = 2**24
+#: Bytes of a LIBSVM file that are read at once; a line has to fit.
+_LIBSVM_BYTES = 2**21
 
 #: Lines at the start of a text table that tell how its cells are written.
 _FIRST_LINES = 200
@@ -123,9 +123,6 @@ def _parquet(path: Path, target: TargetColumn) -> Source:
 
 
 def _text(path: Path, target: TargetColumn, usual_separator: str) -> Source:
-    import pyarrow as pa
-    from pyarrow import csv
-
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = list(islice(file, _FIRST_LINES))
     if not lines or not lines[0].strip():
@@ -140,32 +137,24 @@ def _text(path: Path, target: TargetColumn, usual_separator: str) -> Source:
         raise DataError("it has no columns besides the target; give at least one feature")
     if header.count("") > (header[0] == ""):
         raise DataError("it has a column without a name; give every column its own name")
-    kinds = {name: pa.float64() for name in names}
-    if chosen is not None:
-        kinds[chosen] = pa.string()
-    size = max(_TEXT_BYTES, 4 * max(map(len, lines)))
+    as_text = [] if chosen is None else [chosen]
 
     def blocks() -> Iterator[tuple[np.ndarray, Any]]:
-        reader = csv.open_csv(
-            path,
-            csv.ReadOptions(column_names=header, skip_rows=1, block_size=size),
-            csv.ParseOptions(delimiter=dialect.separator),
-            csv.ConvertOptions(
-                column_types=kinds, strings_can_be_null=True, decimal_point=dialect.decimal
-            ),
-        )
         done = 0
-        for batch in reader:
-            if header[0] == "":
-                _check_counts(batch.column(0).to_numpy(zero_copy_only=False), done)
-            X = np.empty((len(batch), len(names)))
-            for place, name in enumerate(names):
-                X[:, place] = batch.column(name).to_numpy(zero_copy_only=False)
-            done += len(batch)
-            yield X, None if chosen is None else batch.column(chosen)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for frame in frames(file, header, dialect, rows_of_block(len(names)), as_text):
+                if not len(frame):
+                    return
+                if header[0] == "":
+                    _check_counts(frame.iloc[:, 0].to_numpy(), done)
+                features = frame[list(names)]
+                numeric_columns(features, "it")
+                done += len(frame)
+                X = features.to_numpy(dtype=np.float64, na_value=np.nan)
+                yield X, None if chosen is None else frame[chosen]
 
     def join(parts: Sequence[Any]) -> np.ndarray:
-        texts = pa.chunked_array(parts).to_pandas()
+        texts = pd.concat(parts)
         try:
             return pd.to_numeric(texts).to_numpy()
         except ValueError:
@@ -182,11 +171,11 @@ def _check_counts(column: np.ndarray, start: int) -> None:
 def _libsvm(path: Path, target: TargetColumn) -> Source:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
-    size, part = os.path.getsize(path), _TEXT_BYTES // 8
+    size, part = os.path.getsize(path), _LIBSVM_BYTES
 
     def parts(width: int) -> Iterator[tuple[Any, np.ndarray]]:
         for offset in range(0, size, part):
-            found = load_svmlight_file(
+            block = load_svmlight_file(
                 str(path),
                 n_features=width,
                 dtype=np.float32,
@@ -194,8 +183,8 @@ def _libsvm(path: Path, target: TargetColumn) -> Source:
                 length=part,
                 zero_based=True,
             )
-            if found[0].shape[0]:
-                yield found
+            if block[0].shape[0]:
+                yield block
 
     # Columns count from 1 unless there is a 0, as scikit-learn has it; some rows do not tell.
     used = [(X.indices.min(), X.indices.max()) for X, _ in parts(MOST) if X.nnz]

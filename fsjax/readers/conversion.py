@@ -59,26 +59,26 @@ def convert(
     if target is not None and (isinstance(target, bool) or not isinstance(target, str | int)):
         raise ConfigError(f"target={target!r}; give the name or the number of one column")
     source = Path(source).expanduser()
-    made = Path(f"{source}.fsjax") if folder is None else Path(folder).expanduser()
-    if made.exists() and source.exists():
-        _check_same(made, _described(source, target))
-        return made
+    table_folder = Path(f"{source}.fsjax") if folder is None else Path(folder).expanduser()
+    if table_folder.exists() and source.exists():
+        _check_same(table_folder, _described(source, target))
+        return table_folder
     table = open_source(source, target)
     record = _described(source, target)
-    partial = made.with_name(f".{made.name}.{os.getpid()}.partial")
+    partial = table_folder.with_name(f".{table_folder.name}.{os.getpid()}.partial")
     try:
         partial.mkdir(parents=True)
         about = _write(table, partial, progress)
         write_text(partial / MANIFEST, json.dumps({**record, **about}, indent=2) + "\n")
-        os.replace(partial, made)
+        os.replace(partial, table_folder)
     except OSError as error:
         raise DataError(
-            f"{made} cannot be written: {error.strerror or error}; what was written is removed, "
-            "make room or name a folder on another disk"
+            f"{table_folder} cannot be written: {error.strerror or error}; what was written is "
+            "removed, make room or name a folder on another disk"
         ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return made
+    return table_folder
 
 
 def _described(source: Path, target: TargetColumn) -> dict[str, Any]:
@@ -94,15 +94,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     again = f"remove {folder} and convert again (fsjax convert)"
     try:
         record = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        told, form = record["files"], record["form"]
+        files, form = record["files"], record["form"]
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"{folder / MANIFEST} is missing or damaged; {again}") from None
     if form != _FORM:
         raise DataError(f"{folder} was made by another version of fsjax; {again}")
-    sizes = {name: _size(folder / name) for name in told}
-    if bad := [name for name, size in told.items() if sizes[name] != size]:
+    sizes = {name: _size(folder / name) for name in files}
+    if bad := [name for name, size in files.items() if sizes[name] != size]:
         raise DataError(
-            f"{folder / bad[0]} has {sizes[bad[0]]} bytes, but {told[bad[0]]} were written; {again}"
+            f"{folder / bad[0]} has {sizes[bad[0]]} bytes, but {files[bad[0]]} were "
+            f"written; {again}"
         )
     source = Path(record["source"]["path"])
     # A conversion may outlive its source, and travel without it.
@@ -126,14 +127,14 @@ def parquet_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.parquet"))
 
 
-def _check_same(made: Path, record: dict[str, Any]) -> None:
+def _check_same(folder: Path, record: dict[str, Any]) -> None:
     """DataError unless the folder is the conversion that the record tells."""
-    if not (made / MANIFEST).exists():
-        raise DataError(f"{made} exists and is not a converted table; name another folder")
-    there = read_manifest(made)
+    if not (folder / MANIFEST).exists():
+        raise DataError(f"{folder} exists and is not a converted table; name another folder")
+    there = read_manifest(folder)
     if changes := Identity(record).changes(Identity({name: there.get(name) for name in record})):
         raise DataError(
-            f"{made} holds another conversion ({changes}); remove it, or name another folder"
+            f"{folder} holds another conversion ({changes}); remove it, or name another folder"
         )
 
 
@@ -199,12 +200,12 @@ def _guarded(table: Source) -> Iterator[tuple[np.ndarray, Any]]:
     while True:
         try:
             block = next(blocks, None)
-        except DataError:
-            raise
+        except DataError as error:
+            raise DataError(f"{table.where}: {error}") from None
         except Exception as error:  # whatever a reader trips over, the file is at fault
             raise DataError(
                 f"{table.where} cannot be converted: {str(error).splitlines()[0]}; all columns "
-                "but the target have to hold numbers, and no line may be cut short"
+                "but the target must hold numbers"
             ) from None
         if block is None:
             return

@@ -24,11 +24,11 @@ def find_on_disk(name: str, folders: Sequence[Path]) -> Path | None:
     """The path of a ``.npy`` file or a folder of that name, or ``None``."""
     path = Path(name).expanduser()
     candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
-    for one in candidates:
-        if one.is_dir() and ((one / MANIFEST).exists() or parquet_files(one)):
-            return one
-        if one.suffix.lower() == ".npy" and one.is_file():
-            return one
+    for candidate in candidates:
+        if candidate.is_dir() and ((candidate / MANIFEST).exists() or parquet_files(candidate)):
+            return candidate
+        if candidate.suffix.lower() == ".npy" and candidate.is_file():
+            return candidate
     return None
 
 
@@ -99,9 +99,9 @@ def _file(path: Path, target: str | int | None) -> tuple[StoredTable, np.ndarray
     if target is None:
         beside = path.with_suffix(".y.npy")
         return X, _array(beside) if beside.is_file() else None
-    for one in (Path(str(target)).expanduser(), path.parent / str(target)):
-        if one.suffix.lower() == ".npy" and one.is_file():
-            return X, _array(one)
+    for place in (Path(str(target)).expanduser(), path.parent / str(target)):
+        if place.suffix.lower() == ".npy" and place.is_file():
+            return X, _array(place)
     try:
         column = range(X.columns)[int(target)]
     except (ValueError, IndexError):

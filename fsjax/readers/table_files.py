@@ -232,8 +232,8 @@ def _options(
 def _locate(name: str, folders: Sequence[Path]) -> Path:
     path = Path(name).expanduser()
     candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
-    if found := next(filter(Path.is_file, candidates), None):
-        return found
+    if existing := next(filter(Path.is_file, candidates), None):
+        return existing
     if path.is_dir():
         raise DataError(f"{path} is a folder; give the path of a file in it")
     folder = path.parent
@@ -305,12 +305,14 @@ def _parquet_frame(data: bytes, options: Options) -> _Frame:
     import pyarrow.parquet as pq  # takes long, and few tables need it
 
     max_bytes = options.max_bytes
-    told = pq.read_metadata(io.BytesIO(data))
-    size = f"a table of {told.num_rows:,} x {told.num_columns:,}"
-    unpacked = sum(told.row_group(number).total_byte_size for number in range(told.num_row_groups))
-    needed = max(8 * told.num_rows * told.num_columns, unpacked)
+    metadata = pq.read_metadata(io.BytesIO(data))
+    size = f"a table of {metadata.num_rows:,} x {metadata.num_columns:,}"
+    unpacked = sum(
+        metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)
+    )
+    needed = max(8 * metadata.num_rows * metadata.num_columns, unpacked)
     check_bytes(needed, max_bytes, size, "keep fewer columns, or give a larger max_bytes")
-    texts = _texts(told)
+    texts = _texts(metadata)
     if texts:
         needed += _size_of_texts(
             pq.read_table(io.BytesIO(data), columns=texts, read_dictionary=texts)
@@ -321,9 +323,9 @@ def _parquet_frame(data: bytes, options: Options) -> _Frame:
     return frame.rename(columns=str), ()
 
 
-def _texts(told: Any) -> list[str]:
+def _texts(metadata: Any) -> list[str]:
     """The columns of a Parquet file, but for nested ones, whose values have their own lengths."""
-    columns = [told.schema.column(number) for number in range(told.num_columns)]
+    columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
     return [
         column.path
         for column in columns
@@ -354,7 +356,7 @@ def _read_arrays(
 ) -> Table:
     """A file of named arrays; several targets are several of them, side by side."""
     targets = [None] if target is None else _names((), target)
-    tables = [read([data], one, max_bytes) for one in targets]
+    tables = [read([data], name, max_bytes) for name in targets]
     if len(tables) == 1:
         return tables[0]
     columns = [table.y for table in tables if table.y is not None]
@@ -422,7 +424,7 @@ def _without_target(
     frame: pd.DataFrame, target: str | int | Sequence[str | int]
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """The other columns, and the target (N,), or (N, C) for several."""
-    names = [target_column(list(frame.columns), one) for one in _names(frame, target)]
+    names = [target_column(list(frame.columns), name) for name in _names(frame, target)]
     y = frame[names if len(names) > 1 else names[0]].to_numpy()
     return frame.drop(columns=names), y
 

@@ -10,9 +10,9 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 import pandas as pd
@@ -222,18 +222,49 @@ def frame_of_text(text: str, dialect: Dialect) -> pd.DataFrame:
     """
     header = first_records(text, dialect.separator, count=1)[0]
     check_header(header)
+    (frame,) = frames(io.StringIO(text, newline=""), header, dialect)
+    return without_nameless_columns(frame)
+
+
+def frames(
+    file: TextIO,
+    header: Sequence[str],
+    dialect: Dialect,
+    rows: int | None = None,
+    as_text: Sequence[str] = (),
+) -> Iterator[pd.DataFrame]:
+    """The rows of a text table, as one frame or as many of at most so many ``rows``.
+
+    Args:
+      file: at the line of column names.
+      header: these names.
+      dialect: how cells are written.
+      rows: most rows of a frame; ``None`` for all.
+      as_text: columns whose cells stay as they are written.
+
+    Raises:
+      DataError: for lines longer than the header, and what cannot be split into cells.
+    """
+    places = {place: str for place, name in enumerate(header) if name in as_text}
     try:
         with warnings.catch_warnings():
             # pandas only warns when it leaves out values that have no column name.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                io.StringIO(text, newline=""),
+            reader = pd.read_csv(
+                file,
                 sep=dialect.separator,
                 decimal=dialect.decimal,
                 low_memory=False,
                 skipinitialspace=True,
                 index_col=False,
+                header=0,
+                names=range(len(header)),
+                dtype=places or None,
+                chunksize=rows,
             )
+            for frame in [reader] if rows is None else reader:
+                frame.columns = header
+                yield frame
     except pd.errors.ParserWarning:
         raise DataError(
             f"it has more values in a line than column names ({len(header)}); give every column a "
@@ -242,8 +273,6 @@ def frame_of_text(text: str, dialect: Dialect) -> pd.DataFrame:
     except pd.errors.ParserError as error:
         complaint = str(error).strip().splitlines()[0].removeprefix(_PANDAS_PREFIX)
         raise DataError(f"{complaint}; check the quotes and separators there") from None
-    frame.columns = header
-    return without_nameless_columns(frame)
 
 
 def without_nameless_columns(frame: pd.DataFrame) -> pd.DataFrame:

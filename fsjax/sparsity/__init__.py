@@ -1,16 +1,10 @@
 """Sparse networks: masks, drop and grow rules, and an Optax wrapper for any network."""
 
-from fsjax.sparsity import drop, grow, similarity
-from fsjax.sparsity.binmask import (
-    Masked,
-    binmask_optimizer,
-    init_binmask,
-    layer_sparsity,
-    mask_penalty,
-    mask_sparsity,
-    masked_weights,
-    quantize,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fsjax.errors import unknown_attribute
+from fsjax.sparsity import drop, grow, schedules, structures
 from fsjax.sparsity.hier_prox import hier_prox
 from fsjax.sparsity.kth import kth_smallest, largest, random_subset, smallest
 from fsjax.sparsity.masks import (
@@ -21,13 +15,38 @@ from fsjax.sparsity.masks import (
     init_masks,
     is_kernel,
     random_mask,
-    snip_masks,
     sparsity,
     uniform_counts,
 )
-from fsjax.sparsity.optimizer import SparseState, mask_params, masks_of, sparse, with_masks
+from fsjax.sparsity.named_recipes import (
+    cht,
+    ctre_sim,
+    evolutionary,
+    global_magnitude,
+    global_saliency,
+    grasp,
+    magnitude,
+    magnitude_ste,
+    random,
+    rigl,
+    saliency,
+    snip,
+    srigl,
+    static,
+)
+from fsjax.sparsity.optimizer import (
+    SparseState,
+    forward_params,
+    mask_params,
+    masks_of,
+    sparse,
+    with_masks,
+)
+from fsjax.sparsity.packing import pack, unpack
 from fsjax.sparsity.paths import path_scores
-from fsjax.sparsity.recipes import Recipe, cht, ctre_sim, evolutionary, rigl, static
+from fsjax.sparsity.recipes import Recipe
+from fsjax.sparsity.schedules import one_shot, periodic, polynomial
+from fsjax.sparsity.structures import block, channel, fan_in, n_of_m, unstructured
 from fsjax.sparsity.topology import (
     DropRule,
     GrowRule,
@@ -41,6 +60,62 @@ from fsjax.sparsity.topology import (
     rewire,
 )
 
+if TYPE_CHECKING:
+    from fsjax.sparsity import similarity
+    from fsjax.sparsity.arrays import from_numpy, to_numpy
+    from fsjax.sparsity.before_training import grasp_masks, hessian_gradient, snip_masks
+    from fsjax.sparsity.binmask import (
+        Masked,
+        binmask_optimizer,
+        init_binmask,
+        layer_sparsity,
+        mask_penalty,
+        mask_sparsity,
+        masked_weights,
+        quantize,
+    )
+    from fsjax.sparsity.inference import compress
+    from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
+    from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
+
+#: The module of each name that is imported where it is first used.
+_MODULE_OF = {
+    name: module
+    for module, names in {
+        "arrays": ("from_numpy", "to_numpy"),
+        "before_training": ("grasp_masks", "hessian_gradient", "snip_masks"),
+        "binmask": (
+            "Masked",
+            "binmask_optimizer",
+            "init_binmask",
+            "layer_sparsity",
+            "mask_penalty",
+            "mask_sparsity",
+            "masked_weights",
+            "quantize",
+        ),
+        "inference": ("compress",),
+        "optimal_brain_surgeon": ("brain_surgeon",),
+        "summary": ("degrees", "mask_figure", "overlap", "summarize"),
+    }.items()
+    for name in names
+}
+
+if not TYPE_CHECKING:  # else no misspelt name would be a type error
+
+    def __getattr__(name: str) -> Any:
+        if name == "similarity":
+            return importlib.import_module("fsjax.sparsity.similarity")
+        if name in _MODULE_OF:
+            module = importlib.import_module(f"fsjax.sparsity.{_MODULE_OF[name]}")
+            return globals().setdefault(name, getattr(module, name))
+        raise unknown_attribute(__name__, name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "DropRule",
     "GrowRule",
@@ -52,16 +127,29 @@ __all__ = [
     "active_only",
     "apply_masks",
     "binmask_optimizer",
-    "cht",
+    "block",
+    "brain_surgeon",
+    "channel",
     "choose_dropped",
     "choose_grown",
+    "cht",
+    "compress",
     "count_active",
     "ctre_sim",
+    "degrees",
     "drop",
     "erdos_renyi_counts",
     "erdos_renyi_density_counts",
     "evolutionary",
+    "fan_in",
+    "forward_params",
+    "from_numpy",
+    "global_magnitude",
+    "global_saliency",
+    "grasp",
+    "grasp_masks",
     "grow",
+    "hessian_gradient",
     "hier_prox",
     "init_binmask",
     "init_masks",
@@ -69,25 +157,44 @@ __all__ = [
     "kth_smallest",
     "largest",
     "layer_sparsity",
+    "magnitude",
+    "magnitude_ste",
+    "mask_figure",
     "mask_params",
     "mask_penalty",
     "mask_sparsity",
     "masked_weights",
     "masks_of",
     "may_shrink",
+    "n_of_m",
     "needs",
+    "one_shot",
+    "overlap",
+    "pack",
     "path_scores",
+    "periodic",
+    "polynomial",
     "quantize",
+    "random",
     "random_mask",
     "random_subset",
     "rewire",
     "rigl",
+    "saliency",
+    "schedules",
     "similarity",
     "smallest",
+    "snip",
     "snip_masks",
     "sparse",
     "sparsity",
+    "srigl",
     "static",
+    "structures",
+    "summarize",
+    "to_numpy",
     "uniform_counts",
+    "unpack",
+    "unstructured",
     "with_masks",
 ]

@@ -102,15 +102,17 @@ def by_connections(function: Callable, *trees: object) -> object:
 
 def without_index(masks: object) -> object:
     """Masks as they are kept, exported and compared: the connections alone."""
-    return by_connections(lambda own: indexed(own, False) if is_connections(own) else own, masks)
+    return by_connections(
+        lambda leaf: indexed(leaf, False) if is_connections(leaf) else leaf, masks
+    )
 
 
 def indexed_like(masks: object, like: object) -> object:
     """Masks of S seeds, ``(S, n)``, with an index where others of their structure have one."""
 
-    def one(own: object, other: object) -> object:
+    def one(leaf: object, other: object) -> object:
         wanted = is_connections(other) and other.index != ()
-        return jax.vmap(indexed)(own) if wanted and is_connections(own) else own
+        return jax.vmap(indexed)(leaf) if wanted and is_connections(leaf) else leaf
 
     return by_connections(one, masks, like)
 
@@ -161,8 +163,8 @@ def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
         return (x[rows] * y[columns]) @ ones
     fill = (0, pieces * _PIECE - rows.size)
     places = [jnp.pad(where, fill).reshape(pieces, _PIECE) for where in (rows, columns)]
-    found = jax.lax.map(lambda at: (x[at[0]] * y[at[1]]) @ ones, tuple(places))
-    return found.reshape(-1)[: rows.size]
+    values = jax.lax.map(lambda at: (x[at[0]] * y[at[1]]) @ ones, tuple(places))
+    return values.reshape(-1)[: rows.size]
 
 
 def _scatter_dot(values: Array, start: Array, end: Array, size: int, x: Array) -> Array:
@@ -178,8 +180,8 @@ def _scatter_dot(values: Array, start: Array, end: Array, size: int, x: Array) -
     part = max(1, _HELD // values.size)
     parts = -(-batch // part)
     x = jnp.pad(x, ((0, 0), (0, parts * part - batch))).reshape(-1, parts, part)
-    found = jax.lax.map(of_part, jnp.moveaxis(x, 1, 0))
-    return jnp.moveaxis(found, 0, 1).reshape(size, -1)[:, :batch]
+    sums = jax.lax.map(of_part, jnp.moveaxis(x, 1, 0))
+    return jnp.moveaxis(sums, 0, 1).reshape(size, -1)[:, :batch]
 
 
 @jax.custom_batching.sequential_vmap

@@ -12,10 +12,10 @@ _BLOCK = 32
 def positions_of(mask: Array, count: int) -> Array:
     """Flat positions ``(count,)``, int32, ascending, of the ``count`` true entries of a mask."""
     flat = jnp.pad(mask.reshape(-1), (0, -mask.size % _BLOCK)).reshape(-1, _BLOCK)
-    upto = jnp.cumsum(jnp.sum(flat, axis=1, dtype=jnp.int32))
+    cumulative = jnp.cumsum(jnp.sum(flat, axis=1, dtype=jnp.int32))
     wanted = jnp.arange(count, dtype=jnp.int32)
-    block = jnp.searchsorted(upto, wanted, side="right").astype(jnp.int32)
-    before = jnp.where(block > 0, upto[block - 1], 0)
+    block = jnp.searchsorted(cumulative, wanted, side="right").astype(jnp.int32)
+    before = jnp.where(block > 0, cumulative[block - 1], 0)
     rank = jnp.cumsum(flat[block], axis=1, dtype=jnp.int32)
     inside = jnp.argmax(rank > (wanted - before)[:, None], axis=1)
     return block * _BLOCK + inside.astype(jnp.int32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.sparsity.kth import random_subset, smallest
+from fsjax.sparsity.kth import random_order, smallest
 from fsjax.sparsity.topology import Layer, active_only, needs, number_to_drop
 
 
@@ -52,4 +52,18 @@ def lowest_similarity(layer: Layer, fraction: Array, key: Array) -> Array:
 @active_only
 def random(layer: Layer, fraction: Array, key: Array) -> Array:
     """Any connections."""
-    return random_subset(key, number_to_drop(layer.mask, fraction), layer.mask)
+    return random_order(key, layer.mask.shape)
+
+
+@active_only
+@needs("gradient")
+def saliency(layer: Layer, fraction: Array, key: Array) -> Array:
+    """The smallest ``|weight x gradient|``: what the loss changes by to first order."""
+    return jnp.abs(layer.weight * layer.needed("gradient"))
+
+
+@active_only
+@needs("hessian_gradient")
+def gradient_flow(layer: Layer, fraction: Array, key: Array) -> Array:
+    """The weights whose removal raises the norm of the gradient most (GraSP, eq. 8)."""
+    return layer.weight * layer.needed("hessian_gradient")

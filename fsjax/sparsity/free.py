@@ -64,8 +64,8 @@ def _as_masks(
     key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
 ) -> Found:
     free = jnp.ones(math.prod(shape), bool)
-    for own in taken:
-        free = free.at[jnp.where(own.among, own.keys[0], LAST)].set(False, mode="drop")
+    for part in taken:
+        free = free.at[jnp.where(part.among, part.keys[0], LAST)].set(False, mode="drop")
     drawn = positions_of(random_subset(key, wanted, free.reshape(shape)), most)
     chosen = jnp.arange(most) < wanted
     return Found(places.where(chosen, (drawn,)), chosen)
@@ -79,7 +79,7 @@ def by_rejection(
     Some more are drawn than wanted. Those that are taken or come twice are left out, and then as
     many at random as are too many, which favours no position.
     """
-    full = sum(own.among.size for own in taken) + most
+    full = sum(block.among.size for block in taken) + most
     spare = 2.0 * full / math.prod(shape)
     length = most + math.ceil(spare * most) + 64
 
@@ -87,16 +87,16 @@ def by_rejection(
         key, _ = carry
         key, *keys = jax.random.split(key, 3)
         rows, columns = (
-            jax.random.randint(own, (length,), 0, number)
-            for own, number in zip(keys, shape, strict=True)
+            jax.random.randint(axis_key, (length,), 0, number)
+            for axis_key, number in zip(keys, shape, strict=True)
         )
         number = wanted + jnp.ceil(spare * wanted).astype(jnp.int32) + 64
         drawn = places.where(jnp.arange(length) < number, places.keys_of(rows, columns, shape))
         drawn = places.ordered(drawn)
         before = tuple(jnp.concatenate([-jnp.ones(1, jnp.int32), part[:-1]]) for part in drawn)
         free = (drawn[0] < LAST) & ~places.same(before, drawn)
-        for own in taken:
-            free &= ~places.marked(*own, places.find(own.keys, drawn), drawn)
+        for block in taken:
+            free &= ~places.marked(*block, places.find(block.keys, drawn), drawn)
         return key, Found(drawn, free)
 
     def too_few(carry: tuple) -> Array:
@@ -106,9 +106,11 @@ def by_rejection(
     nothing = jnp.full(length, LAST)
     parts = len(places.keys_of(nothing, nothing, shape))
     start = Found((nothing,) * parts, jnp.zeros(length, bool))
-    found = jax.lax.while_loop(too_few, draw, (key, start))[1]
-    surplus = jnp.sum(found.chosen, dtype=jnp.int32) - wanted
-    return found._replace(chosen=found.chosen & ~random_subset(key_less, surplus, found.chosen))
+    accepted = jax.lax.while_loop(too_few, draw, (key, start))[1]
+    surplus = jnp.sum(accepted.chosen, dtype=jnp.int32) - wanted
+    return accepted._replace(
+        chosen=accepted.chosen & ~random_subset(key_less, surplus, accepted.chosen)
+    )
 
 
 def _capped_cumsum(counts: Array, most: int) -> Array:
@@ -173,16 +175,18 @@ def best_free(
 
         counts = jax.lax.fori_loop(0, blocks, add, jnp.zeros(_BINS, jnp.int32))
         # No number above ``most`` matters, and all positions may be more than int32 holds.
-        upto = _capped_cumsum(counts, most)
-        found = jnp.argmax(upto >= left)
-        return found.astype(jnp.uint32), left - jnp.where(found > 0, upto[found - 1], 0)
+        cumulative = _capped_cumsum(counts, most)
+        position = jnp.argmax(cumulative >= left)
+        return position.astype(jnp.uint32), left - jnp.where(
+            position > 0, cumulative[position - 1], 0
+        )
 
     upper, left = count(lambda bits: (bits >> 16, jnp.ones(bits.shape, bool)), wanted)
     lower, left = count(lambda bits: (bits & (_BINS - 1), bits >> 16 == upper), left)
     threshold = (upper << 16) | lower
 
     def collect(number: Array, carry: tuple) -> tuple:
-        done, ties_left, found = carry
+        done, ties_left, collected = carry
         bits, free = bits_of(number)
         ties = free & (bits == threshold)
         ties &= jnp.cumsum(ties, dtype=jnp.int32) <= ties_left
@@ -190,15 +194,16 @@ def best_free(
         slots = jnp.where(chosen, done + jnp.cumsum(chosen, dtype=jnp.int32) - 1, most)
         inside = jnp.arange(bits.size, dtype=jnp.int32)
         keys = places.keys_of(number * rows_at_once + inside // outputs, inside % outputs, shape)
-        found = tuple(
-            whole.at[slots].set(own, mode="drop") for whole, own in zip(found, keys, strict=True)
+        collected = tuple(
+            whole.at[slots].set(part, mode="drop")
+            for whole, part in zip(collected, keys, strict=True)
         )
         done += jnp.sum(chosen, dtype=jnp.int32)
-        return done, ties_left - jnp.sum(ties, dtype=jnp.int32), found
+        return done, ties_left - jnp.sum(ties, dtype=jnp.int32), collected
 
     start = (jnp.full(most, LAST),) * len(taken.keys)
     # Nothing wanted: no ties, and no bits below the first bin.
     carry = (jnp.zeros((), jnp.int32), left, start)
-    found = jax.lax.fori_loop(0, blocks, collect, carry)[2]
+    best = jax.lax.fori_loop(0, blocks, collect, carry)[2]
     chosen = jnp.arange(most) < wanted
-    return Found(places.where(chosen, found), chosen)
+    return Found(places.where(chosen, best), chosen)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.sparsity.kth import largest, ordered_bits, random_subset
+from fsjax.sparsity.kth import largest, ordered_bits, random_order, random_subset
 from fsjax.sparsity.paths import path_scores
 from fsjax.sparsity.topology import (
     GrowRule,
@@ -40,7 +40,7 @@ def _count(chosen: Array) -> Array:
 
 def random(layer: Layer, dropped: Array, key: Array) -> Array:
     """Any free connections (SET)."""
-    return random_subset(key, _count(dropped), _free(layer, dropped))
+    return ~random_order(key, layer.mask.shape)
 
 
 @needs("gradient")

@@ -27,7 +27,10 @@ def ordered_bits(values: Array) -> Array:
     """Integers, int32 below the largest, that order as real numbers of any shape do.
 
     These are compared in float32 precision; -0 equals 0, and NaN counts as minus infinity.
+    Integers of at most 32 bits are compared as they are.
     """
+    if jnp.issubdtype(values.dtype, jnp.integer):
+        return values.astype(jnp.int32)
     values = values.astype(jnp.float32)
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
     bits = jax.lax.bitcast_convert_type(values, jnp.int32)
@@ -52,13 +55,17 @@ def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
     return _first_by_bits(~ordered_bits(values), k, among)
 
 
+def random_order(key: Array, shape: tuple[int, ...]) -> Array:
+    """Random uint32 numbers below 2^30, by which entries are in a random order."""
+    return jax.random.bits(key, shape, jnp.uint32) >> 2
+
+
 def random_subset(key: Array, k: Array | int, among: Array) -> Array:
     """Marks k of the candidates, each subset equally likely (up to ties of 30-bit numbers).
 
     ``k`` and ``among`` (bool of any shape) as in :func:`smallest`.
     """
-    bits = jax.random.bits(key, among.shape, jnp.uint32) >> 2
-    return _first_by_bits(bits.astype(jnp.int32), k, among)
+    return _first_by_bits(ordered_bits(random_order(key, among.shape)), k, among)
 
 
 def preferred(choice: Array, k: Array | int, among: Array) -> Array:
@@ -91,9 +98,11 @@ def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> A
     bits = ordered_bits(values)
     chosen = _first_by_bits(bits, k, among)
     number = jnp.sum(chosen, dtype=jnp.int32)
-    found = jnp.max(jnp.where(chosen, bits, ordered_bits(jnp.float32(-jnp.inf))))
-    found = jax.lax.bitcast_convert_type(jnp.where(found < 0, found ^ _LAST, found), jnp.float32)
-    return jnp.where(k > number, jnp.inf, found)
+    bits_of_kth = jnp.max(jnp.where(chosen, bits, ordered_bits(jnp.float32(-jnp.inf))))
+    bits_of_kth = jax.lax.bitcast_convert_type(
+        jnp.where(bits_of_kth < 0, bits_of_kth ^ _LAST, bits_of_kth), jnp.float32
+    )
+    return jnp.where(k > number, jnp.inf, bits_of_kth)
 
 
 def count_true(mask: Array) -> Array:

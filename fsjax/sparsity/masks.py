@@ -6,8 +6,8 @@ A mask tree has the structure of the parameters; leaves that are never masked ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 import jax
 import jax.numpy as jnp
@@ -15,19 +15,21 @@ from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
-from fsjax.sparsity.kth import largest, random_subset
+from fsjax.sparsity.kth import random_subset
+from fsjax.sparsity.trees import path_name
 from fsjax.typing import PyTree
 
-#: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``.
-Where = Callable[[tuple[str, ...], Array], bool]
+#: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``,
+#: or one or more patterns of paths, such as ``"Dense_*/kernel"``, for arrays of two or more axes.
+Where = Callable[[tuple[str, ...], Array], bool] | str | Sequence[str]
 
 #: From the shapes of the chosen leaves to their active connections.
 Counts = Callable[[list[tuple[int, ...]]], list[int]]
 
 
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
-    """The usual choice of what is masked: arrays of two or more dimensions."""
-    return jnp.ndim(leaf) >= 2
+    """The usual choice of what is masked: arrays of two or more dimensions but biases."""
+    return jnp.ndim(leaf) >= 2 and "bias" not in path[-2:]
 
 
 def uniform_counts(shapes: Sequence[Sequence[int]], density: float) -> list[int]:
@@ -87,6 +89,31 @@ def erdos_renyi_density_counts(
     ]
 
 
+def density_counts(shapes: Sequence[Sequence[int]], densities: Sequence[float]) -> list[int]:
+    """Active connections, at least 1 each, of layers that have a density each, in (0, 1]."""
+    for density in densities:
+        check(Fraction, density=density)
+    return [
+        _whole(density * math.prod(shape), shape)
+        for shape, density in zip(shapes, densities, strict=True)
+    ]
+
+
+def by_pattern(values: Mapping[str, float], names: Sequence[str]) -> list[float]:
+    """The value of each path by the first pattern that matches it; 1 for paths without any.
+
+    Raises:
+      ConfigError: for a pattern that matches no path.
+    """
+    for pattern in values:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise ConfigError(f"the pattern {pattern!r} matches none of {', '.join(names[:8])}")
+    return [
+        next((value for pattern, value in values.items() if fnmatchcase(name, pattern)), 1.0)
+        for name in names
+    ]
+
+
 def random_mask(key: Array, shape: Sequence[int], count: int) -> Array:
     """A bool mask with exactly ``count`` (0 to its size) true entries at random positions."""
     return random_subset(key, count, jnp.ones(shape, bool))
@@ -116,38 +143,18 @@ def init_masks(
     return jax.tree.unflatten(structure, masks)
 
 
-def snip_masks(
-    params: PyTree,
-    gradients: PyTree,
-    counts: Counts,
-    where: Where = is_kernel,
-) -> PyTree:
-    """Keeps the largest ``|gradient x weight|`` of every layer (SNIP, Lee et al. 2019).
-
-    The layers are ranked one by one, as in the code of CTRE; the paper of SNIP ranks all
-    together. With the parameters themselves as ``gradients`` this is magnitude pruning. The masks
-    are as those of :func:`fsjax.sparsity.init_masks`, for :func:`fsjax.sparsity.with_masks`.
-
-    Args:
-      params: dense parameters.
-      gradients: of the loss on one batch or more, in their structure.
-      counts, where: as in :func:`fsjax.sparsity.init_masks`.
-    """
-    chosen = masked_leaves(params, where)
-    weights = jax.tree.leaves(params)
-    structure: Any = jax.tree.structure(params)  # of jaxlib, which has no types
-    slopes = structure.flatten_up_to(gradients)
-    masks = [jnp.ones(jnp.shape(weight), bool) for weight in weights]
-    numbers = counts([tuple(weights[i].shape) for i in chosen])
-    for i, count in zip(chosen, numbers, strict=True):
-        masks[i] = largest(jnp.abs(slopes[i] * weights[i]), count)
-    return jax.tree.unflatten(structure, masks)
-
-
 def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
     """Places in ``jax.tree.leaves`` of the leaves that are masked; ConfigError if there is none."""
     flat = jax.tree_util.tree_flatten_with_path(params)[0]
-    chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
+    if callable(where):
+        chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
+    else:
+        names = ["/".join(_names(path)) for path, _ in flat]
+        patterns = [where] if isinstance(where, str) else list(where)
+        matched = by_pattern(dict.fromkeys(patterns, 0.0), names)
+        chosen = [
+            i for i, (_, leaf) in enumerate(flat) if matched[i] == 0.0 and jnp.ndim(leaf) >= 2
+        ]
     if not chosen:
         paths = ", ".join("/".join(_names(path)) for path, _ in flat[:8])
         raise ConfigError(f"the path filter chooses no parameter; there are {paths}")
@@ -171,15 +178,10 @@ def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
     return jnp.asarray(1.0 - active / sum(mask.size for mask in chosen))
 
 
-def name_of(path: tuple) -> str:
-    """``Dense_0/kernel`` for the path of a leaf."""
-    return jax.tree_util.keystr(path, simple=True, separator="/")
-
-
 def named_leaves(tree: PyTree, where: Where = is_kernel) -> dict[str, Array]:
     """The chosen leaves by the name of their path; ConfigError if none is chosen."""
     flat = jax.tree.leaves_with_path(tree)
-    return {name_of(flat[i][0]): flat[i][1] for i in masked_leaves(tree, where)}
+    return {path_name(flat[i][0]): flat[i][1] for i in masked_leaves(tree, where)}
 
 
 def filled_leaves(tree: PyTree, where: Where, value: float) -> dict[str, Array]:
@@ -192,7 +194,7 @@ def filled_leaves(tree: PyTree, where: Where, value: float) -> dict[str, Array]:
 
 
 def _names(path: tuple) -> tuple[str, ...]:
-    return tuple(name_of((part,)) for part in path)
+    return tuple(path_name((part,)) for part in path)
 
 
 def _whole(count: float, shape: Sequence[int]) -> int:

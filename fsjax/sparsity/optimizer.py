@@ -11,6 +11,7 @@ JAX compiles the change of connections anew in every call. ``examples/sparse_cnn
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,9 +21,11 @@ from jax import Array
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity import grow
-from fsjax.sparsity.masks import Where, apply_masks, init_masks, is_kernel, name_of
+from fsjax.sparsity.masks import Where, apply_masks, is_kernel, named_leaves
+from fsjax.sparsity.packing import is_packed, pack, unpack
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import (
+    Changed,
     Layer,
     cond_with_key,
     keep_moments,
@@ -30,7 +33,11 @@ from fsjax.sparsity.topology import (
     needs_of,
     rule_name,
 )
+from fsjax.sparsity.trees import is_output_first, outputs_first, outputs_last, path_name
 from fsjax.typing import PyTree
+
+#: From a tree to the same tree with its kernels turned.
+Turn = Callable[[PyTree], PyTree]
 
 
 class SparseState(NamedTuple):
@@ -39,7 +46,8 @@ class SparseState(NamedTuple):
     Attributes:
       step: int32, calls of ``update`` so far.
       key: PRNG key of the changes; it stays, as every step folds in its number.
-      masks: bool arrays in the structure of the parameters, all true where nothing is masked.
+      masks: bool arrays in the structure of the parameters, all true where nothing is masked; or
+        their bits, if this was asked for. :func:`masks_of` gives bool arrays in any case.
       inner: state of the wrapped optimiser, of its initial value at inactive connections.
     """
 
@@ -50,7 +58,13 @@ class SparseState(NamedTuple):
 
 
 def sparse(
-    inner: optax.GradientTransformation, recipe: Recipe, key: Array, where: Where = is_kernel
+    inner: optax.GradientTransformation,
+    recipe: Recipe,
+    key: Array,
+    where: Where = is_kernel,
+    *,
+    output_first: bool | None = None,
+    packed_masks: bool = False,
 ) -> optax.GradientTransformationExtraArgs:
     """Wraps an optimiser so that the network is sparse and stays so.
 
@@ -64,9 +78,10 @@ def sparse(
     dropped and grown again at once keeps its weight and moments. In RigL, where the change
     replaces the gradient step, schedules inside ``inner`` do not advance at this step.
 
-    ``update`` takes, for rules that look at them, ``similarity``, ``importance`` (trees with an
-    array at the path of each masked leaf; other leaves are ignored and may be missing) and
-    ``search``; see :class:`fsjax.sparsity.Layer`. Other arguments go to ``inner``.
+    ``update`` takes, for rules that look at them, ``similarity``, ``importance``,
+    ``hessian_gradient`` (trees with an array at the path of each masked leaf; other leaves are
+    ignored and may be missing) and ``search``; see :class:`fsjax.sparsity.Layer`. Other arguments
+    go to ``inner``.
 
     Under ``vmap`` over seeds, keep ``step`` unbatched, with ``SparseState(None, 0, 0, 0)`` as the
     axes of the state going in and out; else JAX computes a change at every step and discards most.
@@ -75,7 +90,13 @@ def sparse(
       inner: any Optax optimiser.
       recipe: from :func:`fsjax.sparsity.rigl` and its like, or a :class:`Recipe`.
       key: PRNG key of the initial connections and the changes.
-      where: which parameters are masked; by default all of two or more dimensions.
+      where: which parameters are masked; by default all of two or more dimensions but biases.
+      output_first: whether kernels are ``(outputs, inputs, ...)``, as in Equinox, and not
+        ``(..., inputs, outputs)``, as in Flax and Haiku. Rules and structures see the latter in
+        any case. ``None`` looks for modules of Equinox in the parameters.
+      packed_masks: whether the state holds masks as bits, an eighth of the memory.
+
+    Masks of sharded parameters are sharded as these are.
 
     Returns:
       The optimiser; its ``init`` and ``update`` raise ConfigError if no parameter is chosen, if
@@ -83,14 +104,22 @@ def sparse(
     """
     inner = optax.with_extra_args_support(inner)
 
+    def to_last(params: PyTree) -> tuple[Turn, Turn]:
+        """To kernels ``(..., inputs, outputs)`` and back."""
+        turned = is_output_first(params) if output_first is None else output_first
+        return (outputs_last, outputs_first) if turned else (_as_it_is, _as_it_is)
+
     def init(params: PyTree) -> SparseState:
         key_masks, key_state = jax.random.split(jax.random.clone(key))
         if jax.tree.leaves(params):
-            masks = init_masks(key_masks, params, recipe.counts, where)
+            turn, back = to_last(params)
+            masks = back(recipe.initial_masks(key_masks, turn(params), chosen(params, where)))
+            masks = jax.tree.map(_sharded_like, masks, params)
         else:  # The placeholder of optax.tree.map_params.
             masks = params
-        state = inner.init(apply_masks(params, masks))
-        return SparseState(jnp.zeros([], jnp.int32), key_state, masks, state)
+        state = inner.init(params if recipe.straight_through else apply_masks(params, masks))
+        kept = pack(masks) if packed_masks else masks
+        return SparseState(jnp.zeros([], jnp.int32), key_state, kept, state)
 
     def update(
         updates: PyTree,
@@ -99,28 +128,39 @@ def sparse(
         *,
         similarity: PyTree | None = None,
         importance: PyTree | None = None,
+        hessian_gradient: PyTree | None = None,
         search: Array | None = None,
         **extra: Any,
     ) -> tuple[PyTree, SparseState]:
         if params is None:
             raise ConfigError("update needs the parameters: tx.update(grads, opt_state, params)")
-        gradients = updates
+        gradients, masks = updates, unpack(state.masks)
         step = optax.safe_increment(state.step)
 
         def train() -> tuple[PyTree, optax.OptState]:
-            masked = apply_masks(gradients, state.masks)
+            if recipe.straight_through:
+                return inner.update(gradients, state.inner, params, **extra)
+            masked = apply_masks(gradients, masks)
             moves, after = inner.update(masked, state.inner, params, **extra)
             # p + (-p) is exactly 0.
             return jax.tree.map(
-                lambda mask, move, p: jnp.where(mask, move, -p), state.masks, moves, params
+                lambda mask, move, p: jnp.where(mask, move, -p), masks, moves, params
             ), after
 
         if recipe.drop is None:
             moves, after = train()
             return moves, SparseState(step, state.key, state.masks, after)
 
-        given = {"gradient": gradients, "similarity": similarity, "importance": importance}
-        for name, layer in layers_of(params, state.masks, where, search=search, **given).items():
+        turn, back = to_last(params)
+        leaves = chosen(params, where)
+        fields = {
+            "gradient": turn(gradients),
+            "similarity": turn(similarity),
+            "importance": turn(importance),
+            "hessian_gradient": turn(hessian_gradient),
+        }
+        turned = turn(masks)
+        for name, layer in layers_of(turn(params), turned, leaves, search=search, **fields).items():
             _check_layer(recipe, layer, name)
 
         if recipe.replaces_step:
@@ -136,12 +176,17 @@ def sparse(
             moves, after = train()
 
         def unchanged(_: Array) -> tuple[PyTree, optax.OptState, PyTree]:
-            return *(train() if recipe.replaces_step else (moves, after)), state.masks
+            return *(train() if recipe.replaces_step else (moves, after)), masks
 
         def rewired(key: Array) -> tuple[PyTree, optax.OptState, PyTree]:
-            weights = apply_masks(optax.apply_updates(params, moves), state.masks)
-            layers = layers_of(weights, state.masks, where, search=search, **given)
-            changed = recipe.change(weights, state.masks, layers, key, step)
+            weights = optax.apply_updates(params, moves)
+            if not recipe.straight_through:
+                weights = apply_masks(weights, masks)
+            weights = turn(weights)
+            layers = layers_of(weights, turned, leaves, search=search, **fields)
+            changed = Changed(*map(back, recipe.change(weights, turned, layers, key, step)))
+            if recipe.straight_through:
+                return moves, after, changed.masks
             # p + (q - p) is exactly q where p or q is 0.
             to_changed = jax.tree.map(
                 lambda kept, u, q, p: jnp.where(kept, u, q - p).astype(u.dtype),
@@ -152,12 +197,11 @@ def sparse(
             )
             return to_changed, keep_moments(inner, after, changed), changed.masks
 
-        due = step % recipe.every == 0
-        if recipe.end_step is not None:
-            due &= step < recipe.end_step
+        due = recipe.is_due(step)
         key = jax.random.fold_in(state.key, step)
-        moves_now, inner_now, masks = cond_with_key(due, rewired, unchanged, key)
-        return moves_now, SparseState(step, state.key, masks, inner_now)
+        moves_now, inner_now, masks_now = cond_with_key(due, rewired, unchanged, key)
+        kept = pack(masks_now) if packed_masks else masks_now
+        return moves_now, SparseState(step, state.key, kept, inner_now)
 
     return optax.GradientTransformationExtraArgs(init, update)
 
@@ -168,13 +212,13 @@ def masks_of(opt_state: PyTree) -> PyTree:
     ``opt_state`` is that of :func:`sparse`, also inside ``optax.chain`` or a whole train state;
     ConfigError unless there is exactly one.
     """
-    found = [node for node in jax.tree.leaves(opt_state, is_leaf=_is_sparse) if _is_sparse(node)]
-    if len(found) != 1:
+    states = [node for node in jax.tree.leaves(opt_state, is_leaf=_is_sparse) if _is_sparse(node)]
+    if len(states) != 1:
         raise ConfigError(
-            f"{len(found)} sparse optimisers in this state; there must be one: wrap the optimiser "
+            f"{len(states)} sparse optimisers in this state; there must be one: wrap the optimiser "
             "with fsjax.sparsity.sparse and pass the state of its init"
         )
-    return found[0].masks
+    return unpack(states[0].masks)
 
 
 def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
@@ -182,13 +226,33 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     return apply_masks(params, masks_of(opt_state))
 
 
-def with_masks(opt_state: PyTree, masks: PyTree) -> PyTree:
+def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
+    """Parameters for the forward pass: 0 at inactive connections, whose gradients pass through.
+
+    The gradient of the loss by ``params`` is that by the result, so inactive weights get the
+    gradient that they would have as active ones (straight-through estimator). Recipes with
+    ``straight_through`` need this in the loss; with others it changes nothing but the gradients.
+    """
+    masks = masks_of(opt_state)
+    return jax.tree.map(
+        lambda p, mask: p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p), params, masks
+    )
+
+
+def with_masks(
+    opt_state: PyTree, masks: PyTree, recipe: Recipe | None = None, where: Where = is_kernel
+) -> PyTree:
     """The optimiser state with other masks, for example of :func:`fsjax.sparsity.snip_masks`.
 
     Args:
       opt_state: state of :func:`sparse` before the first step.
-      masks: bool arrays, all true where nothing is masked; ConfigError unless structure and shapes
-        are those of the present masks, and so of the parameters.
+      masks: bool arrays, all true where nothing is masked.
+      recipe: whose structure and counts the masks must have; ``None`` takes any.
+      where: as for :func:`sparse`.
+
+    Raises:
+      ConfigError: unless the tree and the shapes are those of the present masks, and so of the
+        parameters, and for masks that the recipe could not have made.
     """
     present = masks_of(opt_state)
     # Structures are of jaxlib, which has no types.
@@ -200,14 +264,40 @@ def with_masks(opt_state: PyTree, masks: PyTree) -> PyTree:
     ):
         if jnp.shape(new) != old.shape:
             raise ConfigError(
-                f"the mask of {name_of(path)} has shape {jnp.shape(new)}; it must be {old.shape}"
+                f"the mask of {path_name(path)} has shape {jnp.shape(new)}; it must be {old.shape}"
             )
     masks = jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
+    if recipe is not None:
+        turned = outputs_last(masks) if is_output_first(masks) else masks
+        recipe.check_masks(turned, chosen(masks, where))
+
+    def replaced(node: SparseState) -> SparseState:
+        packed = any(map(is_packed, jax.tree.leaves(node.masks, is_leaf=is_packed)))
+        return node._replace(masks=pack(masks) if packed else masks)
+
     return jax.tree.map(
-        lambda node: node._replace(masks=masks) if _is_sparse(node) else node,
+        lambda node: replaced(node) if _is_sparse(node) else node,
         opt_state,
         is_leaf=_is_sparse,
     )
+
+
+def chosen(params: PyTree, where: Where) -> Where:
+    """The path filter with what it says of these parameters, for trees of turned kernels."""
+    names = frozenset(named_leaves(params, where))
+    return lambda path, leaf: "/".join(path) in names
+
+
+def _as_it_is(tree: PyTree) -> PyTree:
+    return tree
+
+
+def _sharded_like(mask: Array, leaf: Array) -> Array:
+    """A mask on the devices that its parameter is spread over; inside jit, JAX does this."""
+    if isinstance(mask, jax.core.Tracer) or isinstance(leaf, jax.core.Tracer):
+        return mask
+    spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
+    return jax.device_put(mask, leaf.sharding) if spread else mask
 
 
 def _is_sparse(node: Any) -> bool:

@@ -49,7 +49,7 @@ def ordered(keys: Keys) -> Keys:
 
 def same(keys: Keys, others: Keys) -> Array:
     """Where keys are equal, bool ``(n,)``."""
-    parts = [one == other for one, other in zip(keys, others, strict=True)]
+    parts = [key == other for key, other in zip(keys, others, strict=True)]
     return parts[0] if len(parts) == 1 else parts[0] & parts[1]
 
 

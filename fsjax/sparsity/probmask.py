@@ -32,7 +32,8 @@ from jax.flatten_util import ravel_pytree
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.optimizers import active_between, cosine_by_epoch
 from fsjax.sparsity.kth import largest
-from fsjax.sparsity.masks import Where, filled_leaves, is_kernel, name_of
+from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
+from fsjax.sparsity.trees import path_name
 from fsjax.typing import PyTree
 
 #: Values by the path of the parameter that they belong to, such as ``Dense_0/kernel``, in its
@@ -126,8 +127,8 @@ def times_masks(weights: PyTree, masks: ByPath) -> PyTree:
     """The parameters times their masks; those without a mask stay as they are."""
 
     def mask(path: Any, leaf: Array) -> Array:
-        found = masks.get(name_of(path))
-        return leaf if found is None else leaf * found.astype(leaf.dtype)
+        probabilities = masks.get(path_name(path))
+        return leaf if probabilities is None else leaf * probabilities.astype(leaf.dtype)
 
     return jax.tree_util.tree_map_with_path(mask, weights)
 

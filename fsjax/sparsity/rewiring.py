@@ -69,8 +69,8 @@ class _Old(NamedTuple):
 
 def draw_connections(key: Array, count: int, shape: tuple[int, int]) -> Connections:
     """``count`` random connections; the mask's for the same key in small layers."""
-    found = random_free(key, (), jnp.int32(count), count, shape)
-    return connected(*places.rows_and_columns(_first(found, count), shape), shape)
+    drawn = random_free(key, (), jnp.int32(count), count, shape)
+    return connected(*places.rows_and_columns(_first(drawn, count), shape), shape)
 
 
 def rewire_connections(
@@ -135,8 +135,8 @@ def _unranked(rows: Array) -> Array:
 
 
 def _random(old: _Old, key: Array, scores: Scores) -> Found:
-    found = random_free(key, (old.kept,), old.wanted, old.most, old.shape)
-    return _filled(found, old.most)
+    drawn = random_free(key, (old.kept,), old.wanted, old.most, old.shape)
+    return _filled(drawn, old.most)
 
 
 def _best(old: _Old, key: Array, scores: Scores) -> Found:
@@ -170,42 +170,42 @@ GROW: dict[GrowRule, Callable[[_Old, Array, Scores], Found]] = {
 }
 
 
-def _first(found: Found, count: int) -> Keys:
+def _first(picks: Found, count: int) -> Keys:
     """The chosen keys ``(count,)`` in order, filled up by the last."""
-    slots = jnp.cumsum(found.chosen, dtype=jnp.int32) - 1
-    slots = jnp.where(found.chosen, slots, count)
+    slots = jnp.cumsum(picks.chosen, dtype=jnp.int32) - 1
+    slots = jnp.where(picks.chosen, slots, count)
     empty = jnp.full(count, places.LAST)
-    return tuple(empty.at[slots].set(key, mode="drop") for key in found.keys)
+    return tuple(empty.at[slots].set(key, mode="drop") for key in picks.keys)
 
 
-def _filled(found: Found, count: int) -> Found:
-    number = jnp.sum(found.chosen, dtype=jnp.int32)
-    return Found(_first(found, count), jnp.arange(count) < number)
+def _filled(picks: Found, count: int) -> Found:
+    number = jnp.sum(picks.chosen, dtype=jnp.int32)
+    return Found(_first(picks, count), jnp.arange(count) < number)
 
 
-def _both(one: Found, other: Found, count: int) -> Found:
-    parts = (places.where(found.chosen, found.keys) for found in (one, other))
+def _both(first: Found, second: Found, count: int) -> Found:
+    parts = (places.where(picks.chosen, picks.keys) for picks in (first, second))
     keys = places.ordered(tuple(jnp.concatenate(pair) for pair in zip(*parts, strict=True)))
-    number = jnp.sum(one.chosen, dtype=jnp.int32) + jnp.sum(other.chosen, dtype=jnp.int32)
+    number = jnp.sum(first.chosen, dtype=jnp.int32) + jnp.sum(second.chosen, dtype=jnp.int32)
     return Found(tuple(key[:count] for key in keys), jnp.arange(count) < number)
 
 
 def _merged(connections: Connections, old: _Old, new: Found) -> Change:
     """Kept and grown connections in one order, by the place of each, without a sort."""
     number = old.most
-    found = places.find(old.keys, new.keys)
-    back = new.chosen & places.marked(old.keys, old.dropped, found, new.keys)
+    positions = places.find(old.keys, new.keys)
+    back = new.chosen & places.marked(old.keys, old.dropped, positions, new.keys)
     kept_before = jnp.concatenate(
         [jnp.zeros(1, jnp.int32), jnp.cumsum(~old.dropped, dtype=jnp.int32)]
     )
-    new_before = jnp.zeros(number + 1, jnp.int32).at[found].add(new.chosen.astype(jnp.int32))
+    new_before = jnp.zeros(number + 1, jnp.int32).at[positions].add(new.chosen.astype(jnp.int32))
     new_before = jnp.cumsum(new_before)[:number]
     slots = jnp.where(old.dropped, number, kept_before[:-1] + new_before)
-    new_slots = jnp.cumsum(new.chosen, dtype=jnp.int32) - 1 + kept_before[found]
+    new_slots = jnp.cumsum(new.chosen, dtype=jnp.int32) - 1 + kept_before[positions]
     new_slots = jnp.where(new.chosen, new_slots, number)
-    own = jnp.arange(number, dtype=jnp.int32)
-    source = jnp.full(number, -1, jnp.int32).at[slots].set(own, mode="drop")
-    source = source.at[new_slots].set(jnp.where(back, found, -1), mode="drop")
+    numbers = jnp.arange(number, dtype=jnp.int32)
+    source = jnp.full(number, -1, jnp.int32).at[slots].set(numbers, mode="drop")
+    source = source.at[new_slots].set(jnp.where(back, positions, -1), mode="drop")
     kept = source >= 0
     source = jnp.maximum(source, 0)
     keys = tuple(

@@ -7,8 +7,8 @@ optimiser (:func:`fsjax.sparsity.sparse`). Without a grow rule the connections b
 A rule says which connections are worth having; :func:`rewire` alone counts. It returns, in the
 shape of the weights, either
 
-- **scores**, floating point: the active connections with the lowest scores go, the missing ones
-  with the highest come; or
+- **scores**, floating point or uint32: the active connections with the lowest scores go, the
+  missing ones with the highest come; or
 - **a choice**, bool: the connections to drop, or to grow, for rules that choose in another way.
 
 Whatever a rule returns, a layer keeps exactly its number of connections:
@@ -37,7 +37,9 @@ from jax import Array
 
 from fsjax.errors import ConfigError, check_choice
 from fsjax.sparsity.kth import count_true, largest, preferred, smallest
-from fsjax.sparsity.masks import Where, is_kernel, name_of, named_leaves
+from fsjax.sparsity.masks import Where, is_kernel, named_leaves
+from fsjax.sparsity.structures import Structure, highest
+from fsjax.sparsity.trees import leaves_by_name
 from fsjax.typing import PyTree
 
 
@@ -56,6 +58,7 @@ class Layer(NamedTuple):
       importance: importance of neurons, broadcastable to the weight: ``(I, 1)`` or ``(1, O)``.
       search: scalar bool, whether :func:`fsjax.sparsity.grow.switched` searches at random.
       state: what else a rule of one's own looks at: the train state of a method, or ``None``.
+      hessian_gradient: the Hessian of the loss times its gradient, in the shape of the weight.
     """
 
     weight: Array
@@ -66,6 +69,7 @@ class Layer(NamedTuple):
     importance: Array | None = None
     search: Array | None = None
     state: Any = None
+    hessian_gradient: Array | None = None
 
     def needed(self, field: str) -> Array:
         """An optional field that the rule needs, as :func:`needs` says.
@@ -91,7 +95,7 @@ GrowRule = Callable[[Layer, Array, Array], Array]
 Rule = TypeVar("Rule", bound=Callable[..., Array])
 
 #: What :func:`needs` may name.
-OPTIONAL = ("gradient", "similarity", "importance", "search", "state")
+OPTIONAL = ("gradient", "similarity", "importance", "hessian_gradient", "search", "state")
 
 
 def marked(rule: Rule, name: str, value: object) -> Rule:
@@ -205,10 +209,12 @@ def choose_grown(rule: GrowRule, layer: Layer, dropped: Array, key: Array) -> Ar
 def _checked(picks: Any, subject: str, layer: Layer) -> Array:
     """What a rule returned as an array, of a shape and type that a rule may return."""
     shape = layer.weight.shape
-    allowed = f"floating point (scores) or bool (a choice) in the shape {shape} of layer.weight"
+    allowed = (
+        f"floating point or uint32 (scores) or bool (a choice) in the shape {shape} of layer.weight"
+    )
     if not isinstance(picks, jax.Array | np.ndarray):
         raise ConfigError(f"{subject} returns {type(picks).__name__}; return an array, {allowed}")
-    if not (picks.dtype == bool or jnp.issubdtype(picks.dtype, jnp.floating)):
+    if not (picks.dtype in (bool, jnp.uint32) or jnp.issubdtype(picks.dtype, jnp.floating)):
         raise ConfigError(f"{subject} returns {picks.dtype}; return {allowed}")
     if picks.shape != shape:
         raise ConfigError(f"{subject} returns the shape {picks.shape}; return {allowed}")
@@ -235,8 +241,12 @@ def rewire(
     grow: GrowRule | None,
     fraction: Array | float,
     key: Array,
+    structure: Structure | None = None,
 ) -> Rewired:
     """Drops a fraction of the connections of a layer and grows as many, whatever the rules return.
+
+    With a structure, the units with the lowest scores in the whole layer go, and each group gets
+    as many as it lost, so that the number of active units of each group stays.
 
     Args:
       layer: weights, mask and what the rules need.
@@ -244,18 +254,73 @@ def rewire(
       grow: grow rule; ``None`` only drops.
       fraction: share of the active connections to drop, in [0, 1]; may be traced.
       key: PRNG key.
+      structure: which connections come and go together; ``None`` is each by itself. Its rules
+        return scores.
 
     Raises:
-      ConfigError: if a rule returns neither scores nor a choice in the shape of the weights.
+      ConfigError: if a rule returns neither scores nor a choice in the shape of the weights, or a
+        choice where a structure needs scores.
     """
     if drop is None:
         return Rewired(layer.mask, jnp.zeros_like(layer.mask))
     key_drop, key_grow = jax.random.split(key)
+    if structure is not None:
+        mask = _rewired_units(layer, drop, grow, fraction, (key_drop, key_grow), structure)
+        return Rewired(mask, mask & ~layer.mask)
     dropped = choose_dropped(drop, layer, fraction, key_drop)
     mask = layer.mask & ~dropped
     if grow is not None:
         mask |= choose_grown(grow, layer, dropped, key_grow)
     return Rewired(mask, mask & ~layer.mask)
+
+
+def _rewired_units(
+    layer: Layer,
+    drop: DropRule,
+    grow: GrowRule | None,
+    fraction: Array | float,
+    keys: tuple[Array, Array],
+    structure: Structure,
+) -> Array:
+    """:func:`rewire` of the units of a structure; the new mask."""
+    layout = structure.layout(layer.weight.shape)
+    active = layout.active(layer.mask)
+    scores = layout.scores(scores_of(drop, layer, fraction, keys[0], structure))
+    number = number_to_drop(active, fraction)
+    dropped = smallest(scores.reshape(-1), number, active.reshape(-1)).reshape(active.shape)
+    kept = active & ~dropped
+    if grow is None:
+        return layout.mask(kept, layer.mask.shape)
+    lost = layout.mask(dropped, layer.mask.shape)
+    answer = _checked(grow(layer, lost, keys[1]), f"the grow rule {rule_name(grow)}", layer)
+    _check_scores(answer, "grow", grow, structure)
+    of_group = jnp.sum(dropped, axis=1, dtype=jnp.int32)
+    grown = highest(layout.scores(answer), of_group, ~kept)
+    return layout.mask(kept | grown, layer.mask.shape)
+
+
+def scores_of(
+    rule: DropRule, layer: Layer, fraction: Array | float, key: Array, structure: Structure | None
+) -> Array:
+    """The scores of a drop rule, in the shape of the weights.
+
+    Raises:
+      ConfigError: if it returns a choice.
+    """
+    answer = _checked(
+        rule(layer, cast(Array, fraction), key), f"the drop rule {rule_name(rule)}", layer
+    )
+    _check_scores(answer, "drop", rule, structure)
+    return answer
+
+
+def _check_scores(answer: Array, kind: str, rule: Callable, structure: Structure | None) -> None:
+    if answer.dtype == bool:
+        subject = "pruning" if structure is None else f"the structure {structure}"
+        raise ConfigError(
+            f"the {kind} rule {rule_name(rule)} chooses connections, and {subject} needs scores; "
+            f"take another rule, such as {kind}.{'magnitude' if kind == 'drop' else 'random'}"
+        )
 
 
 class Changed(NamedTuple):
@@ -279,7 +344,7 @@ def layers_of(
     *,
     search: Array | None = None,
     state: Any = None,
-    **given: PyTree | None,
+    **fields: PyTree | None,
 ) -> dict[str, Layer]:
     """What the rules see of every masked leaf, by its path, from the input on.
 
@@ -287,11 +352,11 @@ def layers_of(
       params, masks: trees of the same structure.
       where: which leaves are masked.
       search, state: of every :class:`Layer`.
-      **given: further fields of :class:`Layer`, each a tree with an array at the path of the
+      **fields: further fields of :class:`Layer`, each a tree with an array at the path of the
         masked leaves; other leaves are ignored and may be missing. Or ``None``.
     """
-    weights, flat = named_leaves(params, where), _by_name(masks)
-    found = {field: _by_name(tree) for field, tree in given.items()}
+    weights, flat = named_leaves(params, where), leaves_by_name(masks)
+    by_field = {field: leaves_by_name(tree) for field, tree in fields.items()}
     return {
         name: Layer(
             weights[name],
@@ -299,7 +364,7 @@ def layers_of(
             number,
             search=search,
             state=state,
-            **{field: of.get(name) for field, of in found.items()},
+            **{field: of.get(name) for field, of in by_field.items()},
         )
         for number, name in enumerate(sorted(weights, key=_natural))
     }
@@ -347,10 +412,6 @@ def number_to_drop(mask: Array, fraction: Array | float) -> Array:
     active = count_true(mask)
     # A small lift, as 0.3 x 10 is a little below 3 in float32.
     return jnp.floor(fraction * active.astype(jnp.float32) + 1e-3).astype(jnp.int32)
-
-
-def _by_name(tree: PyTree) -> dict[str, Array]:
-    return {name_of(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
 
 
 def _natural(name: str) -> list[tuple[bool, int | str]]:

@@ -52,7 +52,7 @@ class Checkpoints:
         npz.write(self._path(epoch), header, arrays, compress=False)
         remove_leftovers(self.folder)
         # A later one is damaged, or the run would have gone on from it.
-        kept = [one for one in self._epochs() if one <= epoch][-KEPT:]
+        kept = [saved for saved in self._epochs() if saved <= epoch][-KEPT:]
         for other in {*self._epochs()} - {*kept}:
             self._path(other).unlink(missing_ok=True)
 

@@ -23,7 +23,7 @@ else:
     import fcntl
 
 #: Name of the lock file.
-NAME = ".fsjax.storage.file_lock"
+NAME = ".fsjax.lock"
 
 #: Errors that mean: another process has the lock; nothing can be written; there are no locks.
 _BUSY = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}

@@ -120,8 +120,8 @@ class _Substance:
         """What a function, or another object, is made of."""
         if isinstance(value, types.FunctionType):
             cells = [_contents(cell) for cell in value.__closure__ or ()]
-            given = (value.__defaults__, value.__kwdefaults__, cells)
-            return value.__code__, given, _globals(value, value.__code__)
+            values = (value.__defaults__, value.__kwdefaults__, cells)
+            return value.__code__, values, _globals(value, value.__code__)
         if isinstance(value, types.MethodType):
             return value.__func__, value.__self__
         if isinstance(value, functools.partial):
@@ -135,15 +135,15 @@ class _Substance:
 
 def _globals(function: types.FunctionType, code: types.CodeType) -> dict[str, Any]:
     """What the code takes from its module: values, and functions that are written there."""
-    found = {
+    names = {
         name: function.__globals__[name]
         for name in code.co_names
         if name in function.__globals__ and _is_own(function.__globals__[name], function)
     }
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            found |= _globals(function, inner)
-    return found
+            names |= _globals(function, inner)
+    return names
 
 
 def _is_own(value: Any, function: types.FunctionType) -> bool:

@@ -44,9 +44,9 @@ class Identity:
     @classmethod
     def from_json(cls, parts: object) -> Identity:
         """The inverse of :meth:`to_json`; parts that an earlier version did not have are empty."""
-        found = parts if isinstance(parts, dict) else {}
+        fields = parts if isinstance(parts, dict) else {}
         names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{name: found[name] for name in names if isinstance(found.get(name), dict)})
+        return cls(**{name: fields[name] for name in names if isinstance(fields.get(name), dict)})
 
     def changes(
         self, earlier: Identity, parts: Sequence[str] = ("settings", "data", "code")
@@ -60,13 +60,13 @@ class Identity:
             for run in (earlier, self)
         )
         names = [name for name in sorted({*was, *now}) if was.get(name) != now.get(name)]
-        told = [
+        changes = [
             f"{name} was {_short(was.get(name))}, is {_short(now.get(name))}"
             for name in names[:_MOST_NAMED]
         ]
         if len(names) > _MOST_NAMED:
-            told.append(f"and {len(names) - _MOST_NAMED} more")
-        return "; ".join(told)
+            changes.append(f"and {len(names) - _MOST_NAMED} more")
+        return "; ".join(changes)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -175,14 +175,16 @@ class Arrays(Mapping[str, np.ndarray]):
         # What a broken or hostile zip file makes its reader raise is not a closed list.
         except Exception as error:
             raise DataError(f"it is no whole zip file: {error}") from None
-        self._entries = {one.filename.removesuffix(_SUFFIX): one for one in entries}
+        self._entries = {entry.filename.removesuffix(_SUFFIX): entry for entry in entries}
         if len(self._entries) < len(entries):
             raise DataError("it has several entries of one name; save it again")
         # The reader takes a table of contents that is cut short for a whole one.
         end = data.rfind(_END)
-        told = int.from_bytes(data[end + 10 : end + 12], "little")
-        if told not in (len(entries), _MANY):
-            raise DataError(f"it has {len(entries)} of {told} entries; copy or download it again")
+        declared = int.from_bytes(data[end + 10 : end + 12], "little")
+        if declared not in (len(entries), _MANY):
+            raise DataError(
+                f"it has {len(entries)} of {declared} entries; copy or download it again"
+            )
         _check_listed(data, entries, self._archive.start_dir)
         self._limit, self._given, self._taken = limit_of(max_bytes), max_bytes, 0
         self._read: dict[str, np.ndarray] = {}
@@ -197,8 +199,8 @@ class Arrays(Mapping[str, np.ndarray]):
                 self._read[name] = _read(self._archive, entry)
             # As above; a damaged member may fail in any way before its checksum does.
             except Exception as error:
-                told = _damage(self._archive, entry) or error
-                raise DataError(f"the array {name!r} cannot be read: {told}") from None
+                reason = _damage(self._archive, entry) or error
+                raise DataError(f"the array {name!r} cannot be read: {reason}") from None
         return self._read[name]
 
     def __contains__(self, name: object) -> bool:

@@ -59,16 +59,16 @@ def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if name not in arrays:
         raise DataError(f"the array {name!r} is missing")
     words = jax.eval_shape(jax.random.key_data, like) if _is_key(like) else like
-    found = arrays[name]
-    if found.shape != tuple(words.shape):
+    values = arrays[name]
+    if values.shape != tuple(words.shape):
         raise DataError(
-            f"the array {name!r} has the shape {found.shape}; expected {tuple(words.shape)}"
+            f"the array {name!r} has the shape {values.shape}; expected {tuple(words.shape)}"
         )
-    if found.dtype.kind == "V" == words.dtype.kind and found.itemsize == words.dtype.itemsize:
-        found = found.view(words.dtype)  # bfloat16 and its like, which files do not name
-    if found.dtype != words.dtype:
-        raise DataError(f"the array {name!r} has the type {found.dtype}; expected {words.dtype}")
+    if values.dtype.kind == "V" == words.dtype.kind and values.itemsize == words.dtype.itemsize:
+        values = values.view(words.dtype)  # bfloat16 and its like, which files do not name
+    if values.dtype != words.dtype:
+        raise DataError(f"the array {name!r} has the type {values.dtype}; expected {words.dtype}")
     if _is_key(like):
         impl = jax.random.key_impl(like) if isinstance(like, jax.Array) else None
-        return jax.random.wrap_key_data(jnp.asarray(found), impl=impl)
-    return found
+        return jax.random.wrap_key_data(jnp.asarray(values), impl=impl)
+    return values

@@ -53,15 +53,15 @@ def check_features(
         return
     bad = np.flatnonzero(missing + infinite).tolist()
     labels = [f"column {i}" if feature_names is None else feature_names[i] for i in bad]
-    found, advice = [], []
+    faults, advice = [], []
     if missing.any():
-        found.append(f"{missing.sum()} missing values (NaN)")
+        faults.append(f"{missing.sum()} missing values (NaN)")
         advice.append(fill)
     if infinite.any():
-        found.append(f"{infinite.sum()} infinite values")
+        faults.append(f"{infinite.sum()} infinite values")
         advice.append("replace infinities with numbers")
     raise DataError(
-        f"{where} has {' and '.join(found)} in {len(bad)} of {len(missing)} columns: "
+        f"{where} has {' and '.join(faults)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
 
@@ -115,7 +115,9 @@ def numeric_columns(
     """
     bad = [(name, column) for name, column in frame.items() if not numeric(column)]
     if bad:
-        shown = [f"{str(name)!r} (such as {_first_text(one)!r})" for name, one in bad[:_NAMED]]
+        shown = [
+            f"{str(name)!r} (such as {_first_text(values)!r})" for name, values in bad[:_NAMED]
+        ]
         raise DataError(
             f"{where} has {len(bad)} of {frame.shape[1]} columns that are not numbers: "
             f"{_listed(shown, len(bad))}; {_NUMBERS_ONLY}"

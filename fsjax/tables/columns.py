@@ -54,17 +54,17 @@ def scaled(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
     if isinstance(X, np.ndarray):
         return (X - mean) / scale
     data = X.data / scale[X.indices]
-    found = sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
-    found.eliminate_zeros()
-    return found
+    result = sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    result.eliminate_zeros()
+    return result
 
 
 def dense_columns(X: Columns, columns: np.ndarray) -> np.ndarray:
     """Some of the columns as ``(N, d)`` numbers; those of a sparse table centred."""
     if isinstance(X, np.ndarray):
         return X[:, columns]
-    found = X[:, columns].toarray()
-    return found - found.mean(axis=0)
+    dense = X[:, columns].toarray()
+    return dense - dense.mean(axis=0)
 
 
 def densify(X: Columns) -> np.ndarray:
@@ -80,8 +80,8 @@ def ranks(X: Columns) -> Columns:
     below = np.bincount(X.indices[X.data < 0], minlength=X.shape[1])
     zeros = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
     of_zero = below + (zeros + 1) / 2
-    found = stored + np.where(X.data > 0, zeros[X.indices], 0) - of_zero[X.indices]
-    return sp.csr_array((found, X.indices, X.indptr), shape=X.shape)
+    values = stored + np.where(X.data > 0, zeros[X.indices], 0) - of_zero[X.indices]
+    return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
 
 
 def permuted(X: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
@@ -91,8 +91,8 @@ def permuted(X: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
         rng.choice(X.shape[0], count, replace=False) for count in np.diff(columns.indptr).tolist()
     ]
     where = np.concatenate(rows).astype(columns.indices.dtype)
-    found = sp.csc_array((columns.data, where, columns.indptr), shape=X.shape)
-    return sp.csr_array(found)
+    result = sp.csc_array((columns.data, where, columns.indptr), shape=X.shape)
+    return sp.csr_array(result)
 
 
 def nonzeros(X: Columns) -> int | None:

@@ -41,15 +41,15 @@ class Scaler(NamedTuple):
     scale: np.ndarray
 
 
-def apply(scaler: Scaler, X: np.ndarray, own: bool = False) -> np.ndarray:
+def apply(scaler: Scaler, X: np.ndarray, in_place: bool = False) -> np.ndarray:
     """Scale (N, D) rows of any numeric type; returns (N, D) float32.
 
-    What float32 does not hold, such as times in seconds, is shifted before it is rounded. ``own``
-    says that X may be overwritten.
+    Values that float32 cannot hold, such as times in seconds, are shifted before they are rounded.
+    With ``in_place`` X may be overwritten.
     """
     X = np.asarray(X)
     if np.can_cast(X.dtype, np.float32) and is_single(scaler):
-        scaled = np.asarray(X, np.float32) if own else np.array(X, dtype=np.float32)
+        scaled = np.asarray(X, np.float32) if in_place else np.array(X, dtype=np.float32)
         shift, scale = (
             np.broadcast_to(np.asarray(part, np.float32), scaled.shape) for part in scaler
         )

@@ -53,8 +53,8 @@ def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_arr
             "are read; give fewer rows or columns"
         )
     needed = _ROW * X.shape[0] + _COLUMN * X.shape[1] + (_STORED + X.dtype.itemsize) * X.nnz
-    told = f"{where}, a sparse table of {X.shape[0]:,} x {X.shape[1]:,},"
-    check_bytes(needed, max_bytes, told, "leave out empty rows and columns, or number them anew")
+    subject = f"{where}, a sparse table of {X.shape[0]:,} x {X.shape[1]:,},"
+    check_bytes(needed, max_bytes, subject, "leave out empty rows and columns, or number them anew")
     rows = X.tocsr()
     # Of our own, so that what is found out about its order is not taken from the user's flags.
     index = [part.astype(np.int32, copy=False) for part in (rows.indices, rows.indptr)]

@@ -136,8 +136,8 @@ def map_rows(function: Callable[[Array], Any], x: SparseRows, most: int) -> Any:
         # The last row again where there are no more.
         return function(x[jnp.minimum(chunk * size + jnp.arange(size), len(x) - 1)])
 
-    found = jax.lax.map(one, jnp.arange(chunks))
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: len(x)], found)
+    outputs = jax.lax.map(one, jnp.arange(chunks))
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: len(x)], outputs)
 
 
 def is_sparse(leaf: Any) -> bool:
@@ -167,12 +167,10 @@ def only_columns(x: SparseRows, columns: np.ndarray, zero_others: bool) -> Spars
     """Rows with the columns ``(M,)`` alone, or with zeros in place of the others, on the host."""
     starts = np.append(x.starts, x.values.size)
     if not zero_others:
-        found = csr_array((x.values, x.columns, starts), shape=x.shape)[:, columns]
-        counts = np.diff(found.indptr).astype(np.int32)
-        begins = found.indptr[:-1].astype(np.int32)
-        return SparseRows(
-            found.data, found.indices.astype(np.int32), begins, counts, x.base[columns]
-        )
+        part = csr_array((x.values, x.columns, starts), shape=x.shape)[:, columns]
+        counts = np.diff(part.indptr).astype(np.int32)
+        begins = part.indptr[:-1].astype(np.int32)
+        return SparseRows(part.data, part.indices.astype(np.int32), begins, counts, x.base[columns])
     kept = np.zeros(x.shape[1], bool)
     kept[columns] = True
     stays = kept[x.columns]

@@ -92,7 +92,7 @@ class StoredTable:
           DataError: if the file has become shorter, or cannot be read.
         """
         rows = self.rows[rows]
-        found = aligned((len(rows), self.columns), self.dtype)
+        values = aligned((len(rows), self.columns), self.dtype)
         starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
         width = self.columns * self.dtype.itemsize
         try:
@@ -100,20 +100,20 @@ class StoredTable:
                 with self.path.open("rb", buffering=0) as file:
                     for start, end in pairwise([*starts, len(rows)]):
                         at = self.offset + int(rows[start]) * width
-                        self._read_run(file.fileno(), found[start:end], at)
+                        self._read_run(file.fileno(), values[start:end], at)
             elif len(rows):
-                self._gather(found, rows)
+                self._gather(values, rows)
         except OSError as error:
             raise DataError(f"{self.path} cannot be read: {error.strerror}") from None
-        return found if self.without is None else np.delete(found, self.without, axis=1)
+        return values if self.without is None else np.delete(values, self.without, axis=1)
 
     def take(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """``(B, M)``: some columns of some rows, both by numbers, as a new array."""
-        found = np.empty((len(rows), len(columns)), self.dtype)
+        values = np.empty((len(rows), len(columns)), self.dtype)
         step = rows_of_block(self.shape[1])
         for start in range(0, len(rows), step):
-            found[start : start + step] = self.read(rows[start : start + step])[:, columns]
-        return found
+            values[start : start + step] = self.read(rows[start : start + step])[:, columns]
+        return values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The whole table in memory; DataError if that would take more than half of it."""
@@ -173,7 +173,7 @@ def open_table(path: Path) -> StoredTable:
       DataError: if it is not a table of real numbers, or lies column by column.
     """
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
@@ -181,20 +181,20 @@ def open_table(path: Path) -> StoredTable:
             f"{path} cannot be read as a NumPy file: {error}; it may be cut short, or hold no "
             "numbers: save a numeric array with numpy.save"
         ) from None
-    if not isinstance(found, np.memmap) or found.ndim != 2:
-        shape = getattr(found, "shape", None)
+    if not isinstance(array, np.memmap) or array.ndim != 2:
+        shape = getattr(array, "shape", None)
         raise DataError(f"{path} has shape {shape}; give a table of (rows, columns)")
-    if 0 in found.shape:
-        raise DataError(f"{path} is empty: {found.shape[0]} rows and {found.shape[1]} columns")
-    if found.dtype.kind not in "fiu" or not found.dtype.isnative:
-        raise DataError(f"{path} has type {found.dtype.str}; save real numbers, such as float32")
-    if not found.flags.c_contiguous:
+    if 0 in array.shape:
+        raise DataError(f"{path} is empty: {array.shape[0]} rows and {array.shape[1]} columns")
+    if array.dtype.kind not in "fiu" or not array.dtype.isnative:
+        raise DataError(f"{path} has type {array.dtype.str}; save real numbers, such as float32")
+    if not array.flags.c_contiguous:
         raise DataError(
             f"{path} lies column by column, so that its rows cannot be read one by one; save it "
             "with numpy.save(path, numpy.ascontiguousarray(X))"
         )
     return StoredTable(
-        path.absolute(), found.dtype, found.offset, found.shape[1], np.arange(len(found))
+        path.absolute(), array.dtype, array.offset, array.shape[1], np.arange(len(array))
     )
 
 

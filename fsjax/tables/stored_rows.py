@@ -92,11 +92,11 @@ class StoredRows:
         """Scaled rows ``(B, D)`` by their numbers, on the host."""
         real = np.asarray(rows) < len(self.table)
         if real.all():
-            return apply(self.scaler, self.table.read(rows), own=True)
-        found = aligned((len(rows), self.shape[1]), np.float32)
-        found[~real] = 0.0
-        found[real] = apply(self.scaler, self.table.read(rows[real]), own=True)
-        return found
+            return apply(self.scaler, self.table.read(rows), in_place=True)
+        values = aligned((len(rows), self.shape[1]), np.float32)
+        values[~real] = 0.0
+        values[real] = apply(self.scaler, self.table.read(rows[real]), in_place=True)
+        return values
 
     def limits(self) -> np.ndarray:
         """``(2, D)``: the smallest and the largest value of every column."""
@@ -106,13 +106,13 @@ class StoredRows:
 
     def content(self) -> list[np.ndarray]:
         """What tells these rows from others: their numbers, scaling, limits and sums."""
-        found = self.table.summary
-        return [self.table.rows, *self.scaler, found.lowest, found.highest, found.total]
+        summary = self.table.summary
+        return [self.table.rows, *self.scaler, summary.lowest, summary.highest, summary.total]
 
 
 def all_rows(x: np.ndarray | StoredRows) -> np.ndarray:
     """Scaled rows ``(N, D)`` in memory."""
     if not isinstance(x, StoredRows):
         return x
-    blocks = [apply(x.scaler, block, own=True) for block in row_blocks(x.table)]
+    blocks = [apply(x.scaler, block, in_place=True) for block in row_blocks(x.table)]
     return np.concatenate([*blocks, np.zeros((len(x) - len(x.table), x.shape[1]), np.float32)])

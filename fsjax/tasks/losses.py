@@ -86,9 +86,9 @@ def concordance(outputs: Array, y: Array, weight: Array) -> Array:
     def add(bit: Array, total: Array) -> Array:
         return total + concordant_at(jnp, *args, bit)
 
-    found = jax.lax.fori_loop(0, levels, add, jnp.zeros((), weight.dtype))
+    concordant = jax.lax.fori_loop(0, levels, add, jnp.zeros((), weight.dtype))
     pairs = comparable(jnp, order, event, weight[places])
-    index = jnp.clip(found / jnp.where(pairs > 0, pairs, 1.0), 0.0, 1.0)
+    index = jnp.clip(concordant / jnp.where(pairs > 0, pairs, 1.0), 0.0, 1.0)
     return jnp.where(pairs > 0, index, 0.5)
 
 
@@ -114,10 +114,12 @@ def roc_auc(scores: Array, y: Array, weight: Array | None = None) -> Array:
     differs = scores[1:] != scores[:-1]
     before = jnp.concatenate([jnp.zeros((1,)), seen[:-1]])
     below = jax.lax.cummax(jnp.where(jnp.concatenate([edge, differs]), before, 0.0))
-    upto = jax.lax.cummin(jnp.where(jnp.concatenate([differs, edge]), seen, jnp.inf), reverse=True)
+    end_of_tie = jax.lax.cummin(
+        jnp.where(jnp.concatenate([differs, edge]), seen, jnp.inf), reverse=True
+    )
     of_zeros, of_ones = jnp.sum(zeros), jnp.sum(ones)
     # Shares before the sum over rows, which float32 could not hold as counts of pairs.
-    share = (below + upto) / (2 * jnp.where(of_zeros > 0, of_zeros, 1.0))
+    share = (below + end_of_tie) / (2 * jnp.where(of_zeros > 0, of_zeros, 1.0))
     area = jnp.sum(ones * share) / jnp.where(of_ones > 0, of_ones, 1.0)
     return jnp.where((of_zeros > 0) & (of_ones > 0), jnp.clip(area, 0.0, 1.0), 0.5)
 

@@ -202,7 +202,7 @@ def check_labels(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Ta
 def check_counts(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
     """Whole numbers from 0, ``(N,)`` or ``(N, C)``, not all of them 0."""
     y = _decoded(y, names, where, "counts")
-    for bad, told, advice in (
+    for bad, fault, advice in (
         (~np.isfinite(y), "missing or infinite values", "leave these rows out"),
         (y < 0, "negative numbers", "counts start at 0; choose task=regression for other numbers"),
         (y != np.round(y), "numbers with fractions", "choose task=regression for other numbers"),
@@ -210,7 +210,7 @@ def check_counts(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Ta
         if bad.any():
             place = tuple(np.argwhere(bad)[0])
             raise DataError(
-                f"task=counts needs whole numbers from 0, but the target of {where} has {told} in "
+                f"task=counts needs whole numbers from 0, but the target of {where} has {fault} in "
                 f"{int(bad.sum())} places (first: {y[place]:g} in row {place[0]}); {advice}"
             )
     if not y.any(axis=0).all():

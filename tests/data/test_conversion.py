@@ -14,7 +14,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from fsjax.cli import main
-from fsjax.data import convert, load
+from fsjax.data import convert, load, load_table
 from fsjax.errors import ConfigError, DataError
 from fsjax.readers import blocks as streams
 from fsjax.readers import conversion
@@ -79,7 +79,7 @@ def test_libsvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zero_based: boo
     X[::2, 0] = 0.0
     path = tmp_path / "table.svm"
     dump_svmlight_file(X, np.arange(300) % 2, str(path), zero_based=zero_based)
-    monkeypatch.setattr(streams, "_TEXT_BYTES", 8 * 1000)
+    monkeypatch.setattr(streams, "_LIBSVM_BYTES", 1000)
     found, wanted = load(convert(path, progress=False)), load(path, dense=True)
     np.testing.assert_array_equal(np.asarray(found.X), wanted.X)
     np.testing.assert_array_equal(found.y, wanted.y)
@@ -154,8 +154,8 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "target", "message"),
     [
-        ("t.csv", "a,b\n1,x\n2,y\n", None, "all columns but the target have to hold numbers"),
-        ("t.csv", "a,b\n1,2\n3\n", None, "cannot be converted"),
+        ("t.csv", "a,b\n1,x\n2,y\n", None, "1 of 2 columns that are not numbers: 'b'"),
+        ("t.csv", "a,b\n1,2\n3,4,5\n", None, "Expected 2 fields in line 3, saw 3"),
         ("t.csv", "a,a\n1,2\n", None, "column names more than once"),
         ("t.csv", "a,b\n", None, "it has no rows"),
         ("t.csv", "", None, "no line of column names"),
@@ -194,3 +194,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert load(made).num_classes == 2
     assert main(["convert", str(tmp_path / "none.csv")]) == 2
     assert "there is no file or folder" in capsys.readouterr().err
+
+
+def test_a_converted_text_table_is_the_one_that_is_read_whole(tmp_path: Path) -> None:
+    """Quotes, missing values, decimal commas, spaces and short lines have the same rules."""
+    path = tmp_path / "t.csv"
+    lines = [f'{i}; "{i},25";{"NA" if i % 2 else i}; {i % 3}' for i in range(40)] + ["40;1,5"]
+    path.write_text('id;"the ""b""";c;label\n' + "\n".join(lines) + "\n")
+    whole = load_table(str(path), target="id", impute="mean").X
+    stored = np.load(convert(path, target="id", progress=False) / "X.npy")
+    missing = np.isnan(stored)
+    np.testing.assert_array_equal(stored[~missing], whole[~missing])
+    assert missing[:40, 1].tolist() == [bool(i % 2) for i in range(40)]
+    assert missing[40].tolist() == [False, True, True]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,9 @@ def free_port() -> int:
         return server.getsockname()[1]
 
 
-def start(command: Callable[[int], Sequence[str]], count: int) -> list[subprocess.Popen[str]]:
+def start(
+    command: Callable[[int], Sequence[str]], numbers: Iterable[int]
+) -> list[subprocess.Popen[str]]:
     """Starts ``python *command(number)`` for each number."""
     return [
         subprocess.Popen(
@@ -36,7 +38,7 @@ def start(command: Callable[[int], Sequence[str]], count: int) -> list[subproces
             stderr=subprocess.PIPE,
             text=True,
         )
-        for number in range(count)
+        for number in numbers
     ]
 
 
@@ -50,11 +52,25 @@ def ended(processes: Sequence[subprocess.Popen[str]], seconds: float = 240.0) ->
     return [Ended(p.returncode, *texts) for p, texts in zip(processes, told, strict=True)]
 
 
-def workers(count: int, folder: Path, *steps: str) -> list[Ended]:
-    """Runs steps of ``worker.py`` in so many processes."""
+def workers(
+    count: int,
+    folder: Path,
+    *steps: str,
+    numbers: Sequence[int] | None = None,
+    timeout: float = 120.0,
+) -> list[Ended]:
+    """Runs steps of ``worker.py`` in processes of which there should be ``count``.
+
+    Args:
+      count: how many each is told there are.
+      folder: for what they find.
+      *steps: names of functions of ``worker.py``.
+      numbers: of those that are started; all by default.
+      timeout: seconds in which all must have come.
+    """
     port, script = str(free_port()), str(Path(__file__).with_name("worker.py"))
 
     def command(number: int) -> list[str]:
-        return [script, port, str(count), str(number), str(folder), *steps]
+        return [script, port, str(count), str(number), str(timeout), str(folder), *steps]
 
-    return ended(start(command, count))
+    return ended(start(command, range(count) if numbers is None else numbers))

@@ -35,16 +35,18 @@ def test_two_processes_then_one_is_lost_then_three_go_on(folder: Path) -> None:
     for name, values in single.history.items():
         np.testing.assert_allclose(split.history[name], values, atol=1e-5, err_msg=name)
 
-    # The survivor says who is lost, and what to do.
-    assert [one.code for one in first] == [75, -9]
-    assert first[0].err.count("error: ") == 1
-    assert "process 1 of 2 is lost" in first[0].err
-    assert "goes on from the newest checkpoint" in first[0].err
+    # The survivor ends as well: with what its collective reports, or as JAX's service aborts it.
+    survivor, victim = first
+    assert survivor.code in (1, -6) and victim.code == -9
+    if survivor.code == 1:
+        assert "another process was lost. The same command" in survivor.err
+        assert "continues from the newest checkpoint" in survivor.err
 
     second = workers(3, folder, "resumed", "other_data")
     assert (folder / "trained.txt").read_text() == "5"
     assert_same_bits(fsjax.load(folder / "resumed.npz"), alone)
 
-    # All is refused once the last process has other rows, and process 0 says so.
-    assert [one.code for one in second] == [2, 2, 2]
-    assert "the data of process 2 is not that of process 0" in second[0].err
+    # All refuse to train once the last process has other rows.
+    for process in second:
+        assert process.code == 1
+        assert "the data of process 2 is not that of process 0" in process.err

@@ -1,11 +1,12 @@
-"""One of several processes: ``worker.py PORT COUNT NUMBER FOLDER STEP...``, with steps in order.
+"""One of several processes: ``worker.py PORT COUNT NUMBER TIMEOUT FOLDER STEP...``.
 
-Each step is a function below. Process 0 leaves what it finds in the folder.
+Each step is a function below; they run in order. Process 0 leaves what it finds in the folder.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import jax
 
 import fsjax
+from fsjax.distributed import agreed, gathered, is_lead, share, shared_out
 from fsjax.engine.train import _Training
 
 SETTINGS = dict(num_features=5, seeds=(4, 1, 9), num_epochs=9, batch_size=64, num_rows=300)
@@ -40,7 +42,7 @@ def one_batch(batch_devices: int) -> fsjax.FitResult:
 
 def save(result: fsjax.FitResult, path: Path) -> None:
     """What tests compare."""
-    if fsjax.distributed.is_lead():
+    if is_lead():
         fsjax.save(result, path)
 
 
@@ -59,7 +61,7 @@ def killed(folder: Path) -> None:
     advance = _Training.advance
 
     def advance_or_die(self: _Training) -> int:
-        if self.done >= 4 and fsjax.distributed.group().number == 1:
+        if self.done >= 4 and not is_lead():
             os.kill(os.getpid(), signal.SIGKILL)
         return advance(self)
 
@@ -71,23 +73,46 @@ def resumed(folder: Path) -> None:
     """From the newest checkpoint; the epochs that were left are noted."""
     result = wast(folder / "checkpoints")
     save(result, folder / "resumed.npz")
-    if fsjax.distributed.is_lead():
+    if is_lead():
         (folder / "trained.txt").write_text(str(result.cost["trained_epochs"]))
 
 
 def other_data(folder: Path) -> None:
     """The last process has fewer rows."""
-    found = fsjax.distributed.group()
-    wast(num_rows=300 - (found.number == found.count - 1))
+    wast(num_rows=300 - (jax.process_index() == jax.process_count() - 1))
+
+
+def exchange(folder: Path) -> None:
+    """Values and bytes of several lengths, in every direction; each process notes what it sees."""
+    number = jax.process_index()
+    pieces = [bytes(place * 7 % 251 for place in range(length)) for length in (0, 2, 200_000)]
+    received = [share("data", piece if is_lead() else b"no") for piece in pieces]
+    seen = {
+        "gathered": gathered("texts", [[], ["ä" * 40], ["ä" * 80]][number]),
+        "agreed": agreed("number", 1.0e-300 if is_lead() else None),
+        "shared": [[len(data), data[-1] if data else 0] for data in received],
+        "work": shared_out("work", range(7), lambda part: [(i**2, number) for i in part]),
+    }
+    (folder / f"exchange{number}.json").write_text(json.dumps(seen))
+
+
+def other_name(folder: Path) -> None:
+    """The last process is at another place."""
+    gathered("b" if jax.process_index() == jax.process_count() - 1 else "a", 0)
+
+
+STEPS = {f.__name__: f for f in (whole, split, killed, resumed, other_data, exchange, other_name)}
 
 
 def main() -> None:
     """Takes part."""
-    port, count, number, folder, *steps = sys.argv[1:]
+    port, count, number, timeout, folder, *steps = sys.argv[1:]
     fsjax.use_compilation_cache()
-    fsjax.initialize_distributed(f"127.0.0.1:{port}", int(count), int(number))
+    fsjax.initialize_distributed(
+        f"127.0.0.1:{port}", int(count), int(number), coordinator_timeout=float(timeout)
+    )
     for step in steps:
-        {f.__name__: f for f in (whole, split, killed, resumed, other_data)}[step](Path(folder))
+        STEPS[step](Path(folder))
 
 
 if __name__ == "__main__":

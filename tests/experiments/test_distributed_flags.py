@@ -20,8 +20,8 @@ WAST = "--config=configs/wast.py:digits,quick"
         ("run", [WAST, "--num_processes=2"], "--num_processes is for --distributed"),
         (
             "run",
-            [WAST, "--distributed", "--num_processes=2"],
-            "num_processes=2 without coordinator",
+            [WAST, "--distributed", "--coordinator=a", "--num_processes=2"],
+            "coordinator=a; write HOST:PORT",
         ),
         (
             "run",

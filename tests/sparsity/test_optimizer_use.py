@@ -137,12 +137,14 @@ def test_bad_use_is_refused_with_advice() -> None:
 
 def test_rules_say_what_they_need() -> None:
     weight = jnp.ones((2, 2))
-    optional = ("gradient", "similarity", "importance", "search")
-    full = sparsity.Layer(weight, weight > 0, 0, weight, weight, weight, jnp.array(False))
+    optional = ("gradient", "similarity", "importance", "search", "hessian_gradient")
+    full = sparsity.Layer(
+        weight, weight > 0, 0, weight, weight, weight, jnp.array(False), None, weight
+    )
     rules = [(rule, choose_dropped, 0.5) for rule in rules_of(drop, "fraction").values()]
     rules += [(rule, choose_grown, weight > 0) for rule in rules_of(grow, "dropped").values()]
     rules.append((grow.switched(grow.similar, grow.gradient), choose_grown, weight > 0))
-    assert len(rules) == 15
+    assert len(rules) == 17
     for rule, choose, second in rules:
         missed = set()
         for field in optional:

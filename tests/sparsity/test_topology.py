@@ -39,6 +39,7 @@ def cases() -> tuple[Layer, np.ndarray]:
             for fraction in (0.0, 0.2, 0.3, 0.5, 1.0):
                 mask = (rng.permutation(SIZE) < number).reshape(IN, OUT)
                 shapes = {"weight": (IN, OUT), "gradient": (IN, OUT), "similarity": (IN, OUT)}
+                shapes["hessian_gradient"] = (IN, OUT)
                 shapes["importance"] = (IN, 1) if len(layers) % 2 else (1, OUT)
                 values = {
                     name: {
@@ -119,6 +120,7 @@ def set_drop(layer: Layer, fraction: float) -> np.ndarray:
 
 DROP_REFERENCE = {
     "magnitude": lambda layer, f: lowest(np.abs(layer.weight), f, layer.mask),
+    "gradient_flow": lambda layer, f: lowest(layer.weight * layer.hessian_gradient, f, layer.mask),
     "magnitude_times_importance": lambda layer, f: lowest(
         np.abs(layer.weight) * layer.importance, f, layer.mask
     ),
@@ -257,6 +259,7 @@ def untied(layers: Layer) -> Layer:
         gradient=distinct((IN, OUT)).astype(np.float32),
         similarity=distinct((IN, OUT)).astype(np.float32),
         importance=np.broadcast_to(distinct((IN, 1)), (CASES, IN, OUT)).astype(np.float32),
+        hessian_gradient=np.full((CASES, IN, OUT), 2, np.float32),
     )
 
 

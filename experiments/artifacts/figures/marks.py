@@ -112,11 +112,11 @@ def apart(values: Iterable[float], span: float, least: float) -> list[float]:
 
     The distance is at least so large a share of the span, the length of the axis.
     """
-    kept: list[float] = []
+    spaced: list[float] = []
     for value in values:
-        if all(abs(value - other) >= least * span for other in kept):
-            kept.append(value)
-    return sorted(kept)
+        if all(abs(value - other) >= least * span for other in spaced):
+            spaced.append(value)
+    return sorted(spaced)
 
 
 def short_number(value: float, digits: int = 2) -> str:

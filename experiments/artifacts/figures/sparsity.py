@@ -143,8 +143,8 @@ def sparsity_ticks(low: float, high: float) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     candidates = [step * 10.0**power for step in STEPS for power in powers]
     shown = [math.log(density) for density in candidates if low <= density <= min(high, 1.0)]
-    kept = marks.apart(shown, math.log(high / low), TICK_SHARE)
-    return [math.exp(value) for value in kept] if len(kept) > 1 else [low, min(high, 1.0)]
+    ticks = marks.apart(shown, math.log(high / low), TICK_SHARE)
+    return [math.exp(value) for value in ticks] if len(ticks) > 1 else [low, min(high, 1.0)]
 
 
 def sparsity_label(density: float, digits: int = 2) -> str:

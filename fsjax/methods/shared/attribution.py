@@ -38,10 +38,10 @@ def scored_by(score: str, method: Method) -> Method:
 
     def finish(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         state = method.finish(state, data, key)
-        found = attribution(
+        scores = attribution(
             lambda x: method.predictor(state, x), state.spec.task, data, score != "attribution"
         )
-        return state.replace(extra={**state.extra, "attribution": found})
+        return state.replace(extra={**state.extra, "attribution": scores})
 
     def select(state: TrainState) -> Selection:
         return method.select(state)._replace(scores=state.extra["attribution"])

@@ -140,7 +140,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
 
     def predict(state: TrainState, x: Array) -> Array:
         chosen = logits_of(state.params, state)
-        selected = by_group(lambda one: select_discrete(chosen, one), x, state.spec)
+        selected = by_group(lambda rows: select_discrete(chosen, rows), x, state.spec)
         return outputs_of(decoder(state.spec), {"params": state.params["decoder"]}, selected)
 
     def select_columns(state: TrainState) -> Selection:

@@ -80,9 +80,9 @@ def greedy_scores(
       their relevance as a share of ``1 + log2(C)`` bits.
     """
     table = table_of(x, y, weight, bins)
-    own = entropies(table)
+    entropy_of_each = entropies(table)
     of_class = entropy(table.y, weight)
-    relevance = own.alone + of_class - own.with_class
+    relevance = entropy_of_each.alone + of_class - entropy_of_each.with_class
     scores = np.maximum(relevance, 0.0) / (1.0 + np.log2(table.y.max() + 1))
     penalty = np.zeros(len(scores))
     is_open = table.sizes > 1
@@ -93,8 +93,13 @@ def greedy_scores(
         scores[chosen], is_open[chosen] = place, False
         if place > 1:
             joint = entropies(table, chosen)
-            information = own.alone[chosen] + own.alone - joint.alone
-            given_class = own.with_class[chosen] + own.with_class - joint.with_class - of_class
+            information = entropy_of_each.alone[chosen] + entropy_of_each.alone - joint.alone
+            given_class = (
+                entropy_of_each.with_class[chosen]
+                + entropy_of_each.with_class
+                - joint.with_class
+                - of_class
+            )
             penalty = merge(penalty, information - given_class)
     return scores
 

@@ -63,11 +63,13 @@ def _edge_weights(
     if weights == "binary":
         return np.ones(len(ends))
     if weights == "heat":
-        exponent = _by_block(lambda one, two: np.sum((one - two) ** 2, axis=1), x, ends, others)
+        exponent = _by_block(
+            lambda first, second: np.sum((first - second) ** 2, axis=1), x, ends, others
+        )
         exponent /= 2 * t**2
         return np.exp((exponent.min() if relative else 0.0) - exponent)
     length = np.maximum(np.linalg.norm(x, axis=1), np.finfo(np.float64).tiny)
-    product = _by_block(lambda one, two: np.einsum("ed,ed->e", one, two), x, ends, others)
+    product = _by_block(lambda first, second: np.einsum("ed,ed->e", first, second), x, ends, others)
     return np.maximum(product / (length[ends] * length[others]), 0.0)
 
 

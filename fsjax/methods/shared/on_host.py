@@ -30,13 +30,13 @@ def on_host(scores: HostScores, data: TrainingRows, *values: Array | float) -> A
 
     def call(x: Array, y: Array, weight: Array, *values: Array) -> np.ndarray:
         counts = np.asarray(weight) > 0
-        found = scores(
+        results = scores(
             np.asarray(x)[counts].astype(np.float64),
             np.asarray(y)[counts],
             np.asarray(weight)[counts].astype(np.float64),
             *(float(value) for value in values),
         )
-        return np.asarray(found, np.float32)
+        return np.asarray(results, np.float32)
 
     shape = jax.ShapeDtypeStruct((data.x.shape[1],), jnp.float32)
     return jax.pure_callback(call, shape, *data, *values, vmap_method="sequential")

@@ -1,0 +1,107 @@
+"""Recipes of sparse training on three networks: accuracy against density.
+
+    python -m experiments.studies.recipes --network=lenet5 --out=reproduction/recipes.csv
+
+trains every recipe at every density with all seeds, appends a row for each to the table as soon as
+it is there, goes on with what is missing when it is given again, and draws the table's picture
+beside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from absl import app, flags
+from matplotlib.figure import Figure
+
+from fsjax.sparsity import Recipe
+
+NETWORKS = ("lenet5", "resnet8", "transformer")
+
+FLAGS = flags.FLAGS
+flags.DEFINE_enum("network", "lenet5", NETWORKS, "Which network.")
+flags.DEFINE_string("out", "reproduction/recipes.csv", "Table; its picture lies beside it.")
+flags.DEFINE_multi_float("density", [0.5, 0.2, 0.1, 0.05, 0.02], "Shares of active connections.")
+flags.DEFINE_multi_string("recipe", [], "Only these recipes.")
+flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
+flags.DEFINE_integer("steps", 0, "Steps of training; 0 for those of the network.", lower_bound=0)
+
+TITLES = {
+    "lenet5": "LeNet-5, CIFAR-10 subset",
+    "resnet8": "ResNet-8, CIFAR-10 subset",
+    "transformer": "transformer, characters",
+}
+
+#: What makes a row; the others are its results.
+KEY = ["network", "recipe", "target", "seeds", "steps"]
+
+
+def main(_: list[str]) -> None:
+    """Runs what is missing in the table."""
+    from experiments.studies.recipes.networks import problem
+    from experiments.studies.recipes.train import recipes, train
+
+    path = Path(FLAGS.out)
+    chosen = problem(FLAGS.network)
+    steps = FLAGS.steps or chosen.steps
+    settings: list[tuple[str, float, Recipe | None]] = [("dense", 1.0, None)]
+    for density in FLAGS.density:
+        for name, recipe in recipes(density, steps).items():
+            if not FLAGS.recipe or name in FLAGS.recipe:
+                settings.append((name, density, recipe))
+    for name, density, setting in settings:
+        table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=KEY)
+        key = [FLAGS.network, name, density, FLAGS.seeds, steps]
+        if (table[KEY] == key).all(axis=1).any():
+            continue
+        trained = train(chosen, setting, range(FLAGS.seeds), steps)
+        row = dict(zip(KEY, key, strict=True)) | {
+            "density": round(trained.density, 6),
+            "accuracy": round(trained.accuracy.mean(), 3),
+            "std": round(trained.accuracy.std(ddof=1), 3) if FLAGS.seeds > 1 else float("nan"),
+            "cpu_ms": round(trained.cpu_ms, 3),
+        }
+        print(*row.values(), flush=True)
+        pd.DataFrame([row]).to_csv(path, mode="a", header=not path.exists(), index=False)
+    picture(pd.read_csv(path)).savefig(path.with_suffix(".png"), dpi=150)
+
+
+def picture(table: pd.DataFrame) -> Figure:
+    """Accuracy against density, a panel for each network, the dense network as a line."""
+    networks = [name for name in NETWORKS if (table["network"] == name).any()]
+    figure = Figure(figsize=(4.6 * len(networks), 4.4), layout="constrained")
+    names = [name for name in dict.fromkeys(table["recipe"]) if name != "dense"]
+    panels = figure.subplots(1, len(networks), squeeze=False)[0]
+    for axes, network in zip(panels, networks, strict=True):
+        rows = table[table["network"] == network]
+        for number, name in enumerate(names):
+            of_name = rows[rows["recipe"] == name].sort_values("density")
+            axes.errorbar(
+                of_name["density"],
+                of_name["accuracy"],
+                of_name["std"],
+                label=name,
+                color=f"C{number % 10}",
+                marker="osD^v<>pXP*"[number % 11],
+                linestyle="-" if number < 6 else "--",
+                markersize=4,
+                linewidth=1,
+                capsize=2,
+            )
+        for accuracy in rows.loc[rows["recipe"] == "dense", "accuracy"]:
+            axes.axhline(accuracy, color="0.4", linewidth=1, label="dense")
+        axes.set_xscale("log")
+        axes.set_xticks(sorted(rows["target"].unique()), minor=False)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
+        axes.set_title(TITLES[network])
+        axes.set_xlabel("share of active connections")
+        axes.set_ylabel("test accuracy, %")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
+    return figure
+
+
+if __name__ == "__main__":
+    app.run(main)

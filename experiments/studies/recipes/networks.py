@@ -1,0 +1,149 @@
+"""The networks that the recipes make sparse, in Flax Linen, and their data."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fsjax.data import load, make_split
+
+
+class LeNet5(nn.Module):
+    """LeNet-5 (LeCun et al., 1998) with ReLU and max pooling, for 32 x 32 x 3 images."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for channels in (6, 16):
+            x = nn.relu(nn.Conv(channels, (5, 5), padding="VALID")(x))
+            x = nn.max_pool(x, (2, 2), (2, 2))
+        x = x.reshape(x.shape[0], -1)
+        for width in (120, 84):
+            x = nn.relu(nn.Dense(width)(x))
+        return nn.Dense(10)(x)
+
+
+class ResNet8(nn.Module):
+    """A residual network of eight layers (He et al., 2016) with group normalisation.
+
+    Attributes:
+      width: channels of the first stage; each stage has twice as many.
+    """
+
+    width: int = 8
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        x = nn.relu(nn.GroupNorm(4)(nn.Conv(self.width, (3, 3), use_bias=False)(x)))
+        for stage in range(3):
+            channels, strides = self.width * 2**stage, 1 if stage == 0 else 2
+            y = nn.Conv(channels, (3, 3), strides, use_bias=False)(x)
+            y = nn.relu(nn.GroupNorm(4)(y))
+            y = nn.GroupNorm(4)(nn.Conv(channels, (3, 3), use_bias=False)(y))
+            if x.shape != y.shape:
+                x = nn.Conv(channels, (1, 1), strides, use_bias=False)(x)
+            x = nn.relu(x + y)
+        return nn.Dense(10)(x.mean((1, 2)))
+
+
+class Transformer(nn.Module):
+    """A causal transformer of two blocks that predicts the next character.
+
+    Attributes:
+      characters: number of different ones.
+      width: of the residual stream.
+    """
+
+    characters: int
+    width: int = 64
+
+    @nn.compact
+    def __call__(self, tokens: jax.Array) -> jax.Array:
+        positions = self.param("positions", nn.initializers.normal(0.02), (tokens.shape[1], 1))
+        x = nn.Embed(self.characters, self.width)(tokens) + positions[:, 0, None]
+        mask = nn.make_causal_mask(tokens)
+        for _ in range(2):
+            y = nn.LayerNorm()(x)
+            x = x + nn.MultiHeadDotProductAttention(4)(y, y, mask=mask)
+            y = nn.gelu(nn.Dense(4 * self.width)(nn.LayerNorm()(x)))
+            x = x + nn.Dense(self.width)(y)
+        return nn.Dense(self.characters)(nn.LayerNorm()(x))
+
+
+class Problem(NamedTuple):
+    """A network and its rows.
+
+    Attributes:
+      model: returns scores ``(..., classes)``.
+      train, test: inputs ``(N, ...)`` and classes ``(N, ...)``.
+      where: patterns of the parameters that are masked.
+      steps: of training.
+      batch: rows of a step.
+      learning_rate: of Adam, falling to 0 by a cosine.
+    """
+
+    model: nn.Module
+    train: tuple[np.ndarray, np.ndarray]
+    test: tuple[np.ndarray, np.ndarray]
+    where: tuple[str, ...]
+    steps: int
+    batch: int
+    learning_rate: float
+
+
+def problem(name: str) -> Problem:
+    """The problem of this name: ``"lenet5"``, ``"resnet8"`` or ``"transformer"``."""
+    if name == "transformer":
+        train, test, characters = text()
+        where = ("params/Dense_*/kernel", "params/MultiHead*/*/kernel")
+        return Problem(Transformer(characters), train, test, where, 800, 16, 3e-3)
+    if name == "resnet8":
+        return Problem(ResNet8(), *images(), ("params/*/kernel",), 400, 32, 5e-3)
+    return Problem(LeNet5(), *images(), ("params/*/kernel",), 600, 64, 2e-3)
+
+
+def images() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Training and test images of CIFAR-10, ``(N, 32, 32, 3)``, with their classes.
+
+    Where the data folder has the subset of 5,000 images, as the one that was measured, it is read.
+    """
+    dataset = load("cifar10")
+    assert dataset.y is not None
+    split = make_split(dataset, "official", seed=0, valid_fraction=0.0)
+    X = np.asarray(dataset.X, np.float32).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    X = (X - X.mean()) / X.std()
+    return (X[split.train], dataset.y[split.train]), (X[split.test], dataset.y[split.test])
+
+
+def text(length: int = 64) -> tuple[Any, Any, int]:
+    """Characters of the descriptions that scikit-learn ships, and those that follow them.
+
+    Args:
+      length: of a row.
+
+    Returns:
+      Training rows and test rows, the last tenth of the text, each ``(N, length)`` int32 twice;
+      and the number of different characters.
+    """
+    folder = resources.files("sklearn.datasets.descr")
+    files = sorted(path.name for path in folder.iterdir() if path.name.endswith(".rst"))
+    content = "".join(folder.joinpath(name).read_text("utf-8") for name in files)
+    alphabet, codes = np.unique(list(content), return_inverse=True)
+    codes = codes.astype(np.int32)
+    cut = len(codes) * 9 // 10
+
+    def rows(part: np.ndarray, stride: int) -> tuple[np.ndarray, np.ndarray]:
+        windows = np.lib.stride_tricks.sliding_window_view(part, length + 1)[::stride]
+        return windows[:, :-1], windows[:, 1:]
+
+    return rows(codes[:cut], 8), rows(codes[cut:], length), len(alphabet)
+
+
+def cross_entropy(scores: jax.Array, classes: jax.Array) -> jax.Array:
+    """The mean over rows and positions."""
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(scores), classes[..., None], -1)
+    return -chosen.mean()

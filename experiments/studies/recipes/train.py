@@ -1,0 +1,155 @@
+"""Training of a network under a recipe, seed after seed by the same compiled program."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from typing import cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from experiments.studies.recipes.networks import Problem, cross_entropy
+from fsjax import sparsity
+from fsjax.sparsity import Recipe
+from fsjax.typing import PyTree
+
+#: Steps between two changes of the connections.
+EVERY = 25
+
+#: Of the scores in GraSP's loss, as in the authors' code.
+TEMPERATURE = 200.0
+
+#: First steps, which are not timed, as they compile.
+UNTIMED = 10
+
+#: Test rows that are predicted at a time.
+ROWS = 250
+
+
+def recipes(density: float, steps: int) -> dict[str, Recipe]:
+    """The recipes by name; connections stay as they are in the last quarter of the steps."""
+    end = 3 * steps // 4
+    gradual = sparsity.polynomial(steps // 8, end, every=EVERY)
+    periodic = sparsity.periodic(EVERY, end=end)
+    return {
+        "static": sparsity.static(density),
+        "SET": sparsity.evolutionary(density, schedule=periodic),
+        "RigL": sparsity.rigl(density, every=EVERY, end_step=end),
+        "SRigL": sparsity.srigl(density, every=EVERY, end_step=end),
+        "SNIP": sparsity.snip(density),
+        "GraSP": sparsity.grasp(density),
+        "random pruning": sparsity.random(density, schedule=gradual),
+        "magnitude": sparsity.magnitude(density, schedule=gradual),
+        "global magnitude": sparsity.global_magnitude(density, schedule=gradual),
+        "saliency": sparsity.saliency(density, schedule=gradual),
+        "magnitude STE": sparsity.magnitude_ste(density),
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """What a training gave.
+
+    Attributes:
+      accuracy: of each seed on the test rows, in per cent; of characters for text.
+      density: share of active connections among the masked parameters.
+      cpu_ms: CPU milliseconds of a step, the median of the seeds.
+    """
+
+    accuracy: np.ndarray
+    density: float
+    cpu_ms: float
+
+
+def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> Trained:
+    """Trains with a recipe, or densely without one.
+
+    Seeds follow one another, as convolutions under ``vmap`` over their kernels are slow on CPUs.
+    """
+    model, where = problem.model, problem.where
+    apply = cast("Callable[[PyTree, jax.Array], jax.Array]", model.apply)
+    schedule = optax.cosine_decay_schedule(problem.learning_rate, steps)
+    inputs, classes = map(jnp.asarray, problem.train)
+
+    def optimizer(key: jax.Array) -> optax.GradientTransformationExtraArgs:
+        inner = optax.adam(schedule)
+        if recipe is None:
+            return optax.with_extra_args_support(inner)
+        return sparsity.sparse(inner, recipe, key, where)
+
+    def rows_of(seed: jax.Array, number: jax.Array | int) -> jax.Array:
+        key = jax.random.fold_in(jax.random.key(seed), number)
+        return jax.random.randint(key, (problem.batch,), 0, len(inputs))
+
+    def loss(params: PyTree, rows: jax.Array, temperature: float = 1.0) -> jax.Array:
+        return cross_entropy(apply(params, inputs[rows]) / temperature, classes[rows])
+
+    @jax.jit
+    def start(seed: jax.Array) -> tuple[PyTree, PyTree, PyTree]:
+        """Parameters, state of the optimizer, and what GraSP looks at in the first step."""
+        key_params, key_masks = jax.random.split(jax.random.key(seed))
+        params = model.init(key_params, inputs[:1])
+        state = optimizer(key_masks).init(params)
+        if recipe is not None:
+            params = sparsity.mask_params(params, state)
+        if recipe is None or recipe.drop is not sparsity.drop.gradient_flow:
+            return params, state, {}
+        # Four batches, with numbers that no step has.
+        rows = jnp.concatenate([rows_of(seed, 10**6 + number) for number in range(4)])
+        product = sparsity.hessian_gradient(lambda p: loss(p, rows, TEMPERATURE), params)
+        return params, state, {"hessian_gradient": product}
+
+    # No scan over the steps: XLA's convolutions are several times slower in loops on CPUs.
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(
+        params: PyTree, state: PyTree, extra: PyTree, seed: jax.Array, number: jax.Array
+    ) -> tuple[PyTree, PyTree]:
+        def loss_of(params: PyTree) -> jax.Array:
+            if recipe is not None and recipe.straight_through:
+                params = sparsity.forward_params(params, state)
+            return loss(params, rows_of(seed, number))
+
+        # The state has its own key.
+        tx = optimizer(jax.random.key(0))
+        updates, state = tx.update(jax.grad(loss_of)(params), state, params, **extra)
+        return optax.apply_updates(params, updates), state
+
+    @jax.jit
+    def predict(params: PyTree, rows: jax.Array) -> jax.Array:
+        return apply(params, rows).argmax(-1)
+
+    accuracies, densities, cpu_ms = [], [], []
+    for seed in seeds:
+        params, state, extra = start(seed)
+        for number in range(steps):
+            if number == UNTIMED:
+                jax.block_until_ready(params)
+                before = time.process_time()
+            params, state = step(params, state, extra, seed, number)
+        jax.block_until_ready(params)
+        cpu_ms.append(1000 * (time.process_time() - before) / (steps - UNTIMED))
+        if recipe is not None:
+            masks = sparsity.masks_of(state)
+            params = sparsity.apply_masks(params, masks)
+            densities.append(1.0 - float(sparsity.sparsity(masks, where)))
+        accuracies.append(_accuracy(functools.partial(predict, params), problem))
+    return Trained(
+        accuracy=np.asarray(accuracies),
+        density=float(np.mean(densities)) if densities else 1.0,
+        cpu_ms=float(np.median(cpu_ms)),
+    )
+
+
+def _accuracy(predict: Callable[[np.ndarray], jax.Array], problem: Problem) -> float:
+    """Share of the test rows, or characters, that are predicted correctly, in per cent."""
+    inputs, classes = problem.test
+    right = [
+        np.asarray(predict(inputs[first : first + ROWS])) == classes[first : first + ROWS]
+        for first in range(0, len(inputs), ROWS)
+    ]
+    return 100 * float(np.concatenate(right).mean())

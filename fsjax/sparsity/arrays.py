@@ -1,0 +1,54 @@
+"""Parameters as named NumPy arrays, for SafeTensors, ONNX and other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fsjax.errors import ConfigError
+from fsjax.sparsity.masks import apply_masks
+from fsjax.sparsity.trees import leaves_by_name, path_name
+from fsjax.typing import PyTree
+
+
+def to_numpy(params: PyTree, masks: PyTree | None = None) -> dict[str, np.ndarray]:
+    """The parameters by path, such as ``"params.Dense_0.kernel"``, contiguous.
+
+        safetensors.numpy.save_file(sparsity.to_numpy(params, masks), "network.safetensors")
+
+    Args:
+      params: arrays.
+      masks: bool in their structure; weights are 0 where these are false. ``None`` for none.
+    """
+    leaves = leaves_by_name(params if masks is None else apply_masks(params, masks))
+    return {
+        path.replace("/", "."): np.ascontiguousarray(np.asarray(leaf))
+        for path, leaf in leaves.items()
+    }
+
+
+def from_numpy(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
+    """The inverse of :func:`to_numpy`.
+
+    Args:
+      arrays: by path.
+      like: parameters of the same network, or their shapes.
+
+    Raises:
+      ConfigError: for a path that is missing or unknown, or of another shape.
+    """
+    expected = {path.replace("/", "."): leaf for path, leaf in leaves_by_name(like).items()}
+    for path in expected.keys() | arrays.keys():
+        shape = expected[path].shape if path in expected else None
+        other = np.shape(arrays[path]) if path in arrays else None
+        if shape != other:
+            raise ConfigError(
+                f"{path} has shape {other} in the arrays and {shape} in the network; None is for "
+                "arrays that are not there"
+            )
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: jnp.asarray(arrays[path_name(path).replace("/", ".")], leaf.dtype), like
+    )

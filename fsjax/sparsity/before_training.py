@@ -1,0 +1,82 @@
+"""Masks chosen once, before training, by a loss and its gradients: SNIP and GraSP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from fsjax.sparsity.kth import largest
+from fsjax.sparsity.masks import Counts, Where, is_kernel, named_leaves
+from fsjax.sparsity.pruning import Scope
+from fsjax.sparsity.trees import leaves_by_name, with_leaves
+from fsjax.typing import PyTree
+
+
+def snip_masks(
+    params: PyTree,
+    gradients: PyTree,
+    counts: Counts,
+    where: Where = is_kernel,
+    scope: Scope = "layer",
+) -> PyTree:
+    """Keeps the largest ``|gradient x weight|`` (SNIP, Lee et al. 2019).
+
+    With the parameters themselves as ``gradients`` this is magnitude pruning. The masks are as
+    those of :func:`fsjax.sparsity.init_masks`, for :func:`fsjax.sparsity.with_masks`.
+
+    Args:
+      params: dense parameters.
+      gradients: of the loss on one batch or more, in their structure.
+      counts, where: as in :func:`fsjax.sparsity.init_masks`.
+      scope: ``"layer"`` ranks the layers one by one, as the code of CTRE does; ``"global"`` ranks
+        all together, as the paper of SNIP does, so that only the sum of ``counts`` matters.
+    """
+    slopes = leaves_by_name(gradients)
+    scores = {
+        name: jnp.abs(slopes[name] * weight) for name, weight in named_leaves(params, where).items()
+    }
+    return _of_largest(params, scores, counts, scope)
+
+
+def grasp_masks(
+    loss: Callable[[PyTree], Array],
+    params: PyTree,
+    counts: Counts,
+    where: Where = is_kernel,
+    scope: Scope = "global",
+) -> PyTree:
+    """Keeps the weights whose removal lowers the norm of the gradient most (GraSP, eq. 8).
+
+    Wang, Zhang and Grosse, ICLR 2020: those with the highest ``-weight x (Hessian x gradient)`` go.
+
+    Args:
+      loss: a scalar, from the parameters; on one batch or more.
+      params: dense parameters.
+      counts, where, scope: as in :func:`snip_masks`; the paper ranks all weights together.
+    """
+    products = leaves_by_name(hessian_gradient(loss, params))
+    scores = {name: products[name] * weight for name, weight in named_leaves(params, where).items()}
+    return _of_largest(params, scores, counts, scope)
+
+
+def hessian_gradient(loss: Callable[[PyTree], Array], params: PyTree) -> PyTree:
+    """The Hessian of a scalar loss times its gradient, in the structure of the parameters."""
+    gradient = jax.grad(loss)
+    return jax.jvp(gradient, (params,), (gradient(params),))[1]
+
+
+def _of_largest(params: PyTree, scores: dict[str, Array], counts: Counts, scope: Scope) -> PyTree:
+    numbers = counts([tuple(score.shape) for score in scores.values()])
+    dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
+    if scope == "layer":
+        pairs = zip(scores.items(), numbers, strict=True)
+        return with_leaves(dense, {name: largest(score, n) for (name, score), n in pairs})
+    together = jnp.concatenate([score.reshape(-1) for score in scores.values()])
+    chosen, masks, start = largest(together, sum(numbers)), {}, 0
+    for name, score in scores.items():
+        masks[name] = chosen[start : start + score.size].reshape(score.shape)
+        start += score.size
+    return with_leaves(dense, masks)

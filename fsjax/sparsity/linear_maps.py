@@ -1,0 +1,283 @@
+"""Where a function uses its parameters as the weights of a linear map, in any framework.
+
+A network of Flax, Equinox or Haiku ends in the same operations of JAX. :func:`linear_maps` finds
+those that multiply inputs by a parameter, and :func:`evaluate` computes the function with other
+code in their place, so that pruned layers are summarised, calibrated and compressed without a
+change to the network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
+
+from fsjax.sparsity.trees import leaves_by_name
+from fsjax.typing import PyTree
+
+#: Operations that give back one array in another type or order; weights pass through them.
+_PASSED = ("convert_element_type", "copy", "copy_p", "reduce_precision", "transpose")
+
+#: Operations that only wrap another function.
+_CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "checkpoint": "jaxpr",
+    "remat2": "jaxpr",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearMap:
+    """One use of a parameter as weights.
+
+    Attributes:
+      path: of the parameter, such as ``"Dense_0/kernel"``.
+      kind: ``"matrix"`` or ``"convolution"``.
+      rows: how many vectors are multiplied: examples, times positions of a convolution.
+      inputs, outputs: their length before and after; of a convolution ``positions x channels``
+        that one output sees, and the channels that come out.
+      order: axes of the parameter, those of the inputs first.
+      options: of the convolution, as JAX gives them; empty for a matrix.
+    """
+
+    path: str
+    kind: str
+    rows: int
+    inputs: int
+    outputs: int
+    order: tuple[int, ...]
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+    def matrix(self, weight: Array) -> Array:
+        """The parameter, or its mask, of JAX or NumPy, as ``(inputs, outputs)``."""
+        return weight.transpose(self.order).reshape(self.inputs, self.outputs)
+
+    def weight(self, matrix: Array, shape: Sequence[int]) -> Array:
+        """The parameter of some shape from its matrix."""
+        inverse = np.argsort(self.order)
+        return matrix.reshape([shape[axis] for axis in self.order]).transpose(inverse)
+
+    def patches(self, inputs: Array) -> Array:
+        """What is multiplied by the matrix, ``(rows, inputs)``: rows as they are, or patches."""
+        if self.kind == "matrix":
+            return inputs
+        options = self.options
+        lhs, rhs, out = options["dimension_numbers"]
+        spatial = rhs[2:]
+        patches = jax.lax.conv_general_dilated_patches(
+            inputs,
+            filter_shape=[options["rhs_shape"][axis] for axis in spatial],
+            window_strides=options["window_strides"],
+            padding=options["padding"],
+            lhs_dilation=options["lhs_dilation"],
+            rhs_dilation=options["rhs_dilation"],
+            dimension_numbers=jax.lax.ConvDimensionNumbers(lhs, tuple(range(len(rhs))), out),
+        )
+        channels = options["rhs_shape"][rhs[1]]
+        by_channel = jnp.moveaxis(patches, out[1], -1).reshape(self.rows, channels, -1)
+        return by_channel.swapaxes(1, 2).reshape(self.rows, self.inputs)
+
+
+#: ``(map, inputs, weight) -> outputs``: of a matrix, rows ``(rows, inputs)`` and the matrix, to
+#: ``(rows, outputs)``; of a convolution, the arrays as they are. ``None`` leaves it to JAX.
+Handler = Callable[[LinearMap, Array, Array | None], Array | None]
+
+
+@dataclasses.dataclass
+class _Kernel:
+    """A parameter on its way to the operation that uses it."""
+
+    path: str
+    value: Array | None
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+def linear_maps(function: Callable, params: PyTree, *inputs: PyTree) -> list[LinearMap]:
+    """The linear maps of ``function(params, *inputs)`` in the order of their use.
+
+    Args:
+      function: such as ``model.apply``; it may be jitted. Weights that it passes into loops, or
+        changes before it uses them, are not found.
+      params: arrays, or their shapes.
+      *inputs: arrays, or their shapes, such as ``jax.ShapeDtypeStruct((1, 784), jnp.float32)``.
+    """
+    maps: list[LinearMap] = []
+
+    def note(linear: LinearMap, rows: Array, weight: Array | None) -> None:
+        maps.append(linear)
+
+    jax.eval_shape(lambda p, x: evaluate(function, note, p, *x), params, inputs)
+    return maps
+
+
+def evaluate(function: Callable, handler: Handler, params: PyTree, *inputs: PyTree) -> PyTree:
+    """``function(params, *inputs)`` with other code for its linear maps. Arguments as there."""
+    return evaluator(function, params, *inputs)(handler, params, *inputs)
+
+
+def evaluator(function: Callable, params: PyTree, *inputs: PyTree) -> Callable[..., PyTree]:
+    """:func:`evaluate` for many calls with arrays of these shapes.
+
+    Returns:
+      ``(handler, params, *inputs) -> outputs``; leaves of ``params`` may be ``None`` where the
+      handler answers without their weight.
+    """
+    shapes = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), (params, inputs)
+    )
+    program, outputs = jax.make_jaxpr(lambda p, x: function(p, *x), return_shape=True)(*shapes)
+    structure = jax.tree.structure(outputs)
+    leaves = leaves_by_name(shapes[0])
+
+    def call(handler: Handler, weights: PyTree, *arrays: PyTree) -> PyTree:
+        values = leaves_by_name(weights, none=True)
+        kernels = [
+            _Kernel(path, values[path], tuple(range(len(leaf.shape))), leaf.shape, leaf.dtype)
+            for path, leaf in leaves.items()
+        ]
+        return jax.tree.unflatten(
+            structure, _run(program, handler, [*kernels, *jax.tree.leaves(arrays)])
+        )
+
+    return call
+
+
+def _run(program: ClosedJaxpr, handler: Handler, arguments: Sequence[Any]) -> list[Any]:
+    """The program's results; arguments may be :class:`_Kernel`, results are arrays."""
+    return [_array(value) for value in _values(program, handler, arguments)]
+
+
+def _values(program: ClosedJaxpr, handler: Handler, arguments: Sequence[Any]) -> list[Any]:
+    jaxpr: Jaxpr = program.jaxpr
+    values: dict[Var, Any] = {}
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, Literal) else values[atom]
+
+    values.update(zip(jaxpr.constvars, program.consts, strict=True))
+    values.update(zip(jaxpr.invars, arguments, strict=True))
+    for equation in jaxpr.eqns:
+        operands = [read(atom) for atom in equation.invars]
+        values.update(zip(equation.outvars, _apply(equation, handler, operands), strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _apply(equation: Any, handler: Handler, operands: list[Any]) -> list[Any]:
+    name = equation.primitive.name
+    if name in _CALLS and _CALLS[name] in equation.params:
+        return _values(_closed(equation.params[_CALLS[name]]), handler, operands)
+    kernels = [i for i, operand in enumerate(operands) if isinstance(operand, _Kernel)]
+    if len(kernels) == 1 and name in _PASSED:
+        return [_passed(equation, operands[kernels[0]])]
+    if len(kernels) == 1 and name == "dot_general":
+        result = _matrix(equation, handler, operands, kernels[0])
+        if result is not None:
+            return [result]
+    if kernels == [1] and name == "conv_general_dilated":
+        result = _convolution(equation, handler, operands)
+        if result is not None:
+            return [result]
+    options = equation.primitive.get_bind_params(equation.params)
+    result = equation.primitive.bind(*map(_array, operands), **options)
+    return list(result) if equation.primitive.multiple_results else [result]
+
+
+def _closed(jaxpr: Any) -> ClosedJaxpr:
+    return jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())
+
+
+def _array(value: Any) -> Any:
+    if not isinstance(value, _Kernel):
+        return value
+    if value.value is None:
+        raise NotImplementedError(f"the weights of {value.path} are needed as an array")
+    return value.value
+
+
+def _passed(equation: Any, kernel: _Kernel) -> _Kernel:
+    order, value = kernel.order, kernel.value
+    shape, dtype = equation.outvars[0].aval.shape, equation.outvars[0].aval.dtype
+    if equation.primitive.name == "transpose":
+        permutation = equation.params["permutation"]
+        order = tuple(order[axis] for axis in permutation)
+        value = None if value is None else value.transpose(permutation)
+    return _Kernel(kernel.path, None if value is None else value.astype(dtype), order, shape, dtype)
+
+
+def _matrix(equation: Any, handler: Handler, operands: list[Any], place: int) -> Array | None:
+    """The product of rows and a kernel, whichever comes first, or None to leave it to JAX."""
+    contracted, batched = equation.params["dimension_numbers"]
+    kernel, rows = operands[place], operands[1 - place]
+    if batched[0] or not contracted[place] or len(contracted[place]) == len(kernel.shape):
+        return None
+    free = [axis for axis in range(len(kernel.shape)) if axis not in contracted[place]]
+    axes = (*contracted[place], *free)
+    inputs = math.prod(kernel.shape[axis] for axis in contracted[place])
+    outputs = math.prod(kernel.shape[axis] for axis in free)
+    of_rows = [axis for axis in range(rows.ndim) if axis not in contracted[1 - place]]
+    vectors = rows.transpose((*of_rows, *contracted[1 - place])).reshape(-1, inputs)
+    linear = LinearMap(
+        kernel.path,
+        "matrix",
+        vectors.shape[0],
+        inputs,
+        outputs,
+        tuple(kernel.order[axis] for axis in axes),
+    )
+    matrix = kernel.value
+    if matrix is not None:
+        matrix = matrix.transpose(axes).reshape(inputs, outputs)
+    result = handler(linear, vectors, matrix)
+    if result is None:
+        return None
+    aval = equation.outvars[0].aval
+    row_shape = [rows.shape[axis] for axis in of_rows]
+    result = result.astype(aval.dtype).reshape(*row_shape, *(kernel.shape[axis] for axis in free))
+    if place == 1:
+        return result
+    number = len(of_rows)
+    return result.transpose((*range(number, result.ndim), *range(number)))
+
+
+def _convolution(equation: Any, handler: Handler, operands: list[Any]) -> Array | None:
+    options, kernel = equation.params, operands[1]
+    if options["feature_group_count"] != 1 or options["batch_group_count"] != 1:
+        return None
+    numbers = options["dimension_numbers"]
+    output, channels, *spatial = numbers.rhs_spec
+    shape = kernel.shape
+    result_shape = equation.outvars[0].aval.shape
+    linear = LinearMap(
+        kernel.path,
+        "convolution",
+        math.prod(result_shape) // shape[output],
+        math.prod(shape) // shape[output],
+        shape[output],
+        tuple(kernel.order[axis] for axis in (*spatial, channels, output)),
+        {
+            "dimension_numbers": numbers,
+            "window_strides": options["window_strides"],
+            "padding": options["padding"],
+            "lhs_dilation": options["lhs_dilation"],
+            "rhs_dilation": options["rhs_dilation"],
+            "rhs_shape": shape,
+            "lhs_shape": operands[0].shape,
+        },
+    )
+    result = handler(linear, operands[0], kernel.value)
+    return None if result is None else result.astype(equation.outvars[0].aval.dtype)

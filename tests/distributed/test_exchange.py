@@ -1,0 +1,43 @@
+"""What processes tell each other, in real processes; alone, a process gets its own values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from processes import workers
+
+from fsjax.distributed import agreed, gathered, is_lead, process_count, share, shared_out
+
+
+def test_alone_a_process_gets_its_own_values() -> None:
+    assert (process_count(), is_lead()) == (1, True)
+    assert gathered("x", [1, "a"]) == [[1, "a"]]
+    assert agreed("x", 2.5) == 2.5
+    assert share("x", b"abc") == b"abc"
+    assert shared_out("x", [1, 2, 3], lambda part: [item**2 for item in part]) == [1, 4, 9]
+
+
+def test_three_processes_exchange_values_bytes_and_work(tmp_path: Path) -> None:
+    processes = workers(3, tmp_path, "exchange", "other_name")
+    for number in range(3):
+        seen = json.loads((tmp_path / f"exchange{number}.json").read_text())
+        # Texts of several lengths, among them the empty list and one beyond a power of two.
+        assert seen["gathered"] == [[], ["ä" * 40], ["ä" * 80]]
+        assert seen["agreed"] == 1.0e-300
+        assert seen["shared"] == [[0, 0], [2, 7], [200_000, 199_999 * 7 % 251]]
+        assert seen["work"] == [[place**2, place % 3] for place in range(7)]
+    for process in processes:
+        assert process.code == 1
+        assert "ConfigError: process 2 is not where process 0 is (here: 'a')" in process.err or (
+            "ConfigError: process 2 is not where process 0 is (here: 'b')" in process.err
+        ), process.err
+
+
+@pytest.mark.slow
+def test_a_process_that_nobody_joins_says_what_to_check(tmp_path: Path) -> None:
+    (process,) = workers(2, tmp_path, numbers=(1,), timeout=7)
+    assert process.code == -6  # JAX aborts
+    assert "process 1 is waiting for all 2 processes at 127.0.0.1:" in process.err
+    assert "DEADLINE_EXCEEDED" in process.err

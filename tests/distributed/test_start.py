@@ -1,0 +1,93 @@
+"""Arguments of ``initialize_distributed`` that are refused before any process is waited for."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import pytest
+from processes import ROOT
+
+from fsjax.distributed import initialize_distributed, same, start
+from fsjax.distributed.same import check_same
+from fsjax.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (("node1", 2, 0), "coordinator='node1'; write HOST:PORT"),
+        (("node1:port", 2, 0), "write HOST:PORT"),
+        (("node1:9123", 2, 2), "process_id=2 with num_processes=2; choose a number from 0 to 1"),
+        (("node1:9123", 2, -1), "process_id=-1; choose a whole number, at least 0"),
+        (("node1:9123", 0, 0), "num_processes=0; choose a whole number, at least 1"),
+        (("127.0.0.1:9123", 2, 0), "comes too late, JAX has its devices already"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(place: Any, message: str) -> None:
+    jax.devices()
+    with pytest.raises(ConfigError, match=message):
+        initialize_distributed(*place)
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), "2", None])
+def test_a_timeout_is_a_positive_number(seconds: Any) -> None:
+    with pytest.raises(ConfigError, match="coordinator_timeout=.*; choose seconds above 0"):
+        initialize_distributed("node1:9123", 2, 0, coordinator_timeout=seconds)
+
+
+def in_fresh_process(call: str) -> str:
+    """What ``initialize_distributed`` raises where JAX has not started."""
+    script = f"import fsjax\nfsjax.initialize_distributed({call})"
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stderr
+
+
+def test_what_is_neither_given_nor_detected_is_named() -> None:
+    message = in_fresh_process("None, 2, None")
+    assert "ConfigError: coordinator, process_id not given, and not detected" in message
+    assert "Slurm" in message
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        message = in_fresh_process(f"'127.0.0.1:{port}', 2, 0")
+    assert f"ConfigError: process 0 cannot listen at port {port} (Address already in" in message
+
+
+@pytest.mark.parametrize(
+    ("host", "bound"),
+    [("127.0.0.1", True), ("localhost", True), ("[::1]", True), ("node1", False)],
+)
+def test_jax_listens_at_this_machine_alone(
+    host: str, bound: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {}
+    monkeypatch.setattr(jax.distributed, "initialize", lambda *_, **more: options.update(more))
+    monkeypatch.setattr("atexit.register", lambda _: None)
+    monkeypatch.setattr(start, "_check_port", lambda _: None)
+    assert initialize_distributed(f"{host}:9123", 2, 0) == 0
+    assert options["coordinator_bind_address"] == (f"{host}:9123" if bound else None)
+
+
+def test_what_differs_is_named_with_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [
+        {"code": 1, "data": "x", "configuration": [1]},
+        {"code": 1, "data": "y", "configuration": [1]},
+        {"code": 2, "data": "y", "configuration": [1]},
+    ]
+    others = [{name: same.digest(part) for name, part in each.items()} for each in parts]
+    monkeypatch.setattr(same, "process_count", lambda: 3)
+    monkeypatch.setattr(same, "gathered", lambda _, mine: [mine, *others[1:]])
+    with pytest.raises(ConfigError) as raised:
+        check_same(**parts[0])
+    message = str(raised.value)
+    assert "the data of process 1, 2 is not that of process 0" in message
+    assert "the code of process 2 is not" in message
+    assert "configuration" not in message
+    others[1:] = [others[0]] * 2
+    check_same(**parts[0])

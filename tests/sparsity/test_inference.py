@@ -1,0 +1,239 @@
+"""Linear maps in functions of any framework, compressed networks, and what summaries say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import equinox as eqx
+import flax.linen as nn
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from fsjax import sparsity
+from fsjax.errors import ConfigError
+from fsjax.sparsity.inference import kernels
+from fsjax.sparsity.linear_maps import LinearMap, evaluate, linear_maps
+
+
+class Network(nn.Module):
+    """Convolutions of several strides, attention with kernels of three axes, a matrix."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        x = jax.nn.silu(nn.Conv(8, (3, 3), strides=2, name="conv_a")(x))
+        x = nn.relu(nn.Conv(6, (3, 2), padding="VALID", kernel_dilation=(1, 2), name="conv_b")(x))
+        x = x.reshape(x.shape[0], -1, x.shape[-1])
+        x = nn.MultiHeadDotProductAttention(num_heads=2, name="attention")(x, x)
+        return nn.Dense(5, name="out")(x.mean(1))
+
+
+IMAGES = jax.random.normal(jax.random.key(0), (4, 12, 12, 3))
+MODEL = Network()
+PARAMS = MODEL.init(jax.random.key(1), IMAGES)
+
+
+def equinox_network() -> tuple[Any, Callable, jax.Array]:
+    keys = jax.random.split(jax.random.key(0), 3)
+    model = eqx.nn.Sequential(
+        [
+            eqx.nn.Conv2d(3, 8, 3, key=keys[0]),
+            eqx.nn.Lambda(jax.nn.relu),
+            eqx.nn.Conv2d(8, 4, 3, stride=2, key=keys[1]),
+            eqx.nn.Lambda(jnp.ravel),
+            eqx.nn.Linear(64, 5, key=keys[2]),
+        ]
+    )
+    params, static = eqx.partition(model, eqx.is_array)
+    images = jax.random.normal(jax.random.key(1), (4, 3, 12, 12))
+    return params, lambda params, x: jax.vmap(eqx.combine(params, static))(x), images
+
+
+@pytest.mark.parametrize("framework", ["flax", "equinox"])
+def test_linear_maps_are_matrices_times_patches(framework: str) -> None:
+    """The products of patches and matrices, put in place of each map, give the same network."""
+    params, apply, inputs = (
+        (PARAMS, MODEL.apply, IMAGES) if framework == "flax" else equinox_network()
+    )
+    seen = []
+
+    def by_matrix(linear: LinearMap, rows: jax.Array, weight: jax.Array) -> jax.Array | None:
+        seen.append(linear.path)
+        if linear.kind == "matrix":
+            return rows @ weight
+        product = linear.patches(rows) @ linear.matrix(leaves[linear.path])
+        shape = jax.eval_shape(lambda x, w: convolve(linear, x, w), rows, weight).shape
+        out = linear.options["dimension_numbers"].out_spec
+        last = [shape[axis] for axis in range(len(shape)) if axis != out[1]]
+        return jnp.moveaxis(product.reshape(*last, linear.outputs), -1, out[1])
+
+    def convolve(linear: LinearMap, x: jax.Array, w: jax.Array) -> jax.Array:
+        return kernels.DenseConvolution(w).convolve(linear, x)
+
+    leaves = sparsity.trees.leaves_by_name(params)
+    result = evaluate(apply, by_matrix, params, inputs)
+    np.testing.assert_allclose(result, apply(params, inputs), rtol=2e-4, atol=1e-5)
+    expected = {path for path, leaf in leaves.items() if leaf.ndim > 1 and "bias" not in path}
+    assert set(seen) == expected and len(seen) == len(expected)
+
+
+def test_weights_that_are_changed_or_looped_over_are_left_to_jax() -> None:
+    params = {"scanned": jnp.ones((3, 4, 4)), "doubled": jnp.eye(4), "plain": jnp.eye(4)}
+
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        x, _ = jax.lax.scan(lambda x, w: (x @ w, None), x, params["scanned"])
+        return (x @ (2 * params["doubled"])) @ params["plain"].T
+
+    x = jnp.arange(8.0).reshape(2, 4)
+    assert [linear.path for linear in linear_maps(apply, params, x)] == ["plain"]
+    result = evaluate(apply, lambda linear, rows, weight: rows @ weight, params, x)
+    np.testing.assert_allclose(result, apply(params, x))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 20])
+@pytest.mark.parametrize(
+    "structure", [None, sparsity.fan_in(), sparsity.block(4, 8), sparsity.channel(-1)]
+)
+def test_every_form_gives_the_dense_product(structure: Any, rows: int) -> None:
+    weight = jax.random.normal(jax.random.key(0), (32, 24))
+    recipe = sparsity.static(0.2, structure=structure)
+    mask = np.asarray(recipe.initial_masks(jax.random.key(1), {"w": weight})["w"])
+    mask = mask & (np.arange(32) != 5)[:, None] if structure is None else mask
+    matrix = np.where(mask, weight, 0)
+    forms = kernels.kernel_forms(matrix, mask)
+    x = jax.random.normal(jax.random.key(2), (rows, 32))
+    for name, form in forms.items():
+        np.testing.assert_allclose(form.multiply(x), x @ matrix, atol=1e-5, err_msg=name)
+    assert ({"fan-in", "connections"} <= set(forms)) == (mask.sum(0).max() <= 16)
+    assert ("tiles 4x8" in forms) == (structure is not None and "block" in structure.name)
+    assert ("shrunk" in forms) == (not mask.any(1).all() or not mask.any(0).all())
+
+
+@pytest.mark.parametrize("framework", ["flax", "equinox"])
+def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any) -> None:
+    """Whatever forms are fastest; here each but the dense one is taken, for another batch too."""
+    params, apply, inputs = (
+        (PARAMS, MODEL.apply, IMAGES) if framework == "flax" else equinox_network()
+    )
+    masks = sparsity.static(0.1).initial_masks(jax.random.key(2), params)
+    convolution = "params/conv_b/kernel" if framework == "flax" else "layers/2/weight"
+    channels = sparsity.static(0.5, structure=sparsity.channel(-1)).initial_masks(
+        jax.random.key(3), params, convolution
+    )
+    masks = jax.tree.map(jnp.logical_and, masks, channels)
+    number = iter(range(1000))
+    monkeypatch.setattr(
+        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: 0.5 ** next(number)
+    )
+    fast = sparsity.compress(apply, params, masks, inputs)
+    taken = {layer.path: layer.form for layer in fast.layers}
+    assert set(taken.values()) & {"connections", "fan-in"} and taken[convolution] == "shrunk"
+    masked = sparsity.apply_masks(params, masks)
+    for batch in (inputs, inputs[:1]):
+        expected = apply(masked, batch)
+        np.testing.assert_allclose(fast(batch), expected, rtol=1e-4, atol=1e-5)
+    assert str(fast).count("\n") == len(taken)
+
+
+def test_a_compressed_network_is_never_slower_as_measured(monkeypatch: Any) -> None:
+    masks = sparsity.static(0.1).initial_masks(jax.random.key(2), PARAMS)
+    number = iter(range(1, 10**6))
+    monkeypatch.setattr(
+        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: float(next(number))
+    )
+    fast = sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
+    assert {layer.form for layer in fast.layers} == {"dense"}
+    assert fast.milliseconds["compressed"] <= fast.milliseconds["dense"]
+
+
+def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
+    number = iter(range(1000))
+    monkeypatch.setattr(
+        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: 0.5 ** next(number)
+    )
+    weight = jax.random.normal(jax.random.key(0), (512, 512))
+    mask = sparsity.random_mask(jax.random.key(1), (512, 512), 800)
+    x = jnp.ones((1, 512))
+
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ params["w"])
+
+    fast = sparsity.compress(apply, {"w": weight}, {"w": mask}, x, portable=True)
+    assert fast.nbytes < weight.nbytes / 30
+    exported = jax.export.export(jax.jit(fast))(x)
+    loaded = jax.export.deserialize(exported.serialize())
+    np.testing.assert_allclose(loaded.call(x), jnp.tanh(x @ (weight * mask)), atol=1e-4)
+
+
+def test_networks_without_anything_to_compress() -> None:
+    masks = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
+    with pytest.raises(ConfigError, match="none of the masks lacks a connection"):
+        sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
+    mask = {"w": jnp.eye(4, dtype=bool)}
+    with pytest.raises(ConfigError, match="none of w is used as the weights of a linear map"):
+        sparsity.compress(lambda p, x: x @ (p["w"] * 2), {"w": jnp.eye(4)}, mask, jnp.ones((1, 4)))
+
+
+def test_a_summary_counts_connections_and_operations() -> None:
+    where = ("params/conv_a/kernel", "params/out/kernel")
+    masks = sparsity.static(0.25, distribution="uniform").initial_masks(
+        jax.random.key(2), PARAMS, where
+    )
+    table = sparsity.summarize(PARAMS, masks, MODEL.apply, IMAGES)
+    conv, out = table.loc["params/conv_a/kernel"], table.loc["params/out/kernel"]
+    # 4 images of 6 x 6 positions; two operations a connection.
+    assert conv["active"] == 54 and conv["flops"] == 2 * 4 * 36 * 54
+    assert out["connections"] == 30 and out["flops"] == 2 * 4 * out["active"]
+    assert table.loc["params/conv_b/kernel", "structure"] == "dense"
+    assert table.loc["all", "active"] == table["active"][:-1].sum()
+    assert "flops" not in sparsity.summarize(PARAMS, masks)
+    with pytest.raises(ConfigError, match="has shape .* in one"):
+        sparsity.summarize(PARAMS, jax.tree.map(lambda mask: mask[:1], masks))
+
+
+@pytest.mark.parametrize(
+    ("structure", "name"),
+    [
+        (sparsity.n_of_m(1, 4), "1:4"),
+        (sparsity.block(4, 2), "tiles 4x2"),
+        (sparsity.fan_in(), "fan-in 3"),
+        (sparsity.channel(-1), "channels"),
+        (None, "unstructured"),
+    ],
+)
+def test_a_summary_names_the_structure(structure: Any, name: str) -> None:
+    weight = jnp.ones((12, 8))
+    density = {} if structure and structure.fixed_density else {"density": 0.25}
+    masks = sparsity.static(structure=structure, **density).initial_masks(
+        jax.random.key(0), {"w": weight}
+    )
+    assert sparsity.summarize({"w": weight}, masks).loc["w", "structure"] == name
+
+
+def test_degrees_and_overlap() -> None:
+    first = {"w": jnp.array([[True, True], [False, True], [False, False]])}
+    second = {"w": jnp.array([[True, False], [False, True], [True, False]])}
+    assert sparsity.overlap(first, second) == {"w": 0.5}
+    inputs, outputs = sparsity.degrees(np.asarray(first["w"]))
+    assert inputs.tolist() == [2, 1, 0] and outputs.tolist() == [1, 2]
+    figure = sparsity.mask_figure(first)
+    assert figure.axes[0].get_images()[0].get_array().sum() == 3
+    with pytest.raises(ConfigError, match="w has shape"):
+        sparsity.overlap(first, {"w": jnp.ones((2, 2), bool)})
+
+
+def test_parameters_as_safetensors(tmp_path: Any) -> None:
+    masks = sparsity.static(0.3).initial_masks(jax.random.key(2), PARAMS)
+    save_file(sparsity.to_numpy(PARAMS, masks), tmp_path / "network.safetensors")
+    arrays = load_file(tmp_path / "network.safetensors")
+    chex.assert_trees_all_equal(
+        sparsity.from_numpy(arrays, PARAMS), sparsity.apply_masks(PARAMS, masks)
+    )
+    arrays["params.out.kernel"] = arrays["params.out.kernel"][:2]
+    with pytest.raises(ConfigError, match=r"params.out.kernel has shape \(2, 5\) in the arrays"):
+        sparsity.from_numpy(arrays, PARAMS)

@@ -1,0 +1,221 @@
+"""Pruning by schedules, straight-through training, densities by path, masks before training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from fsjax import sparsity
+from fsjax.errors import ConfigError
+from fsjax.sparsity import drop
+from fsjax.sparsity.structures import n_of_m
+
+PARAMS = {
+    "first": {"bias": jnp.ones(8), "kernel": jax.random.normal(jax.random.key(0), (12, 8))},
+    "second": {"bias": jnp.ones(4), "kernel": jax.random.normal(jax.random.key(1), (8, 4)) / 9},
+}
+SIZES = (96, 32)
+
+
+def gradient(params: Any, step: jax.Array) -> Any:
+    """That of a quadratic loss whose minimum moves."""
+    return jax.tree.map(
+        lambda p: p - 0.3 * jnp.cos(step + jnp.arange(p.size)).reshape(p.shape), params
+    )
+
+
+def train(recipe: sparsity.Recipe, steps: int, where: Any = sparsity.is_kernel) -> tuple[Any, Any]:
+    """Parameters and masks after every step, stacked, from step 1."""
+    tx = sparsity.sparse(optax.adam(0.01), recipe, jax.random.key(5), where)
+
+    def step(carry: tuple, number: jax.Array) -> tuple:
+        params, state = carry
+        updates, state = tx.update(gradient(params, number), state, params)
+        params = optax.apply_updates(params, updates)
+        return (params, state), (params, state.masks)
+
+    start = (PARAMS, tx.init(PARAMS))
+    return jax.jit(lambda carry: jax.lax.scan(step, carry, jnp.arange(1, steps + 1))[1])(start)
+
+
+def actives(masks: Any) -> np.ndarray:
+    """Active connections after every step, ``(steps, 2)``."""
+    return np.stack([masks[name]["kernel"].sum((1, 2)) for name in ("first", "second")], axis=1)
+
+
+@pytest.mark.parametrize("build", [sparsity.magnitude, sparsity.saliency])
+def test_cubic_pruning_follows_its_schedule_and_ends_exactly(build: Callable) -> None:
+    schedule = sparsity.polynomial(10, 47, every=5)
+    recipe = build(0.1, schedule=schedule, distribution="uniform")
+    params, masks = train(recipe, 60)
+    active = actives(masks)
+    final = np.array(recipe.counts([(12, 8), (8, 4)]))
+    assert final.tolist() == [10, 3]
+    for step in range(1, 61):
+        newest = 47 if step >= 47 else 10 + (max(step - 10, 0) // 5) * 5
+        way = 1 - (1 - np.clip((newest - 10) / 37, 0, 1)) ** 3
+        expected = np.array(SIZES) - np.floor(way * (np.array(SIZES) - final) + 1e-3)
+        assert active[step - 1].tolist() == expected.tolist(), step
+    assert active[-1].tolist() == [10, 3]
+    for name in PARAMS:
+        kernel, mask = params[name]["kernel"], masks[name]["kernel"]
+        assert (np.asarray(kernel)[~np.asarray(mask)] == 0).all()
+        # What is gone stays away.
+        assert (~mask[:-1] & mask[1:]).sum() == 0
+
+
+def test_magnitude_pruning_keeps_the_largest() -> None:
+    recipe = sparsity.magnitude(0.25, schedule=sparsity.one_shot(7), distribution="uniform")
+    params, masks = train(recipe, 8)
+    assert actives(masks)[5].tolist() == [96, 32]
+    for name in PARAMS:
+        before = np.abs(np.asarray(params[name]["kernel"]))[6]
+        kept = np.asarray(masks[name]["kernel"])[6]
+        # The weights of step 7 are cut already; those that are left are above what was cut before.
+        dense = np.abs(np.asarray(params[name]["kernel"]))[5]
+        threshold = np.sort(dense.ravel())[-kept.sum()]
+        assert (before[kept] > threshold - 0.03).all()
+
+
+def test_global_pruning_ranks_the_layers_together() -> None:
+    schedule = sparsity.one_shot(1)
+    layered = sparsity.magnitude(0.5, schedule=schedule, distribution="uniform")
+    together = sparsity.magnitude(0.5, schedule=schedule, distribution="uniform", scope="global")
+    assert actives(train(layered, 1)[1])[0].tolist() == [48, 16]
+    first, second = actives(train(together, 1)[1])[0]
+    # The weights of the second layer are a ninth as large.
+    assert first + second == 64 and second < 8
+
+
+@pytest.mark.parametrize("structure", [None, n_of_m(1, 4)])
+def test_a_schedule_of_ones_own_prunes_structures(structure: Any) -> None:
+    options = {"density": 0.25} if structure is None else {"structure": structure}
+    recipe = sparsity.magnitude(
+        schedule=lambda step: jnp.minimum(step / 20, 1.0),
+        every=4,
+        distribution="uniform",
+        **options,
+    )
+    active = actives(train(recipe, 24)[1])
+    assert (np.diff(active, axis=0) <= 0).all()
+    assert active[-1].tolist() == [24, 8]
+    if structure is not None:
+        masks = train(recipe, 24)[1]["first"]["kernel"][-1]
+        assert (masks.reshape(3, 4, 8).sum(1) == 1).all()
+
+
+def test_straight_through_trains_all_weights() -> None:
+    recipe = sparsity.magnitude_ste(0.25, every=3, distribution="uniform")
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
+    target = jax.tree.map(jnp.ones_like, PARAMS)
+
+    def loss(params: Any, state: Any) -> jax.Array:
+        used = sparsity.forward_params(params, state)
+        return jnp.asarray(
+            optax.tree.sum(jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), used, target))
+        )
+
+    params, state = PARAMS, tx.init(PARAMS)
+    for name, count in (("first", 24), ("second", 8)):
+        mask = np.asarray(state.masks[name]["kernel"])
+        size = np.abs(np.asarray(PARAMS[name]["kernel"]))
+        assert mask.sum() == count and size[mask].min() >= size[~mask].max()
+    slopes = jax.grad(loss)(params, state)
+    # Inactive weights get the gradient at 0.
+    inactive = ~np.asarray(state.masks["first"]["kernel"])
+    np.testing.assert_allclose(np.asarray(slopes["first"]["kernel"])[inactive], -2.0)
+    before = state.masks
+    for _ in range(3):
+        updates, state = tx.update(jax.grad(loss)(params, state), state, params)
+        params = optax.apply_updates(params, updates)
+    assert (np.asarray(params["first"]["kernel"])[inactive] != 0).all()
+    assert (before["first"]["kernel"] != state.masks["first"]["kernel"]).any()
+    assert actives(jax.tree.map(lambda x: x[None], state.masks))[0].tolist() == [24, 8]
+
+
+def test_densities_by_path() -> None:
+    recipe = sparsity.static({"first/*": 0.5, "*": 0.25})
+    assert actives(train(recipe, 1)[1])[0].tolist() == [48, 8]
+    recipe = sparsity.static({"second/kernel": 0.25})
+    assert actives(train(recipe, 1)[1])[0].tolist() == [96, 8]
+    with pytest.raises(ConfigError, match=r"the pattern 'third/\*' matches none of first/kernel"):
+        train(sparsity.static({"third/*": 0.5}), 1)
+    with pytest.raises(ConfigError, match="density of"):
+        sparsity.static({"*": 1.5})
+
+
+def test_a_density_by_a_function() -> None:
+    def wide_layers_first(shapes: Any) -> dict[str, float]:
+        return {path: min(1.0, 2.0 / shape[-1]) for path, shape in shapes.items()}
+
+    recipe = sparsity.static(wide_layers_first)
+    assert actives(train(recipe, 1)[1])[0].tolist() == [24, 16]
+
+
+def test_parameters_by_pattern() -> None:
+    recipe = sparsity.static(0.25, distribution="uniform")
+    masks = train(recipe, 1, where="second/*")[1]
+    assert actives(masks)[0].tolist() == [96, 8] and masks["second"]["bias"].all()
+    with pytest.raises(ConfigError, match="'third' matches none of first/bias, first/kernel"):
+        train(recipe, 1, where=("second/*", "third"))
+
+
+def test_snip_and_grasp_over_all_layers() -> None:
+    def loss(params: Any) -> jax.Array:
+        hidden = jnp.tanh(jnp.linspace(-1, 1, 24).reshape(2, 12) @ params["first"]["kernel"])
+        return jnp.sum((hidden @ params["second"]["kernel"] - 1.0) ** 2)
+
+    counts = sparsity.static(0.25, distribution="uniform").counts
+    slopes = jax.grad(loss)(PARAMS)
+    masks = sparsity.snip_masks(PARAMS, slopes, counts, scope="global")
+    scores = [np.abs(slopes[n]["kernel"] * PARAMS[n]["kernel"]) for n in ("first", "second")]
+    threshold = np.sort(np.concatenate([score.ravel() for score in scores]))[-32]
+    for name, score in zip(("first", "second"), scores, strict=True):
+        np.testing.assert_array_equal(masks[name]["kernel"], score >= threshold)
+        assert masks[name]["bias"].all()
+    # GraSP: those are kept whose removal would lower the norm of the gradient most (first order).
+    masks = sparsity.grasp_masks(loss, PARAMS, counts)
+
+    def flow(params: Any) -> jax.Array:
+        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(jax.grad(loss)(params)))
+
+    change = jax.tree.map(lambda slope, p: -slope * p, jax.grad(flow)(PARAMS), PARAMS)
+    ranked = [np.asarray(change[name]["kernel"]).ravel() for name in ("first", "second")]
+    threshold = np.sort(np.concatenate(ranked))[31]
+    for name, values in zip(("first", "second"), ranked, strict=True):
+        expected = (values <= threshold).reshape(PARAMS[name]["kernel"].shape)
+        np.testing.assert_array_equal(masks[name]["kernel"], expected)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sparsity.polynomial(10, 10), "starts at step 10 and ends at 10"),
+        (lambda: sparsity.polynomial(-1, 10), "it must start at 0 or later"),
+        (lambda: sparsity.one_shot(0), "step=0"),
+        (lambda: sparsity.magnitude(0.1, schedule=3), "schedule=3 is not a schedule"),
+        (
+            lambda: sparsity.magnitude(
+                0.1, schedule=sparsity.polynomial(0, 9), grow=sparsity.grow.random
+            ),
+            "the number of connections stays",
+        ),
+        (lambda: sparsity.rigl(0.1, scope="global"), "scope='global' is for pruning"),
+        (lambda: sparsity.rigl(0.1, scope="all"), "scope='all'"),
+    ],
+)
+def test_mistakes(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+def test_rules_that_choose_do_not_prune() -> None:
+    recipe = sparsity.magnitude(0.1, schedule=sparsity.polynomial(0, 2), drop=drop.per_sign)
+    with pytest.raises(ConfigError, match="per_sign chooses connections, and pruning needs scores"):
+        train(recipe, 2)
