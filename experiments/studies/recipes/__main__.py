@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from fsjax.sparsity import Recipe
 
-NETWORKS = ("lenet5", "resnet8", "transformer")
+NETWORKS = ("mlp", "lenet5", "resnet8", "transformer")
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("network", "lenet5", NETWORKS, "Which network.")
@@ -28,6 +28,7 @@ flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
 flags.DEFINE_integer("steps", 0, "Steps of training; 0 for those of the network.", lower_bound=0)
 
 TITLES = {
+    "mlp": "784-300-100-10, MNIST",
     "lenet5": "LeNet-5, CIFAR-10 subset",
     "resnet8": "ResNet-8, CIFAR-10 subset",
     "transformer": "transformer, characters",
@@ -47,7 +48,7 @@ def main(_: list[str]) -> None:
     steps = FLAGS.steps or chosen.steps
     settings: list[tuple[str, float, Recipe | None]] = [("dense", 1.0, None)]
     for density in FLAGS.density:
-        for name, recipe in recipes(density, steps).items():
+        for name, recipe in recipes(density, steps, chosen.every).items():
             if not FLAGS.recipe or name in FLAGS.recipe:
                 settings.append((name, density, recipe))
     for name, density, setting in settings:

@@ -13,6 +13,16 @@ import numpy as np
 from fsjax.data import load, make_split
 
 
+class MLP(nn.Module):
+    """Two hidden layers of 300 and 100 neurons, LeNet-300-100 (LeCun et al., 1998) with ReLU."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for width in (300, 100):
+            x = nn.relu(nn.Dense(width)(x))
+        return nn.Dense(10)(x)
+
+
 class LeNet5(nn.Module):
     """LeNet-5 (LeCun et al., 1998) with ReLU and max pooling, for 32 x 32 x 3 images."""
 
@@ -82,6 +92,7 @@ class Problem(NamedTuple):
       train, test: inputs ``(N, ...)`` and classes ``(N, ...)``.
       where: patterns of the parameters that are masked.
       steps: of training.
+      every: steps between two changes of the connections.
       batch: rows of a step.
       learning_rate: of Adam, falling to 0 by a cosine.
     """
@@ -91,30 +102,44 @@ class Problem(NamedTuple):
     test: tuple[np.ndarray, np.ndarray]
     where: tuple[str, ...]
     steps: int
+    every: int
     batch: int
     learning_rate: float
 
 
 def problem(name: str) -> Problem:
-    """The problem of this name: ``"lenet5"``, ``"resnet8"`` or ``"transformer"``."""
+    """The problem of this name: ``"mlp"``, ``"lenet5"``, ``"resnet8"`` or ``"transformer"``."""
+    kernels = ("params/*/kernel",)
     if name == "transformer":
         train, test, characters = text()
-        where = ("params/Dense_*/kernel", "params/MultiHead*/*/kernel")
-        return Problem(Transformer(characters), train, test, where, 800, 16, 3e-3)
+        kernels = ("params/Dense_*/kernel", "params/MultiHead*/*/kernel")
+        return Problem(Transformer(characters), train, test, kernels, 800, 25, 16, 3e-3)
+    if name == "mlp":
+        return Problem(MLP(), *standardised("mnist"), kernels, 2000, 100, 128, 1e-3)
     if name == "resnet8":
-        return Problem(ResNet8(), *images(), ("params/*/kernel",), 400, 32, 5e-3)
-    return Problem(LeNet5(), *images(), ("params/*/kernel",), 600, 64, 2e-3)
+        return Problem(ResNet8(), *photos(), kernels, 400, 25, 32, 5e-3)
+    return Problem(LeNet5(), *photos(), kernels, 600, 25, 64, 2e-3)
 
 
-def images() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def photos() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Training and test images of CIFAR-10, ``(N, 32, 32, 3)``, with their classes.
 
-    Where the data folder has the subset of 5,000 images, as the one that was measured, it is read.
+    Where the data folder has the subset of 5,000 images, it is read.
     """
-    dataset = load("cifar10")
+    train, test = standardised("cifar10")
+
+    def images(rows: np.ndarray) -> np.ndarray:
+        return rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+
+    return (images(train[0]), train[1]), (images(test[0]), test[1])
+
+
+def standardised(name: str) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Training and test rows of a data set, by one mean and one deviation, with their classes."""
+    dataset = load(name)
     assert dataset.y is not None
     split = make_split(dataset, "official", seed=0, valid_fraction=0.0)
-    X = np.asarray(dataset.X, np.float32).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    X = np.asarray(dataset.X, np.float32)
     X = (X - X.mean()) / X.std()
     return (X[split.train], dataset.y[split.train]), (X[split.test], dataset.y[split.test])
 

@@ -18,9 +18,6 @@ from fsjax import sparsity
 from fsjax.sparsity import Recipe
 from fsjax.typing import PyTree
 
-#: Steps between two changes of the connections.
-EVERY = 25
-
 #: Of the scores in GraSP's loss, as in the authors' code.
 TEMPERATURE = 200.0
 
@@ -31,16 +28,16 @@ UNTIMED = 10
 ROWS = 250
 
 
-def recipes(density: float, steps: int) -> dict[str, Recipe]:
+def recipes(density: float, steps: int, every: int) -> dict[str, Recipe]:
     """The recipes by name; connections stay as they are in the last quarter of the steps."""
     end = 3 * steps // 4
-    gradual = sparsity.polynomial(steps // 8, end, every=EVERY)
-    periodic = sparsity.periodic(EVERY, end=end)
+    gradual = sparsity.polynomial(steps // 8, end, every=every)
+    periodic = sparsity.periodic(every, end=end)
     return {
         "static": sparsity.static(density),
         "SET": sparsity.evolutionary(density, schedule=periodic),
-        "RigL": sparsity.rigl(density, every=EVERY, end_step=end),
-        "SRigL": sparsity.srigl(density, every=EVERY, end_step=end),
+        "RigL": sparsity.rigl(density, every=every, end_step=end),
+        "SRigL": sparsity.srigl(density, every=every, end_step=end),
         "SNIP": sparsity.snip(density),
         "GraSP": sparsity.grasp(density),
         "random pruning": sparsity.random(density, schedule=gradual),
@@ -58,11 +55,13 @@ class Trained:
     Attributes:
       accuracy: of each seed on the test rows, in per cent; of characters for text.
       density: share of active connections among the masked parameters.
+      params: of each seed, 0 where connections are inactive.
       cpu_ms: CPU milliseconds of a step, the median of the seeds.
     """
 
     accuracy: np.ndarray
     density: float
+    params: list[PyTree]
     cpu_ms: float
 
 
@@ -123,7 +122,7 @@ def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> 
     def predict(params: PyTree, rows: jax.Array) -> jax.Array:
         return apply(params, rows).argmax(-1)
 
-    accuracies, densities, cpu_ms = [], [], []
+    accuracies, densities, networks, cpu_ms = [], [], [], []
     for seed in seeds:
         params, state, extra = start(seed)
         for number in range(steps):
@@ -137,10 +136,12 @@ def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> 
             masks = sparsity.masks_of(state)
             params = sparsity.apply_masks(params, masks)
             densities.append(1.0 - float(sparsity.sparsity(masks, where)))
+        networks.append(params)
         accuracies.append(_accuracy(functools.partial(predict, params), problem))
     return Trained(
         accuracy=np.asarray(accuracies),
         density=float(np.mean(densities)) if densities else 1.0,
+        params=networks,
         cpu_ms=float(np.median(cpu_ms)),
     )
 

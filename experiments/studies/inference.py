@@ -1,0 +1,108 @@
+"""Milliseconds of pruned networks: dense, masked, and as ``fsjax.sparsity.compress`` makes them.
+
+    python -m experiments.studies.inference --out=reproduction/inference.csv
+
+prunes a network of 1024 inputs, two layers of 1024 and ten outputs, and LeNet-5, by magnitude, and
+times one call with 1 row and with 128.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pandas as pd
+from absl import app, flags
+
+from experiments.studies.recipes.networks import LeNet5
+from fsjax import sparsity
+from fsjax.typing import PyTree
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("out", "reproduction/inference.csv", "Table.")
+flags.DEFINE_multi_float("density", [0.1, 0.05, 0.02, 0.01], "Shares of active connections.")
+flags.DEFINE_float("seconds", 1.0, "Time for each measurement.", lower_bound=0.0)
+
+
+class Wide(nn.Module):
+    """Two hidden layers of 1024 neurons."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for _ in range(2):
+            x = nn.relu(nn.Dense(1024)(x))
+        return nn.Dense(10)(x)
+
+
+NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
+    "1024-1024-1024-10": (Wide(), (1024,)),
+    "LeNet-5": (LeNet5(), (32, 32, 3)),
+}
+
+
+def main(_: list[str]) -> None:
+    """Measures all, and writes the table."""
+    rows = []
+    for name, (model, shape) in NETWORKS.items():
+        for density in FLAGS.density:
+            for batch in (1, 128):
+                rows.append({"network": name, **measure(model, shape, density, batch)})
+                print(*rows[-1].values(), flush=True)
+    path = Path(FLAGS.out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(rows).to_csv(path, index=False)
+
+
+def measure(
+    model: nn.Module, shape: tuple[int, ...], density: float, batch: int
+) -> dict[str, float | int | str]:
+    """One row of the table, of the least of many calls that take turns."""
+    inputs = jax.random.normal(jax.random.key(1), (batch, *shape))
+    params = model.init(jax.random.key(0), inputs)
+    recipe = sparsity.magnitude(density, schedule=sparsity.one_shot(1))
+    tx = sparsity.sparse(optax.sgd(0.0), recipe, jax.random.key(2))
+    _, state = jax.jit(tx.update)(jax.tree.map(jnp.zeros_like, params), tx.init(params), params)
+    masks = sparsity.masks_of(state)
+    fast = sparsity.compress(model.apply, params, masks, inputs)
+
+    def masked(params: PyTree, rows: jax.Array) -> jax.Array | tuple:
+        return model.apply(sparsity.apply_masks(params, masks), rows)
+
+    dense, with_masks = jax.jit(model.apply), jax.jit(masked)
+    calls: dict[str, Callable] = {
+        "dense_ms": lambda: dense(params, inputs),
+        "masked_ms": lambda: with_masks(params, inputs),
+        "compressed_ms": lambda: fast(inputs),
+    }
+    times = milliseconds(calls, FLAGS.seconds)
+    return {
+        "density": density,
+        "batch": batch,
+        **{label: round(value, 4) for label, value in times.items()},
+        "times_faster": round(times["dense_ms"] / times["compressed_ms"], 2),
+        "forms": ", ".join(layer.form for layer in fast.layers),
+    }
+
+
+def milliseconds(calls: dict[str, Callable], seconds: float) -> dict[str, float]:
+    """The least time of each call; they take turns, so that a busy moment meets all."""
+    for call in calls.values():
+        jax.block_until_ready(call())
+    least = dict.fromkeys(calls, np.inf)
+    end = time.perf_counter() + seconds * len(calls)
+    while np.inf in least.values() or time.perf_counter() < end:
+        for label, call in calls.items():
+            start = time.perf_counter()
+            jax.block_until_ready(call())
+            least[label] = min(least[label], 1000 * (time.perf_counter() - start))
+    return {label: float(value) for label, value in least.items()}
+
+
+if __name__ == "__main__":
+    app.run(main)
