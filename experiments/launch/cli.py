@@ -72,7 +72,7 @@ def require(value: T | None, flag: str, example: str) -> T:
 
 def _split_overrides(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """The arguments without those that override a field, and ``field=value`` of these."""
-    arguments, assignments = list(argv), []
+    arguments, assignments = list(argv), list[str]()
     for index, argument in reversed(list(enumerate(arguments))):
         if (match := _OVERRIDE.fullmatch(argument)) is None:
             continue

@@ -72,6 +72,36 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ["accuracy.csv", "accuracy.png"],
     ),
     "studies/nonlinear": (["--seeds=1", "--out={tmp}/nonlinear.md"], ["nonlinear.md"]),
+    "studies/sparsity/accuracy": (
+        [
+            "--network=transformer",
+            "--recipes=magnitude",
+            "--densities=0.1",
+            "--steps=12",
+            "--seeds=1",
+            "--out={tmp}/recipes.csv",
+        ],
+        ["recipes.csv", "recipes.png"],
+    ),
+    "studies/sparsity/inference": (
+        [
+            "--networks=LeNet-5",
+            "--densities=0.01",
+            "--seconds=0",
+            "--out={tmp}/inference.csv",
+        ],
+        ["inference.csv"],
+    ),
+    "studies/sparsity/one_shot": (
+        [
+            "--networks=transformer",
+            "--steps=12",
+            "--seeds=1",
+            "--rows=32",
+            "--out={tmp}/one_shot.csv",
+        ],
+        ["one_shot.csv"],
+    ),
     "studies/recovery": (
         ["--methods=fisher_score", "--seeds=1", "--num_samples=200", "--out={tmp}/recovery.md"],
         ["recovery.md"],
@@ -122,7 +152,16 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
 }
 
 #: Those of them that train long, or twice.
-LONG = ("compare", "feature_selection", "regularize", "run", "sparsify", "sweep")
+LONG = (
+    "compare",
+    "feature_selection",
+    "regularize",
+    "run",
+    "sparsify",
+    "studies/sparsity/accuracy",
+    "studies/sparsity/one_shot",
+    "sweep",
+)
 
 #: Launchers that start processes of their own, and take long.
 OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.studies.recipes.networks import Problem, cross_entropy
+from experiments.studies.sparsity.networks import Problem, cross_entropy
 from fsjax import sparsity
 from fsjax.sparsity import Recipe
 from fsjax.typing import PyTree

@@ -1,6 +1,6 @@
 """Milliseconds of pruned networks: dense, masked, and as ``fsjax.sparsity.compress`` makes them.
 
-    python -m experiments.studies.inference --out=reproduction/inference.csv
+    python -m experiments.studies.sparsity.inference --out=reproduction/inference.csv
 
 prunes a network of 1024 inputs, two layers of 1024 and ten outputs, and LeNet-5, by magnitude, and
 times one call with 1 row and with 128.
@@ -18,16 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pandas as pd
-from absl import app, flags
+from absl import flags
 
-from experiments.studies.recipes.networks import LeNet5
+from experiments.launch import cli
+from experiments.studies.sparsity.networks import LeNet5
 from fsjax import sparsity
 from fsjax.typing import PyTree
-
-FLAGS = flags.FLAGS
-flags.DEFINE_string("out", "reproduction/inference.csv", "Table.")
-flags.DEFINE_multi_float("density", [0.1, 0.05, 0.02, 0.01], "Shares of active connections.")
-flags.DEFINE_float("seconds", 1.0, "Time for each measurement.", lower_bound=0.0)
 
 
 class Wide(nn.Module):
@@ -46,21 +42,31 @@ NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
 }
 
 
-def main(_: list[str]) -> None:
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
+    flags.DEFINE_string("out", "reproduction/inference.csv", "Table.")
+    flags.DEFINE_list("networks", list(NETWORKS), "Only these networks.")
+    flags.DEFINE_list("densities", ["0.1", "0.05", "0.02", "0.01"], "Shares of connections.")
+    flags.DEFINE_float("seconds", 1.0, "Time for each measurement.", lower_bound=0.0)
+
+
+def main() -> None:
     """Measures all, and writes the table."""
+    options = flags.FLAGS
     rows = []
-    for name, (model, shape) in NETWORKS.items():
-        for density in FLAGS.density:
+    for name in options.networks:
+        for density in map(float, options.densities):
             for batch in (1, 128):
-                rows.append({"network": name, **measure(model, shape, density, batch)})
+                row = measure(*NETWORKS[name], density, batch, options.seconds)
+                rows.append({"network": name, **row})
                 print(*rows[-1].values(), flush=True)
-    path = Path(FLAGS.out)
+    path = Path(options.out)
     path.parent.mkdir(parents=True, exist_ok=True)
     pd.DataFrame(rows).to_csv(path, index=False)
 
 
 def measure(
-    model: nn.Module, shape: tuple[int, ...], density: float, batch: int
+    model: nn.Module, shape: tuple[int, ...], density: float, batch: int, seconds: float
 ) -> dict[str, float | int | str]:
     """One row of the table, of the least of many calls that take turns."""
     inputs = jax.random.normal(jax.random.key(1), (batch, *shape))
@@ -80,7 +86,7 @@ def measure(
         "masked_ms": lambda: with_masks(params, inputs),
         "compressed_ms": lambda: fast(inputs),
     }
-    times = milliseconds(calls, FLAGS.seconds)
+    times = milliseconds(calls, seconds)
     return {
         "density": density,
         "batch": batch,
@@ -105,4 +111,4 @@ def milliseconds(calls: dict[str, Callable], seconds: float) -> dict[str, float]
 
 
 if __name__ == "__main__":
-    app.run(main)
+    cli.run(main, define_flags)

@@ -1,6 +1,6 @@
 """Recipes of sparse training on three networks: accuracy against density.
 
-    python -m experiments.studies.recipes --network=lenet5 --out=reproduction/recipes.csv
+    python -m experiments.studies.sparsity.accuracy --network=lenet5 --out=reproduction/recipes.csv
 
 trains every recipe at every density with all seeds, appends a row for each to the table as soon as
 it is there, goes on with what is missing when it is given again, and draws the table's picture
@@ -12,20 +12,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from absl import app, flags
+from absl import flags
 from matplotlib.figure import Figure
 
+from experiments.launch import cli
+from experiments.studies.sparsity.networks import problem
+from experiments.studies.sparsity.train import recipes, train
 from fsjax.sparsity import Recipe
 
 NETWORKS = ("mlp", "lenet5", "resnet8", "transformer")
-
-FLAGS = flags.FLAGS
-flags.DEFINE_enum("network", "lenet5", NETWORKS, "Which network.")
-flags.DEFINE_string("out", "reproduction/recipes.csv", "Table; its picture lies beside it.")
-flags.DEFINE_multi_float("density", [0.5, 0.2, 0.1, 0.05, 0.02], "Shares of active connections.")
-flags.DEFINE_multi_string("recipe", [], "Only these recipes.")
-flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
-flags.DEFINE_integer("steps", 0, "Steps of training; 0 for those of the network.", lower_bound=0)
 
 TITLES = {
     "mlp": "784-300-100-10, MNIST",
@@ -38,32 +33,41 @@ TITLES = {
 KEY = ["network", "recipe", "target", "seeds", "steps"]
 
 
-def main(_: list[str]) -> None:
-    """Runs what is missing in the table."""
-    from experiments.studies.recipes.networks import problem
-    from experiments.studies.recipes.train import recipes, train
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
+    flags.DEFINE_enum("network", None, NETWORKS, "Which network.")
+    flags.DEFINE_string("out", "reproduction/recipes.csv", "Table; its picture lies beside it.")
+    flags.DEFINE_list("densities", ["0.5", "0.2", "0.1", "0.05", "0.02"], "Shares of connections.")
+    flags.DEFINE_list("recipes", [], "Only these recipes; all by default.")
+    flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
+    flags.DEFINE_integer("steps", 0, "Steps of training; 0 takes those of the network.", 0)
 
-    path = Path(FLAGS.out)
-    chosen = problem(FLAGS.network)
-    steps = FLAGS.steps or chosen.steps
+
+def main() -> None:
+    """Runs what is missing in the table."""
+    options = flags.FLAGS
+    path = Path(options.out)
+    chosen = problem(options.network)
+    steps = options.steps or chosen.steps
     settings: list[tuple[str, float, Recipe | None]] = [("dense", 1.0, None)]
-    for density in FLAGS.density:
+    for density in map(float, options.densities):
         for name, recipe in recipes(density, steps, chosen.every).items():
-            if not FLAGS.recipe or name in FLAGS.recipe:
+            if not options.recipes or name in options.recipes:
                 settings.append((name, density, recipe))
     for name, density, setting in settings:
         table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=KEY)
-        key = [FLAGS.network, name, density, FLAGS.seeds, steps]
+        key = [options.network, name, density, options.seeds, steps]
         if (table[KEY] == key).all(axis=1).any():
             continue
-        trained = train(chosen, setting, range(FLAGS.seeds), steps)
+        trained = train(chosen, setting, range(options.seeds), steps)
         row = dict(zip(KEY, key, strict=True)) | {
             "density": round(trained.density, 6),
             "accuracy": round(trained.accuracy.mean(), 3),
-            "std": round(trained.accuracy.std(ddof=1), 3) if FLAGS.seeds > 1 else float("nan"),
+            "std": round(trained.accuracy.std(ddof=1), 3) if options.seeds > 1 else float("nan"),
             "cpu_ms": round(trained.cpu_ms, 3),
         }
         print(*row.values(), flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame([row]).to_csv(path, mode="a", header=not path.exists(), index=False)
     picture(pd.read_csv(path)).savefig(path.with_suffix(".png"), dpi=150)
 
@@ -105,4 +109,4 @@ def picture(table: pd.DataFrame) -> Figure:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    cli.run(main, define_flags, network="lenet5")

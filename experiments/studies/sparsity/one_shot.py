@@ -1,8 +1,8 @@
 """Pruning after training in one shot: SparseGPT's update beside magnitude.
 
-    python -m experiments.studies.one_shot --out=reproduction/one_shot.csv
+    python -m experiments.studies.sparsity.one_shot --out=reproduction/one_shot.csv
 
-trains the networks of :mod:`experiments.studies.recipes` densely, removes half of the connections
+trains the networks of :mod:`experiments.studies.sparsity` densely, removes half of the connections
 of the layers whose number of inputs 4 divides, any or 2 of each 4, and measures loss and accuracy
 on the test rows before and after.
 """
@@ -14,42 +14,46 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pandas as pd
-from absl import app, flags
+from absl import flags
 
-from experiments.studies.recipes.networks import Problem, cross_entropy, problem
-from experiments.studies.recipes.train import train
+from experiments.launch import cli
+from experiments.studies.sparsity.networks import Problem, cross_entropy, problem
+from experiments.studies.sparsity.train import train
 from fsjax import sparsity
 from fsjax.sparsity.structures import Structure
 from fsjax.typing import PyTree
-
-FLAGS = flags.FLAGS
-flags.DEFINE_string("out", "reproduction/one_shot.csv", "Table.")
-flags.DEFINE_multi_enum("network", ["mlp", "lenet5"], ["mlp", "lenet5"], "Which networks.")
-flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
-flags.DEFINE_integer("steps", 0, "Steps of training; 0 for those of the network.", lower_bound=0)
-flags.DEFINE_integer("rows", 512, "Calibration rows of SparseGPT.", lower_bound=1)
 
 #: Structure and its name; each leaves half of the connections.
 STRUCTURES: dict[str, Structure | None] = {"unstructured": None, "2:4": sparsity.n_of_m(2, 4)}
 
 
-def main(_: list[str]) -> None:
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
+    flags.DEFINE_string("out", "reproduction/one_shot.csv", "Table.")
+    flags.DEFINE_list("networks", ["mlp", "lenet5"], "Which networks.")
+    flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
+    flags.DEFINE_integer("steps", 0, "Steps of training; 0 takes those of the network.", 0)
+    flags.DEFINE_integer("rows", 512, "Calibration rows of SparseGPT.", lower_bound=1)
+
+
+def main() -> None:
     """Trains, prunes, and writes the table."""
+    options = flags.FLAGS
     rows = []
-    for name in FLAGS.network:
+    for name in options.networks:
         chosen = problem(name)
-        trained = train(chosen, None, range(FLAGS.seeds), FLAGS.steps or chosen.steps)
+        trained = train(chosen, None, range(options.seeds), options.steps or chosen.steps)
         for seed, params in enumerate(trained.params):
             networks = {("dense", "none"): params}
             for label, structure in STRUCTURES.items():
                 networks[label, "magnitude"] = by_magnitude(params, structure)
-                networks[label, "SparseGPT"] = by_surgery(chosen, params, structure)
+                networks[label, "SparseGPT"] = by_surgery(chosen, params, structure, options.rows)
             for (label, method), network in networks.items():
                 loss, accuracy = test(chosen, network)
                 rows.append((name, label, method, seed, round(loss, 4), round(accuracy, 2)))
                 print(*rows[-1], flush=True)
     columns = ["network", "structure", "method", "seed", "loss", "accuracy"]
-    path = Path(FLAGS.out)
+    path = Path(options.out)
     path.parent.mkdir(parents=True, exist_ok=True)
     pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
 
@@ -68,12 +72,12 @@ def by_magnitude(params: PyTree, structure: Structure | None) -> PyTree:
     return sparsity.apply_masks(params, masks)
 
 
-def by_surgery(chosen: Problem, params: PyTree, structure: Structure | None) -> PyTree:
+def by_surgery(chosen: Problem, params: PyTree, structure: Structure | None, rows: int) -> PyTree:
     """Half of the weights, the others adjusted to the calibration rows."""
     return sparsity.brain_surgeon(
         chosen.model.apply,
         params,
-        jnp.asarray(chosen.train[0][: FLAGS.rows]),
+        jnp.asarray(chosen.train[0][:rows]),
         density=None if structure else 0.5,
         structure=structure,
         where=of_fours,
@@ -89,4 +93,4 @@ def test(chosen: Problem, params: PyTree) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    cli.run(main, define_flags)

@@ -109,7 +109,7 @@ class Problem(NamedTuple):
 
 def problem(name: str) -> Problem:
     """The problem of this name: ``"mlp"``, ``"lenet5"``, ``"resnet8"`` or ``"transformer"``."""
-    kernels = ("params/*/kernel",)
+    kernels: tuple[str, ...] = ("params/*/kernel",)
     if name == "transformer":
         train, test, characters = text()
         kernels = ("params/Dense_*/kernel", "params/MultiHead*/*/kernel")
