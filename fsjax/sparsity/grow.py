@@ -49,6 +49,12 @@ def gradient(layer: Layer, dropped: Array, key: Array) -> Array:
     return jnp.abs(layer.needed("gradient"))
 
 
+@needs("momentum")
+def momentum(layer: Layer, dropped: Array, key: Array) -> Array:
+    """The largest absolute running means of gradients (Dettmers and Zettlemoyer, 2019)."""
+    return jnp.abs(layer.needed("momentum"))
+
+
 @needs("similarity")
 def similar(layer: Layer, dropped: Array, key: Array) -> Array:
     """The most similar neurons (CTRE, algorithm 1, line 11)."""

@@ -49,12 +49,15 @@ class SparseState(NamedTuple):
       masks: bool arrays in the structure of the parameters, all true where nothing is masked; or
         their bits, if this was asked for. :func:`masks_of` gives bool arrays in any case.
       inner: state of the wrapped optimiser, of its initial value at inactive connections.
+      momentum: running mean of the gradients in the structure of the parameters, where a rule
+        needs it, else ``None``.
     """
 
     step: Array
     key: Array
     masks: PyTree
     inner: optax.OptState
+    momentum: PyTree | None = None
 
 
 def sparse(
@@ -84,7 +87,8 @@ def sparse(
     go to ``inner``.
 
     Under ``vmap`` over seeds, keep ``step`` unbatched, with ``SparseState(None, 0, 0, 0)`` as the
-    axes of the state going in and out; else JAX computes a change at every step and discards most.
+    axes of the state going in and out, and a fifth 0 where a rule needs ``momentum``; else JAX
+    computes a change at every step and discards most.
 
     Args:
       inner: any Optax optimiser.
@@ -119,7 +123,8 @@ def sparse(
             masks = params
         state = inner.init(params if recipe.straight_through else apply_masks(params, masks))
         kept = pack(masks) if packed_masks else masks
-        return SparseState(jnp.zeros([], jnp.int32), key_state, kept, state)
+        mean = jax.tree.map(jnp.zeros_like, params) if recipe.needs_momentum else None
+        return SparseState(jnp.zeros([], jnp.int32), key_state, kept, state, mean)
 
     def update(
         updates: PyTree,
@@ -136,6 +141,9 @@ def sparse(
             raise ConfigError("update needs the parameters: tx.update(grads, opt_state, params)")
         gradients, masks = updates, unpack(state.masks)
         step = optax.safe_increment(state.step)
+        mean = state.momentum
+        if mean is not None:
+            mean = optax.tree.update_moment(gradients, mean, recipe.momentum_decay, 1)
 
         def train() -> tuple[PyTree, optax.OptState]:
             if recipe.straight_through:
@@ -149,7 +157,7 @@ def sparse(
 
         if recipe.drop is None:
             moves, after = train()
-            return moves, SparseState(step, state.key, state.masks, after)
+            return moves, SparseState(step, state.key, state.masks, after, mean)
 
         turn, back = to_last(params)
         leaves = chosen(params, where)
@@ -158,6 +166,7 @@ def sparse(
             "similarity": turn(similarity),
             "importance": turn(importance),
             "hessian_gradient": turn(hessian_gradient),
+            "momentum": turn(mean),
         }
         turned = turn(masks)
         for name, layer in layers_of(turn(params), turned, leaves, search=search, **fields).items():
@@ -201,7 +210,7 @@ def sparse(
         key = jax.random.fold_in(state.key, step)
         moves_now, inner_now, masks_now = cond_with_key(due, rewired, unchanged, key)
         kept = pack(masks_now) if packed_masks else masks_now
-        return moves_now, SparseState(step, state.key, kept, inner_now)
+        return moves_now, SparseState(step, state.key, kept, inner_now, mean)
 
     return optax.GradientTransformationExtraArgs(init, update)
 

@@ -31,7 +31,7 @@ from fsjax.sparsity.masks import (
 from fsjax.sparsity.pruning import Scope, pruned
 from fsjax.sparsity.schedules import Periodic, Polynomial, Schedule, ShareAt, Timed
 from fsjax.sparsity.structures import Structure, unstructured
-from fsjax.sparsity.topology import Changed, DropRule, GrowRule, Layer, rewire, shrinks
+from fsjax.sparsity.topology import Changed, DropRule, GrowRule, Layer, needs_of, rewire, shrinks
 from fsjax.sparsity.trees import path_name, with_leaves
 from fsjax.typing import PyTree
 
@@ -91,6 +91,8 @@ class Recipe:
         function from the step to the share of the way from dense to ``density``, in [0, 1].
       scope: of pruning: whether connections compete within their ``"layer"``, or all together
         (``"global"``).
+      momentum_decay: of the running mean of the gradients that rules see as ``momentum``, in
+        [0, 1]; it is kept only where a rule needs it.
       straight_through: whether all weights train, and only the forward pass is sparse; then the
         loss takes :func:`fsjax.sparsity.forward_params`.
     """
@@ -108,6 +110,7 @@ class Recipe:
     structure: Structure | None = None
     schedule: Schedule | ShareAt | None = None
     scope: Scope = "layer"
+    momentum_decay: float = 0.9
     straight_through: bool = False
 
     def __post_init__(self) -> None:
@@ -123,6 +126,7 @@ class Recipe:
             raise ConfigError("a grow rule needs a drop rule, which tells how many to grow")
         if isinstance(self.fraction, numbers.Real):
             check(Share, fraction=self.fraction)
+        check(Share, momentum_decay=self.momentum_decay)
         check(Count, every=self.every)
         check(Count | None, end_step=self.end_step)
         self._check_pruning()
@@ -175,6 +179,12 @@ class Recipe:
     def prunes(self) -> bool:
         """Whether connections become fewer, or are chosen anew from all, as pruning does."""
         return self.grow is None and (self.schedule is not None or self.straight_through)
+
+    @property
+    def needs_momentum(self) -> bool:
+        """Whether one of the rules looks at the running mean of the gradients."""
+        rules = (rule for rule in (self.drop, self.grow) if rule is not None)
+        return any("momentum" in needs_of(rule) for rule in rules)
 
     @property
     def times(self) -> Schedule:

@@ -264,6 +264,7 @@ def _all_fields(
         "importance": np.abs(values(importance)),
         "search": np.asarray(rng.random() < 0.5),
         "hessian_gradient": values(shape),
+        "momentum": values(shape),
     }
 
 

@@ -59,6 +59,7 @@ class Layer(NamedTuple):
       search: scalar bool, whether :func:`fsjax.sparsity.grow.switched` searches at random.
       state: what else a rule of one's own looks at: the train state of a method, or ``None``.
       hessian_gradient: the Hessian of the loss times its gradient, in the shape of the weight.
+      momentum: running mean of the gradients, of missing connections too, in the same shape.
     """
 
     weight: Array
@@ -70,6 +71,7 @@ class Layer(NamedTuple):
     search: Array | None = None
     state: Any = None
     hessian_gradient: Array | None = None
+    momentum: Array | None = None
 
     def needed(self, field: str) -> Array:
         """An optional field that the rule needs, as :func:`needs` says.
@@ -95,7 +97,15 @@ GrowRule = Callable[[Layer, Array, Array], Array]
 Rule = TypeVar("Rule", bound=Callable[..., Array])
 
 #: What :func:`needs` may name.
-OPTIONAL = ("gradient", "similarity", "importance", "hessian_gradient", "search", "state")
+OPTIONAL = (
+    "gradient",
+    "similarity",
+    "importance",
+    "hessian_gradient",
+    "momentum",
+    "search",
+    "state",
+)
 
 
 def marked(rule: Rule, name: str, value: object) -> Rule:

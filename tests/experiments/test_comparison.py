@@ -21,7 +21,7 @@ from experiments.artifacts.statistics.comparison import (
     training_delay,
 )
 from experiments.launch.compare import comparisons
-from experiments.launch.experiment import recorded_accuracy
+from experiments.launch.run_folder import recorded_accuracy
 
 SAMPLES = st.lists(st.floats(0, 100), min_size=2, max_size=8)
 

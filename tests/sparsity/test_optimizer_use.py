@@ -137,14 +137,14 @@ def test_bad_use_is_refused_with_advice() -> None:
 
 def test_rules_say_what_they_need() -> None:
     weight = jnp.ones((2, 2))
-    optional = ("gradient", "similarity", "importance", "search", "hessian_gradient")
+    optional = ("gradient", "similarity", "importance", "search", "hessian_gradient", "momentum")
     full = sparsity.Layer(
-        weight, weight > 0, 0, weight, weight, weight, jnp.array(False), None, weight
+        weight, weight > 0, 0, weight, weight, weight, jnp.array(False), None, weight, weight
     )
     rules = [(rule, choose_dropped, 0.5) for rule in rules_of(drop, "fraction").values()]
     rules += [(rule, choose_grown, weight > 0) for rule in rules_of(grow, "dropped").values()]
     rules.append((grow.switched(grow.similar, grow.gradient), choose_grown, weight > 0))
-    assert len(rules) == 17
+    assert len(rules) == 18
     for rule, choose, second in rules:
         missed = set()
         for field in optional:
@@ -154,6 +154,30 @@ def test_rules_say_what_they_need() -> None:
             except (TypeError, AttributeError, ConfigError):
                 missed.add(field)
         assert needs_of(rule) == missed, rule
+
+
+def test_growth_by_momentum_sees_the_mean_of_all_gradients() -> None:
+    recipe = sparsity.Recipe(
+        density=0.3, drop=drop.magnitude, grow=grow.momentum, every=3, momentum_decay=0.5
+    )
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
+    state = tx.init(SMALL)
+    params, update = sparsity.mask_params(SMALL, state), jax.jit(tx.update)
+    mean = jax.tree.map(np.zeros_like, SMALL)
+    for step in range(3):
+        before = sparsity.masks_of(state)
+        gradients = noisy_gradient(params, step)
+        mean = jax.tree.map(lambda m, g: 0.5 * m + 0.5 * np.asarray(g), mean, gradients)
+        updates, state = update(gradients, state, params)
+        params = optax.apply_updates(params, updates)
+    chex.assert_trees_all_close(state.momentum, mean, rtol=1e-6)
+    old, new = (np.asarray(m["dense"]["kernel"]) for m in (before, sparsity.masks_of(state)))
+    scores = np.abs(mean["dense"]["kernel"])
+    assert (new & ~old).any() and scores[new & ~old].min() >= scores[~old & ~new].max()
+    assert (
+        sparsity.sparse(optax.sgd(0.1), sparsity.rigl(0.3), jax.random.key(0)).init(SMALL).momentum
+        is None
+    )
 
 
 def test_a_rule_of_ones_own_says_what_it_needs() -> None:

@@ -39,7 +39,7 @@ def cases() -> tuple[Layer, np.ndarray]:
             for fraction in (0.0, 0.2, 0.3, 0.5, 1.0):
                 mask = (rng.permutation(SIZE) < number).reshape(IN, OUT)
                 shapes = {"weight": (IN, OUT), "gradient": (IN, OUT), "similarity": (IN, OUT)}
-                shapes["hessian_gradient"] = (IN, OUT)
+                shapes["hessian_gradient"] = shapes["momentum"] = (IN, OUT)
                 shapes["importance"] = (IN, 1) if len(layers) % 2 else (1, OUT)
                 values = {
                     name: {
@@ -176,6 +176,7 @@ def highest(scores: np.ndarray, layer: Layer, dropped: np.ndarray) -> np.ndarray
 
 GROW_REFERENCE = {
     "gradient": lambda layer, dropped: highest(np.abs(layer.gradient), layer, dropped),
+    "momentum": lambda layer, dropped: highest(np.abs(layer.momentum), layer, dropped),
     "similar": lambda layer, dropped: highest(layer.similarity, layer, dropped),
     "important_inputs": functools.partial(neurons_in_order, axis=0),
     "important_outputs": functools.partial(neurons_in_order, axis=1),
@@ -260,6 +261,7 @@ def untied(layers: Layer) -> Layer:
         similarity=distinct((IN, OUT)).astype(np.float32),
         importance=np.broadcast_to(distinct((IN, 1)), (CASES, IN, OUT)).astype(np.float32),
         hessian_gradient=np.full((CASES, IN, OUT), 2, np.float32),
+        momentum=distinct((IN, OUT)).astype(np.float32),
     )
 
 
