@@ -93,6 +93,9 @@ def main() -> None:
     path = Path(FLAGS.results)
     table = results.read_results(path, everything)
     reasons = results.read_reasons(Path(FLAGS.reasons))
+    if FLAGS.only_missing:
+        known = {tuple(row[name] for name in results.KEY) for row in table.to_dict("records")}
+        cells = [cell for cell in cells if cell.key not in known]
     here, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
     todo = planned([cell for cell in cells if cell.row.dataset in here], table)
     for line in missing:
@@ -205,6 +208,7 @@ def define_flags() -> None:
     flags.DEFINE_list("tables", [], "Numbers of tables; all by default.")
     flags.DEFINE_list("datasets", [], "Data sets; all by default.")
     flags.DEFINE_list("methods", [], "Methods, also module:function; all by default.")
+    flags.DEFINE_bool("only_missing", False, "Trains only for cells that --results lacks.")
     flags.DEFINE_integer("seeds", 3, "Seeds of runs that take less than a minute.", 1)
     flags.DEFINE_integer("long_seeds", 2, "Seeds of the others.", 1)
     flags.DEFINE_float("minutes", None, "Stops after these; 0 trains nothing.", 0.0)
