@@ -177,13 +177,19 @@ def value_of(cell: Cell, result: Mapping[str, Any]) -> list[float] | None:
     return metrics.get(name)
 
 
+def least_tolerance(metric: str, mean: float) -> float:
+    """How far two means of a metric may differ whatever their spread: 1.5 points, or 5 % of an
+    error or a count."""
+    if metric.startswith("reconstruction") or metric in COUNTS:
+        return max(0.05 * abs(mean), ROUNDING.get(metric, 0.0))
+    return 1.5
+
+
 def tolerance(cell: Cell) -> float:
-    """How far ours may be from the published mean: two of its standard deviations, at least
-    1.5 points, or 5 % of an error or a count."""
+    """How far ours may be from the published mean: :func:`least_tolerance`, or two of the
+    published standard deviations if that is more."""
     row = cell.row
-    least = 1.5
-    if row.metric.startswith("reconstruction") or row.metric in COUNTS:
-        least = max(0.05 * abs(row.mean), ROUNDING.get(row.metric, 0.0))
+    least = least_tolerance(row.metric, row.mean)
     if row.metric == "train_flops":
         # Printed in 10^12 and cut off after two digits behind the point, or three of small ones.
         least = max(least, 1e10 if row.mean >= 1e10 else 1e9)

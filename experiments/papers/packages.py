@@ -1,9 +1,15 @@
-"""How the packages of others are called: scikit-feature, LassoNet and STG, as installed by pip."""
+"""How the packages of others are called: scikit-feature, LassoNet and STG, as installed by pip.
+
+Each call takes the settings of the protocol (``configs/papers.py``), so that a difference is one of
+code and not of settings. Where a paper tells no setting, those of the protocol are our choice.
+"""
 
 from __future__ import annotations
 
+import collections
+import collections.abc
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -11,8 +17,26 @@ import numpy as np
 
 from fsjax.errors import ConfigError
 
-#: Training rows ``(N, D)``, classes ``(N,)`` from 0, the numbers of columns asked for, and a seed.
-Select = Callable[[np.ndarray, np.ndarray, Sequence[int], int], dict[int, np.ndarray]]
+#: The fields ``method`` of a configuration.
+Settings = Mapping[str, Any]
+
+
+class Problem(NamedTuple):
+    """What a package is given.
+
+    Attributes:
+      x: ``(N, D)`` float64 training rows, scaled as the protocol says.
+      y: ``(N,)`` classes from 0.
+      ks: the numbers of columns asked for.
+      settings: of the method.
+      seed: for packages that draw random numbers.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    ks: Sequence[int]
+    settings: Settings
+    seed: int
 
 
 class Package(NamedTuple):
@@ -20,14 +44,14 @@ class Package(NamedTuple):
 
     Attributes:
       distribution: its name for pip.
-      command: the exact call, as text for the table.
-      select: columns for each K, the most important first.
+      command: the exact call, with ``{name}`` for settings.
+      select: ``(K,)`` columns for each K, the most important first.
       random: whether the result depends on a seed.
     """
 
     distribution: str
     command: str
-    select: Select
+    select: Callable[[Problem], dict[int, np.ndarray]]
     random: bool = False
 
     @property
@@ -45,6 +69,24 @@ class Package(NamedTuple):
                 "environment of its own that also holds fsjax"
             ) from None
 
+    def call(self, settings: Settings, scaling: str) -> str:
+        """The command for a method's settings, with what X is."""
+        words = {"weights": "", **settings}
+        words["weight_mode"] = _WEIGHT_MODES.get(words["weights"], "")
+        return f"{self.command.format(**words)}; {_SCALED[scaling]}"
+
+
+#: The scaling of X in words, by its name in the protocol.
+_SCALED = {
+    "none": "X as it is",
+    "standard": "columns of X standardised",
+    "scalar": "X on one scale",
+    "scalar255": "X / 255 on one scale",
+}
+
+#: scikit-feature's names of a graph's weights, by ours.
+_WEIGHT_MODES = {"binary": "binary", "heat": "heat_kernel", "cosine": "cosine"}
+
 
 def _skfeature(module: str) -> Any:
     return importlib.import_module(f"skfeature.{module}")
@@ -56,96 +98,106 @@ def _prefixes(order: np.ndarray, ks: Sequence[int]) -> dict[int, np.ndarray]:
     return {k: order[:k] for k in ks}
 
 
-def _graph(x: np.ndarray) -> Any:
-    """The graph of the package's examples."""
+def _graph(problem: Problem) -> Any:
+    settings = problem.settings
     return _skfeature("utility.construct_W").construct_W(
-        x, metric="euclidean", neighbor_mode="knn", weight_mode="heat_kernel", k=5, t=1
+        problem.x,
+        metric=settings["metric"],
+        neighbor_mode="knn",
+        weight_mode=_WEIGHT_MODES[settings["weights"]],
+        k=settings["num_neighbors"],
+        t=settings["t"],
     )
 
 
-def _fisher_score(x: np.ndarray, y: np.ndarray, ks: Sequence[int], _: int) -> dict[int, np.ndarray]:
+def _fisher_score(problem: Problem) -> dict[int, np.ndarray]:
     score = _skfeature("function.similarity_based.fisher_score").fisher_score
-    return _prefixes(score(x, y, mode="index"), ks)
+    return _prefixes(score(problem.x, problem.y, mode="index"), problem.ks)
 
 
-def _laplacian_score(
-    x: np.ndarray, _: np.ndarray, ks: Sequence[int], __: int
-) -> dict[int, np.ndarray]:
+def _laplacian_score(problem: Problem) -> dict[int, np.ndarray]:
     score = _skfeature("function.similarity_based.lap_score").lap_score
-    return _prefixes(score(x, mode="index", W=_graph(x)), ks)
+    return _prefixes(score(problem.x, mode="index", W=_graph(problem)), problem.ks)
 
 
-def _mcfs(x: np.ndarray, _: np.ndarray, ks: Sequence[int], __: int) -> dict[int, np.ndarray]:
-    module = _skfeature("function.sparse_learning_based.MCFS")
-    graph = _graph(x)
+def _mcfs(problem: Problem) -> dict[int, np.ndarray]:
+    mcfs = _skfeature("function.sparse_learning_based.MCFS").mcfs
+    graph, num_clusters = _graph(problem), problem.settings["num_clusters"]
     return {
         k: np.asarray(
-            module.mcfs(x, n_selected_features=k, mode="index", W=graph, n_clusters=20), int
+            mcfs(problem.x, n_selected_features=k, mode="index", W=graph, n_clusters=num_clusters),
+            int,
         )[:k]
-        for k in ks
+        for k in problem.ks
     }
 
 
-def _l1_l21(x: np.ndarray, y: np.ndarray, ks: Sequence[int], _: int) -> dict[int, np.ndarray]:
+def _l1_l21(problem: Problem) -> dict[int, np.ndarray]:
     solve = _skfeature("function.sparse_learning_based.ll_l21").proximal_gradient_descent
-    weights, _, _ = solve(x, y, 0.1, mode="raw")
-    return _prefixes(_skfeature("utility.sparse_learning").feature_ranking(weights), ks)
+    weights, _, _ = solve(problem.x, problem.y, problem.settings["penalty"], mode="raw")
+    ranking = _skfeature("utility.sparse_learning").feature_ranking
+    return _prefixes(ranking(weights), problem.ks)
 
 
-def _rfs(x: np.ndarray, y: np.ndarray, ks: Sequence[int], _: int) -> dict[int, np.ndarray]:
+def _rfs(problem: Problem) -> dict[int, np.ndarray]:
     solve = _skfeature("function.sparse_learning_based.RFS").rfs
-    return _prefixes(solve(x, y, mode="index", gamma=0.1), ks)
+    penalty = problem.settings["penalty"]
+    return _prefixes(solve(problem.x, problem.y, mode="index", gamma=penalty), problem.ks)
 
 
-def _icap(x: np.ndarray, y: np.ndarray, ks: Sequence[int], _: int) -> dict[int, np.ndarray]:
+def _icap(problem: Problem) -> dict[int, np.ndarray]:
     # One column after another: the largest K has all smaller ones.
     icap = _skfeature("function.information_theoretical_based.ICAP").icap
-    return _prefixes(icap(x, y, mode="index", n_selected_features=max(ks)), ks)
+    order = icap(problem.x, problem.y, mode="index", n_selected_features=max(problem.ks))
+    return _prefixes(order, problem.ks)
 
 
-def _cife(x: np.ndarray, y: np.ndarray, ks: Sequence[int], _: int) -> dict[int, np.ndarray]:
+def _cife(problem: Problem) -> dict[int, np.ndarray]:
     # Its own cife() takes the ranks that lcsi() returns by default for column numbers.
     lcsi = _skfeature("function.information_theoretical_based.LCSI").lcsi
-    order = lcsi(x, y, mode="index", beta=1, gamma=1, n_selected_features=max(ks))
-    return _prefixes(order, ks)
+    number = max(problem.ks)
+    order = lcsi(problem.x, problem.y, mode="index", beta=1, gamma=1, n_selected_features=number)
+    return _prefixes(order, problem.ks)
 
 
-def _lassonet(x: np.ndarray, y: np.ndarray, ks: Sequence[int], seed: int) -> dict[int, np.ndarray]:
-    torch, lassonet = importlib.import_module("torch"), importlib.import_module("lassonet")
-    torch.manual_seed(seed)
-    scaled = (x - x.mean()) / x.std()
-    model = lassonet.LassoNetClassifier(hidden_dims=(200,), random_state=seed, torch_seed=seed)
-    model.path(scaled.astype(np.float32), y)
+def _lassonet(problem: Problem) -> dict[int, np.ndarray]:
+    lassonet = importlib.import_module("lassonet")
+    hidden, seed = tuple(problem.settings["hidden"]), problem.seed
+    model = lassonet.LassoNetClassifier(hidden_dims=hidden, random_state=seed, torch_seed=seed)
+    model.path(problem.x.astype(np.float32), problem.y)
     importance = model.feature_importances_.numpy()
-    return _prefixes(np.argsort(-importance, kind="stable"), ks)
+    return _prefixes(np.argsort(-importance, kind="stable"), problem.ks)
 
 
-def _stg(x: np.ndarray, y: np.ndarray, ks: Sequence[int], seed: int) -> dict[int, np.ndarray]:
+def _stg(problem: Problem) -> dict[int, np.ndarray]:
+    # The package was written for Python 3.9, in which these names were aliases.
+    for name in ("Sequence", "Mapping", "Set", "Iterable"):
+        vars(collections).setdefault(name, getattr(collections.abc, name))
     torch, stg = importlib.import_module("torch"), importlib.import_module("stg")
-    torch.manual_seed(seed)
-    spread = x.std(0)
-    scaled = (x - x.mean(0)) / np.where(spread > 0, spread, 1)
+    torch.manual_seed(problem.seed)
     model = stg.STG(
         task_type="classification",
-        input_dim=x.shape[1],
-        output_dim=int(y.max()) + 1,
-        hidden_dims=[200],
+        input_dim=problem.x.shape[1],
+        output_dim=int(problem.y.max()) + 1,
+        hidden_dims=list(problem.settings["hidden"]),
         activation="relu",
         optimizer="Adam",
         learning_rate=1e-2,
         batch_size=100,
         sigma=0.5,
         lam=2.0,
-        random_state=seed,
+        random_state=problem.seed,
         device="cpu",
     )
-    model.fit(scaled.astype(np.float32), y, nr_epochs=100, shuffle=True, verbose=False)
-    return _prefixes(np.argsort(-model.get_gates("raw"), kind="stable"), ks)
+    x = problem.x.astype(np.float32)
+    model.fit(x, problem.y, nr_epochs=100, shuffle=True, verbose=False)
+    return _prefixes(np.argsort(-model.get_gates("raw"), kind="stable"), problem.ks)
 
 
 _SKFEATURE = "skfeature-chappers"
 _GRAPH = (
-    "construct_W(X, metric='euclidean', neighbor_mode='knn', weight_mode='heat_kernel', k=5, t=1)"
+    "construct_W(X, metric='{metric}', neighbor_mode='knn', weight_mode='{weight_mode}', "
+    "k={num_neighbors}, t={t})"
 )
 
 #: By our name of the method.
@@ -156,35 +208,29 @@ PACKAGES: dict[str, Package] = {
     ),
     "mcfs": Package(
         _SKFEATURE,
-        f"mcfs(X, n_selected_features=K, mode='index', W={_GRAPH}, n_clusters=20)",
+        f"mcfs(X, n_selected_features=K, mode='index', W={_GRAPH}, n_clusters={{num_clusters}})",
         _mcfs,
     ),
     "l1_l21": Package(
         _SKFEATURE,
-        "feature_ranking(proximal_gradient_descent(X, y, 0.1, mode='raw')[0])",
+        "feature_ranking(proximal_gradient_descent(X, y, {penalty}, mode='raw')[0])",
         _l1_l21,
     ),
-    "rfs": Package(
-        _SKFEATURE,
-        "rfs(X, y, mode='index', gamma=0.1)",
-        _rfs,
-    ),
+    "rfs": Package(_SKFEATURE, "rfs(X, y, mode='index', gamma={penalty})", _rfs),
     "icap": Package(_SKFEATURE, "icap(X, y, mode='index', n_selected_features=K)", _icap),
     "cife": Package(
         _SKFEATURE, "lcsi(X, y, mode='index', beta=1, gamma=1, n_selected_features=K)", _cife
     ),
     "stg": Package(
         "stg",
-        "STG(hidden_dims=[200], activation='relu', optimizer='Adam', learning_rate=1e-2, "
-        "batch_size=100, sigma=0.5, lam=2).fit(standardised X, y, nr_epochs=100), "
-        "ranked by get_gates('raw')",
+        "STG(hidden_dims={hidden}, activation='relu', optimizer='Adam', learning_rate=1e-2, "
+        "batch_size=100, sigma=0.5, lam=2).fit(X, y, nr_epochs=100), ranked by get_gates('raw')",
         _stg,
         random=True,
     ),
     "lassonet": Package(
         "lassonet",
-        "LassoNetClassifier(hidden_dims=(200,)).path(X on one scale, y), ranked by "
-        "feature_importances_",
+        "LassoNetClassifier(hidden_dims={hidden}).path(X, y), ranked by feature_importances_",
         _lassonet,
         random=True,
     ),

@@ -1,4 +1,5 @@
-"""The page of the documentation with the papers' tables, ours beside every published number."""
+"""The page of the documentation with the papers' tables: the published number of every cell, what
+reference code gives on the same rows, and what this library gives."""
 
 from __future__ import annotations
 
@@ -6,12 +7,11 @@ import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from experiments.papers.cells import Cell
-from experiments.papers.results import KEY
+from experiments.papers.verdicts import Verdict
 from fsjax.storage.atomic_files import write_text
 
 TITLES = {
@@ -46,19 +46,36 @@ CAPTIONS = {
     ("ip_cae", "6"): "200 or 1000 epochs",
 }
 
+#: What the class of a cell means, for the legend.
+LEGEND = {
+    "both": "ours agrees with the paper and with the reference code",
+    "agrees": "with the paper (no reference was run, or it differs)",
+    "reference": "with the reference code only",
+    "differs": "with neither",
+    "degenerate": "all scores are equal, so that the columns are chosen by their position",
+    "missing": "not run",
+}
+
 HEAD = """\
 # The papers' tables, cell by cell
 
-Each cell has the published mean and, below it, ours: <span class="agrees">in agreement</span>,
-<span class="differs">not in agreement</span> or not run. A cell agrees when our mean over the
-seeds is within 1.5 points (5 % of an error or a count) or two published standard deviations of the
-paper's, whichever is more. Runs have three seeds where they take less than a minute, as a rule, and
-two otherwise; the number of seeds, the spread and the price of each cell are in
-`reproduction/results.csv`, and shown when the pointer rests on a cell.
+Each cell shows up to three values, one below the other: what the paper printed, what **reference
+code** (the authors' own, or the package named in the tooltip) gives on the same rows with the same
+split and judge, and **ours**.
+
+{legend}
+
+Two values agree when they differ by at most 1.5 points (5 % of an error or a count), or by at most
+two standard deviations if that is more: the published one for the paper, the larger of ours and
+theirs for the reference. A cell holds when ours agrees with the paper or with the reference.
+Differences have a reason below each table. Runs have three seeds if they take less than a minute,
+and two otherwise; seeds, spread and CPU seconds are in the tooltip of a cell, in
+`reproduction/results.csv` and in `reproduction/reference.csv`.
 
     python -m experiments.reproduce --workdir=runs/papers
 
-makes this page, a run at a time, the cheapest first; see {doc}`reproducing`.
+makes this page, the cheapest run first; see {{doc}}`reproducing`. `python -m experiments.reference`
+runs the packages of others.
 
 """
 
@@ -116,30 +133,48 @@ def _layout(cell: Cell) -> tuple[Name, Name, Name]:
     return _BY_K if (cell.paper, cell.table) in (("wast", "5"), ("wast", "6")) else _BY_DATASET
 
 
-def _td(cell: Cell, row: Mapping[str, Any] | None) -> str:
+def _state(verdict: Verdict | None) -> str:
+    """The class of a cell: a name of :data:`LEGEND`, or ``own`` for a method of one's own."""
+    if verdict is None:
+        return "missing"
+    if verdict.degenerate:
+        return "degenerate"
+    if verdict.agrees_with_paper is None:
+        return "own"
+    if verdict.agrees_with_paper:
+        return "both" if verdict.agrees_with_reference else "agrees"
+    return "reference" if verdict.agrees_with_reference else "differs"
+
+
+def _td(cell: Cell, verdict: Verdict | None) -> str:
     metric, mean = cell.row.metric, cell.row.mean
     published = "" if math.isnan(mean) else _number(mean, metric)
-    if row is None:
+    if verdict is None:
         return f"<td class='missing'>{published}<br>–</td>"
-    title = f"{row['seeds']} seeds, {row['epochs']} epochs, ± {row['std']:.3g}"
-    if row["cpu_seconds"] == row["cpu_seconds"]:
-        title += f", {row['cpu_seconds']:.0f} s of CPU for the run"
-    if row["reason"]:
-        title += f". {row['reason']}"
-    state = {1: "agrees", 0: "differs"}.get(row["agrees"], "own")
-    ours = _number(row["mean"], metric)
+    ours, reference = verdict.ours, verdict.reference
+    title = f"ours: {ours['seeds']} seeds, {ours['epochs']} epochs, ± {ours['std']:.3g}"
+    if ours["cpu_seconds"] == ours["cpu_seconds"]:
+        title += f", {ours['cpu_seconds']:.0f} s of CPU for the run"
+    values = [published]
+    if reference is not None:
+        title += f"; reference: {reference['code']} {reference['version']}, "
+        title += f"{reference['seeds']} seeds, ± {reference['std']:.3g}"
+        values.append(f"<i>{_number(reference['mean'], metric)}</i>")
+    if not verdict.holds and ours["reason"]:
+        title += f". {ours['reason']}"
+    values.append(f"<b>{_number(ours['mean'], metric)}</b>")
     title = html.escape(title, quote=True)
-    return f"<td class='{state}' title='{title}'>{published}<br>{ours}</td>"
+    return f"<td class='{_state(verdict)}' title='{title}'>{'<br>'.join(values)}</td>"
 
 
-def _table(cells: Sequence[Cell], rows: Mapping[tuple[str, ...], Mapping[str, Any]]) -> str:
+def _table(cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict]) -> str:
     """One part of a table."""
     grid: dict[str, dict[str, str]] = {}
     columns: dict[str, None] = {}
     for cell in cells:
         _, name, column = (text_of(cell) for text_of in _layout(cell))
         columns[column] = None
-        grid.setdefault(name, {})[column] = _td(cell, rows.get(cell.key))
+        grid.setdefault(name, {})[column] = _td(cell, verdicts.get(cell.key))
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
     body = "\n".join(
         f"<tr><th>{html.escape(name)}</th>"
@@ -150,48 +185,75 @@ def _table(cells: Sequence[Cell], rows: Mapping[tuple[str, ...], Mapping[str, An
     return f"<tr><th></th>{head}</tr>\n{body}"
 
 
-def make_page(cells: Sequence[Cell], table: pd.DataFrame, summary: pd.DataFrame) -> str:
-    """The page in Markdown, its tables in HTML.
+def _legend() -> str:
+    items = "".join(
+        f"<li><span class='{name}'>&nbsp;0.00&nbsp;</span> {html.escape(text)}</li>"
+        for name, text in LEGEND.items()
+    )
+    return f"```{{raw}} html\n<ul class='reproduction-legend'>{items}</ul>\n```"
+
+
+def _summary(summary: pd.DataFrame) -> list[str]:
+    """The table of counts, with the shares of cells that were run and that hold."""
+    summary = summary.assign(
+        coverage=_percent(summary["run"], summary["data"]),
+        holds=_percent(summary["by either"], summary["run"]),
+    )
+    names = list(summary.columns)
+    head = ["| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
+    return head + [
+        "| " + " | ".join(map(str, row)) + " |" for row in summary.itertuples(index=False)
+    ]
+
+
+def _folded_table(
+    number: str, caption: str, cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict]
+) -> list[str]:
+    """A table of a paper that unfolds at a click, with the reasons of its differences."""
+    run = [verdicts[cell.key] for cell in cells if cell.key in verdicts]
+    held = sum(verdict.holds for verdict in run)
+    counts = f"{held} of {len(run)} hold, {len(cells)} cells"
+    lines = [f":::{{dropdown}} Table {number}: {caption} ({counts})", ""]
+    parts: dict[str, list[Cell]] = {}
+    for cell in cells:
+        parts.setdefault(_layout(cell)[0](cell), []).append(cell)
+    for part, of_part in parts.items():
+        # Parts of which nothing was run would only make the page long.
+        if not any(cell.key in verdicts for cell in of_part):
+            lines.append(f"{part or 'This table'}: {len(of_part)} cells, none run.\n")
+            continue
+        heading = f"<caption>{html.escape(part)}</caption>" if part else ""
+        lines.append(
+            "```{raw} html\n<div class='reproduction'><table>"
+            f"{heading}\n{_table(of_part, verdicts)}\n</table></div>\n```\n"
+        )
+    reasons: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        verdict = verdicts.get(cell.key)
+        if verdict is not None and not verdict.holds and verdict.ours["reason"]:
+            where = f"{cell.row.method}, {cell.row.dataset}"
+            reasons.setdefault(verdict.ours["reason"], {})[where] = None
+    lines += [f"- **{'; '.join(where)}**: {reason}" for reason, where in reasons.items()]
+    return [*lines, ":::", ""]
+
+
+def make_page(
+    cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict], summary: pd.DataFrame
+) -> str:
+    """The page in Markdown, its tables in HTML and folded.
 
     Args:
       cells: all cells that the page shows.
-      table: the rows of ``results.csv``.
-      summary: what :func:`experiments.papers.results.coverage` gives.
+      verdicts: as :func:`experiments.papers.verdicts.verdicts_of` gives them.
+      summary: what :func:`experiments.papers.verdicts.coverage` gives.
     """
-    rows = {tuple(row[name] for name in KEY): row for row in table.to_dict("records")}
-    summary = summary.assign(
-        coverage=_percent(summary["run"], summary["data here"]),
-        agreement=_percent(summary["agree"], summary["run"]),
-    )
-    names = list(summary.columns)
-    text = [HEAD, "| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
-    text += ["| " + " | ".join(map(str, row)) + " |" for row in summary.itertuples(index=False)]
+    text = [HEAD.format(legend=_legend()), *_summary(summary)]
     for paper in dict.fromkeys(cell.paper for cell in cells):
         text.append(f"\n## {TITLES[paper]}\n")
         of_paper = [cell for cell in cells if cell.paper == paper]
         for number in sorted({cell.table for cell in of_paper}, key=int):
             of_table = [cell for cell in of_paper if cell.table == number]
-            text.append(f"### Table {number}: {CAPTIONS.get((paper, number), '')}\n")
-            parts: dict[str, list[Cell]] = {}
-            for cell in of_table:
-                parts.setdefault(_layout(cell)[0](cell), []).append(cell)
-            for part, of_part in parts.items():
-                # Parts of which nothing was run would only make the page long.
-                if not any(cell.key in rows for cell in of_part):
-                    text.append(f"{part or 'This table'}: {len(of_part)} cells, none run.\n")
-                    continue
-                caption = f"<caption>{html.escape(part)}</caption>" if part else ""
-                text.append(
-                    "```{raw} html\n<div class='reproduction'><table>"
-                    f"{caption}\n{_table(of_part, rows)}\n</table></div>\n```\n"
-                )
-            reasons: dict[str, dict[str, None]] = {}
-            for cell in of_table:
-                if (row := rows.get(cell.key)) and row["reason"]:
-                    where = f"{cell.row.method}, {cell.row.dataset}"
-                    reasons.setdefault(row["reason"], {})[where] = None
-            text += [f"- **{'; '.join(where)}**: {reason}" for reason, where in reasons.items()]
-            text.append("")
+            text += _folded_table(number, CAPTIONS.get((paper, number), ""), of_table, verdicts)
     return "\n".join(text)
 
 
@@ -202,7 +264,10 @@ def _percent(part: pd.Series, whole: pd.Series) -> list[str]:
 
 
 def write_page(
-    cells: Sequence[Cell], table: pd.DataFrame, summary: pd.DataFrame, path: Path
+    cells: Sequence[Cell],
+    verdicts: Mapping[tuple[str, ...], Verdict],
+    summary: pd.DataFrame,
+    path: Path,
 ) -> None:
     """Writes :func:`make_page`."""
-    write_text(path, make_page(cells, table, summary))
+    write_text(path, make_page(cells, verdicts, summary))

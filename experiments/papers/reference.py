@@ -11,12 +11,14 @@ import numpy as np
 import pandas as pd
 from absl import flags
 from absl.flags import FLAGS
+from ml_collections import ConfigDict
+from sklearn.preprocessing import StandardScaler
 
 from experiments.launch import cli
 from experiments.launch.experiment import load_data
 from experiments.papers import runs
 from experiments.papers.cells import Cell, chosen, run_of
-from experiments.papers.packages import PACKAGES, Package
+from experiments.papers.packages import PACKAGES, Package, Problem
 from experiments.papers.results import KEY
 from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import svm_accuracy
@@ -62,28 +64,39 @@ def cells_by_training(cells: Sequence[Cell]) -> dict[tuple[str, str], list[Cell]
 
 
 def judged(
-    package: Package, dataset: Dataset, split: Split, ks: Sequence[int], seeds: Sequence[int]
+    package: Package,
+    dataset: Dataset,
+    split: Split,
+    config: ConfigDict,
+    ks: Sequence[int],
+    seeds: Sequence[int],
 ) -> tuple[dict[int, list[float]], float]:
     """Test accuracies of the columns that a package selects, and the CPU seconds of a selection.
 
     Args:
       package: the package.
-      dataset: with classes; the package sees its values as they are.
+      dataset: with classes.
       split: the rows. The package learns from the training rows in ascending order of their
         numbers, and its columns are judged as :func:`fsjax.evaluation.svm_accuracy` does.
+      config: the protocol, which tells the scaling of X and the settings of the method.
       ks: numbers of columns.
-      seeds: of packages that have any; others are run once.
+      seeds: one selection for each.
 
     Returns:
       For each K, a percentage per seed; and seconds per seed.
+
+    Raises:
+      DataError: if the data set has no classes.
     """
     if dataset.y is None:
         raise DataError(f"{dataset.name} has no classes; choose another data set")
     rows = np.sort(np.concatenate([split.train, split.valid]))
-    x, y = dataset.X[rows].astype(np.float64), dataset.y[rows]
+    x = dataset.table.block(rows, np.arange(dataset.num_features)).astype(np.float64)
+    x = scaled(x, config.data.scaling)
     values: dict[int, list[float]] = {k: [] for k in ks}
     started = time.process_time()
-    selections = [package.select(x, y, ks, seed) for seed in seeds]
+    problems = [Problem(x, dataset.y[rows], ks, dict(config.method), seed) for seed in seeds]
+    selections = [package.select(problem) for problem in problems]
     seconds = (time.process_time() - started) / len(seeds)
     for selection in selections:
         for k, columns in selection.items():
@@ -91,8 +104,22 @@ def judged(
     return values, seconds
 
 
+def scaled(x: np.ndarray, scaling: str) -> np.ndarray:
+    """``(N, D)`` rows by a scaling of ``configs/papers.py``."""
+    if scaling == "standard":
+        return StandardScaler().fit_transform(x)
+    if scaling.startswith("scalar"):
+        mean, spread = x.mean(), x.std()
+        return ((x / 255 if scaling == "scalar255" else x) - mean) / spread
+    return x
+
+
 def rows_of(
-    cells: Sequence[Cell], package: Package, values: dict[int, list[float]], seconds: float
+    cells: Sequence[Cell],
+    package: Package,
+    command: str,
+    values: dict[int, list[float]],
+    seconds: float,
 ) -> list[dict[str, Any]]:
     """Rows of the table for cells of one method and data set."""
     rows = []
@@ -107,7 +134,7 @@ def rows_of(
                 "seeds": len(accuracies),
                 "code": package.distribution,
                 "version": package.version,
-                "command": package.command,
+                "command": command,
                 "cpu_seconds": round(seconds, 1),
             }
         )
@@ -145,8 +172,9 @@ def main() -> None:
         ks = sorted({cell.row.num_features for cell in cells if cell.row.num_features})
         seeds = range(FLAGS.seeds) if package.random else (0,)
         package.version  # noqa: B018  The error for a missing package comes before any work.
-        values, seconds = judged(package, dataset, split, ks, list(seeds))
-        rows = rows_of(cells, package, values, seconds)
+        values, seconds = judged(package, dataset, split, config, ks, list(seeds))
+        command = package.call(dict(config.method), config.data.scaling)
+        rows = rows_of(cells, package, command, values, seconds)
         table = pd.DataFrame(table.to_dict("records") + rows, columns=COLUMNS)
         write_reference(table, path)
         accuracies = ", ".join(f"K={k}: {np.mean(values[k]):.2f}" for k in ks)

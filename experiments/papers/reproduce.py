@@ -16,7 +16,7 @@ import fsjax
 from experiments.cluster import Cell as Job
 from experiments.cluster import CellsFailedError, check_address, connected, define_flag, gathered
 from experiments.launch import cli
-from experiments.papers import page, results, runs
+from experiments.papers import page, reference, results, runs, verdicts
 from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load
 from fsjax.datasets.catalog import ENTRIES
@@ -119,9 +119,11 @@ def main() -> None:
     except CellsFailedError as error:
         failure = error
     at_hand = [name for name in ENTRIES if name in here or _is_here(name)]
-    summary = results.coverage(everything, table, at_hand)
+    packages = reference.read_reference(Path(FLAGS.reference))
+    judged = verdicts.verdicts_of(everything, table, packages, reasons)
+    summary = verdicts.coverage(everything, judged, at_hand)
     if FLAGS.page:
-        page.write_page(everything, table, summary, Path(FLAGS.page))
+        page.write_page(everything, judged, summary, Path(FLAGS.page))
     print(summary.to_string(index=False))
     if failure is not None:
         raise failure
@@ -216,6 +218,9 @@ def define_flags() -> None:
     flags.DEFINE_string("workdir", None, "Folder for the runs.")
     flags.DEFINE_bool("plan", False, "Prints runs, cells and minutes, and trains nothing.")
     flags.DEFINE_string("results", "reproduction/results.csv", "Where the cells are kept.")
+    flags.DEFINE_string(
+        "reference", "reproduction/reference.csv", "What reference code gives on the same rows."
+    )
     flags.DEFINE_string("reasons", "reproduction/reasons.toml", "Why cells disagree.")
     flags.DEFINE_string("page", "docs/reproduction.md", "The page that shows them; or empty.")
 

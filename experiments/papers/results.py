@@ -63,8 +63,9 @@ def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
     return table
 
 
-def read_reasons(path: Path) -> list[dict[str, str]]:
-    """The entries of ``reasons.toml``: fields that a cell must have, and ``text``.
+def read_reasons(path: Path) -> list[dict[str, Any]]:
+    """The entries of ``reasons.toml``: fields that a cell must have, ``text``, and ``degenerate``
+    where all scores are equal.
 
     Raises:
       ConfigError: for an entry without a text, or with a field that no cell has.
@@ -73,7 +74,7 @@ def read_reasons(path: Path) -> list[dict[str, str]]:
         return []
     entries = tomllib.loads(path.read_text(encoding="utf-8")).get("reason", [])
     for number, entry in enumerate(entries, start=1):
-        if odd := set(entry) - {*KEY, "text"}:
+        if odd := set(entry) - {*KEY, "text", "degenerate"}:
             raise ConfigError(f"{path}: reason {number} has unknown fields: {', '.join(odd)}")
         if not entry.get("text"):
             raise ConfigError(f"{path}: reason {number} has no text")
@@ -173,28 +174,3 @@ def known_costs(cells: Iterable[Cell], table: pd.DataFrame) -> dict[Run, float]:
         if row["cpu_seconds"] == row["cpu_seconds"]
     }
     return {run_of(cell): seen[cell.key] for cell in cells if cell.key in seen}
-
-
-def coverage(cells: Iterable[Cell], table: pd.DataFrame, available: Iterable[str]) -> pd.DataFrame:
-    """For each paper: cells, cells whose data are here, cells run, in agreement, explained."""
-    available = set(available)
-    published = [cell for cell in cells if not math.isnan(cell.row.mean)]
-    rows = []
-    for paper in dict.fromkeys(cell.paper for cell in published):
-        of_paper = [cell for cell in published if cell.paper == paper]
-        keys = {cell.key for cell in of_paper}
-        run = [row for row in table.to_dict("records") if tuple(row[k] for k in KEY) in keys]
-        agreeing = sum(int(row["agrees"]) for row in run)
-        explained = sum(bool(row["reason"]) for row in run)
-        rows.append(
-            {
-                "paper": paper,
-                "cells": len(of_paper),
-                "data here": sum(cell.row.dataset in available for cell in of_paper),
-                "run": len(run),
-                "agree": agreeing,
-                "explained": explained,
-                "unexplained": len(run) - agreeing - explained,
-            }
-        )
-    return pd.DataFrame(rows)

@@ -1,0 +1,126 @@
+"""Whether a cell holds: by the paper's number, or by what reference code gives on these rows.
+
+A cell agrees with the reference when the two means differ by no more than the cell's tolerance, in
+which the larger spread of the two takes the place of the published one. A cell whose scores are all
+equal selects columns by their position and is degenerate: it never holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from experiments.papers.cells import Cell, least_tolerance
+from experiments.papers.results import KEY, reason_of
+
+Row = Mapping[str, Any]
+
+
+class Verdict(NamedTuple):
+    """What a cell that was run is compared with, and how that came out.
+
+    Attributes:
+      ours: the row of ``results.csv``.
+      reference: the row of ``reference.csv``, or ``None``.
+      agrees_with_paper: ``None`` where the paper has no number.
+      agrees_with_reference: ``None`` where no reference code was run.
+      degenerate: whether all scores are equal.
+    """
+
+    ours: Row
+    reference: Row | None
+    agrees_with_paper: bool | None
+    agrees_with_reference: bool | None
+    degenerate: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether it agrees with the paper or with the reference, by its scores."""
+        return not self.degenerate and bool(self.agrees_with_paper or self.agrees_with_reference)
+
+    @property
+    def explained(self) -> bool:
+        """Whether a cell that does not hold has a reason."""
+        return not self.holds and (self.degenerate or bool(self.ours["reason"]))
+
+
+def by_key(table: pd.DataFrame) -> dict[tuple[str, ...], Row]:
+    """The rows of a table by what tells a cell from all others."""
+    rows: list[dict[str, Any]] = table.to_dict("records")
+    return {tuple(row[name] for name in KEY): row for row in rows}
+
+
+def reference_tolerance(cell: Cell, ours: Row, reference: Row) -> float:
+    """How far ours may be from the reference, in units of the metric."""
+    return max(
+        least_tolerance(cell.row.metric, reference["mean"]),
+        2.0 * max(ours["std"], reference["std"]),
+    )
+
+
+def verdicts_of(
+    cells: Iterable[Cell], results: pd.DataFrame, reference: pd.DataFrame, reasons: Sequence[Row]
+) -> dict[tuple[str, ...], Verdict]:
+    """The verdict of every cell that was run, by its key.
+
+    Args:
+      cells: cells of the papers.
+      results: as ``results.csv``.
+      reference: as ``reference.csv``.
+      reasons: as :func:`experiments.papers.results.read_reasons` gives them; those with
+        ``degenerate`` mark cells whose scores are all equal.
+    """
+    rows, others = by_key(results), by_key(reference)
+    degenerate = [entry for entry in reasons if entry.get("degenerate")]
+    verdicts = {}
+    for cell in cells:
+        ours = rows.get(cell.key)
+        if ours is None:
+            continue
+        other = others.get(cell.key)
+        published = None if math.isnan(cell.row.mean) else ours["agrees"] == 1
+        referenced = None
+        if other is not None:
+            limit = reference_tolerance(cell, ours, other) * (1 + 1e-9)
+            referenced = abs(ours["mean"] - other["mean"]) <= limit
+        is_degenerate = bool(reason_of(dict(zip(KEY, cell.key, strict=True)), degenerate))
+        verdicts[cell.key] = Verdict(ours, other, published, referenced, is_degenerate)
+    return verdicts
+
+
+def coverage(
+    cells: Iterable[Cell], verdicts: Mapping[tuple[str, ...], Verdict], available: Iterable[str]
+) -> pd.DataFrame:
+    """Counts for each paper of cells with a published number.
+
+    The columns are: all ``cells``; those whose ``data`` are here; those ``run``; of these, those
+    that agree with the ``paper``, with the ``reference`` and with ``either`` (``degenerate`` ones
+    left out); those that do not hold, ``explained`` and ``unexplained``.
+    """
+    available = set(available)
+    published = [cell for cell in cells if not math.isnan(cell.row.mean)]
+    rows = []
+    for paper in dict.fromkeys(cell.paper for cell in published):
+        of_paper = [cell for cell in published if cell.paper == paper]
+        run = [verdicts[cell.key] for cell in of_paper if cell.key in verdicts]
+        sound = [verdict for verdict in run if not verdict.degenerate]
+        held = sum(verdict.holds for verdict in run)
+        explained = sum(verdict.explained for verdict in run)
+        rows.append(
+            {
+                "paper": paper,
+                "cells": len(of_paper),
+                "data": sum(cell.row.dataset in available for cell in of_paper),
+                "run": len(run),
+                "by paper": sum(bool(verdict.agrees_with_paper) for verdict in sound),
+                "by reference": sum(bool(verdict.agrees_with_reference) for verdict in sound),
+                "by either": held,
+                "degenerate": len(run) - len(sound),
+                "explained": explained,
+                "unexplained": len(run) - held - explained,
+            }
+        )
+    return pd.DataFrame(rows)
