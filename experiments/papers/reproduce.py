@@ -32,19 +32,15 @@ class TimeIsUp(Exception):
 
 
 def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The data sets that can be loaded, and a message for each of the others."""
-    here, missing = [], []
+    """The data sets that can be loaded with all their rows, and the others."""
+    present, missing = [], []
     for name in datasets:
         try:
-            rows, whole = load(name).X.shape[0], ENTRIES[name].shape[0]
-        except DataError as error:
-            missing.append(f"{name}: {error}")
-            continue
-        if rows == whole:
-            here.append(name)
-        else:
-            missing.append(f"{name}: the file has {rows} of its {whole} rows")
-    return here, missing
+            complete = load(name).X.shape[0] == ENTRIES[name].shape[0]
+        except DataError:
+            complete = False
+        (present if complete else missing).append(name)
+    return present, missing
 
 
 def planned(cells: Sequence[Cell], table: pd.DataFrame) -> list[tuple[Run, int, float, list[Cell]]]:
@@ -98,10 +94,12 @@ def main() -> None:
         cells = [cell for cell in cells if cell.key not in known]
     here, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
     todo = planned([cell for cell in cells if cell.row.dataset in here], table)
-    for line in missing:
-        name = line.partition(":")[0]
-        count = sum(cell.row.dataset == name for cell in cells)
-        print(f"{count} cells are left out, as their data are missing: {line}")
+    if missing:
+        count = sum(cell.row.dataset in missing for cell in cells)
+        print(
+            f"{count} cells are left out, as their data are not here: {', '.join(missing)}; "
+            "fsjax.data.load(NAME) says where each is looked for"
+        )
     if not FLAGS.plan:
         cli.require(FLAGS.workdir, "workdir", "runs/papers")
     workdir = Path(FLAGS.workdir or "runs/papers")
@@ -116,6 +114,7 @@ def main() -> None:
         for finished in _train(todo, workdir):
             table = results.merged(table, results.collect(seen, finished), reasons)
             results.write_results(table, path)
+            print(f"  {_progress(seen, table)}", flush=True)
     except CellsFailedError as error:
         failure = error
     at_hand = [name for name in ENTRIES if name in here or _is_here(name)]
@@ -127,6 +126,14 @@ def main() -> None:
     print(summary.to_string(index=False))
     if failure is not None:
         raise failure
+
+
+def _progress(cells: Sequence[Cell], table: pd.DataFrame) -> str:
+    """How many of the chosen cells are in the table, and how many of these agree with the paper."""
+    keys = {cell.key for cell in cells}
+    rows = [row for row in table.to_dict("records") if tuple(row[k] for k in results.KEY) in keys]
+    agreeing = sum(row["agrees"] == 1 for row in rows)
+    return f"{len(rows)} of {len(keys)} cells, {agreeing} agree with the paper"
 
 
 def _done(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from configs import papers
 from experiments.launch.experiment import build_method
-from experiments.papers import page, results, runs
+from experiments.papers import reference, results, runs, verdicts
 from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, run_of, tolerance, value_of
 from experiments.papers.curves import compared_values
 from fsjax.errors import ConfigError
@@ -129,16 +128,6 @@ def test_agreement_and_reasons(tmp_path: Path) -> None:
     again = results.read_results(path, cells_of("wast"))
     assert list(again.columns) == list(results.COLUMNS)
     pd.testing.assert_frame_equal(again, good, check_dtype=False)
-    summary = results.coverage(cells_of("wast"), again, ["madelon"])
-    assert summary.to_dict("records")[0] | {"cells": 0, "data here": 0} == {
-        "paper": "wast",
-        "cells": 0,
-        "data here": 0,
-        "run": 1,
-        "agree": 1,
-        "explained": 0,
-        "unexplained": 0,
-    }
 
 
 @pytest.mark.parametrize(
@@ -249,31 +238,19 @@ def test_costs_that_were_seen_set_the_scale() -> None:
     assert seen[pcmac] == pytest.approx(2 * guess[pcmac])
 
 
-def test_page() -> None:
-    cells = cells_of("wast")
-    table = results.merged(pd.DataFrame(columns=results.COLUMNS), [row(60.0)], [])
-    text = page.make_page(cells, table, results.coverage(cells, table, ["madelon"]))
-    assert "<td class='differs'" in text
-    assert "83.27<br>60.00" in text
-    assert "none run" in text
-    # One cell of Madelon's was run, and disagrees.
-    (line,) = (line for line in text.split("\n") if line.startswith("| wast |"))
-    assert line.endswith("% | 0 % |")
-    assert np.all([f"### Table {number}" in text for number in (2, 3, 4, 5, 6, 7, 9)])
-
-
 def test_every_paper_has_a_protocol() -> None:
     assert set(PAPERS) == set(papers.PROTOCOLS)
 
 
-def test_the_page_shows_the_results_that_are_kept() -> None:
-    kept = ROOT / "reproduction" / "results.csv"
+def test_no_kept_result_is_without_a_verdict_or_a_reason() -> None:
+    kept = ROOT / "reproduction"
     cells = [one for paper in PAPERS for one in cells_of(paper)]
-    table = results.read_results(kept, cells)
-    shown = (ROOT / "docs" / "reproduction.md").read_text()
-    for title in page.TITLES.values():
-        assert title in shown
-    for state, agrees in (("agrees", 1), ("differs", 0)):
-        assert shown.count(f"class='{state}'") == int((table["agrees"] == agrees).sum())
-    unexplained = table[(table["agrees"] == 0) & (table["reason"] == "")]
-    assert unexplained.empty, unexplained.iloc[:, :6].to_string()
+    table = results.read_results(kept / "results.csv", cells)
+    judged = verdicts.verdicts_of(
+        cells,
+        table,
+        reference.read_reference(kept / "reference.csv"),
+        results.read_reasons(kept / "reasons.toml"),
+    )
+    left = [key for key, verdict in judged.items() if not (verdict.holds or verdict.explained)]
+    assert not left, left
