@@ -1,4 +1,4 @@
-"""``tools.public_api``: a change of a public name or argument is a decision, made in its own commit."""
+"""``tools.public_api``: a changed public name or argument is a decision, in its own commit."""
 
 from __future__ import annotations
 
