@@ -83,7 +83,7 @@ def many(digits: fsjax.data.Dataset) -> None:
             num_epochs=epochs,
             batch_size=64,
             # As in these papers: one mean and one standard deviation for the whole table.
-            scaling="scalar" if method.tasks == ("reconstruction",) else "paper",
+            scaling="scalar" if method.about.tasks == ("reconstruction",) else "paper",
         )
         agreement = nogueira_stability(selection_mask(result.selected, digits.num_features))
         frequency = result.selection_frequency.reshape(digits.image_shape)
