@@ -1,4 +1,4 @@
-"""Sphinx's settings: ``make docs`` builds the site into build/site, with warnings as errors."""
+"""Configuration of Sphinx: ``make docs`` builds the site in build/site, with warnings as errors."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ napoleon_use_ivar = True
 python_display_short_literal_types = True
 toc_object_entries_show_parents = "hide"
 
-# Formulas: one file of MathJax, which draws them as SVG. It comes from a package, so that neither
-# building nor reading a page needs a network; its menu, which does, is off.
+# Formulas are rendered as SVG by one file of MathJax. It comes from a package, so that neither
+# building nor reading a page needs a network; MathJax's menu needs one and is disabled.
 _MATHJAX = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
 mathjax_path = "tex-svg-full.js"
 mathjax3_config = {"options": {"enableMenu": False}}
@@ -65,7 +65,7 @@ html_theme_options = {
     "use_fullscreen_button": False,
 }
 
-#: What becomes a link in the text, and where it stays as it is.
+#: Names that become links, and the nodes in which they stay plain text.
 NAME = re.compile(r"fsjax(\.\w+)+")
 UNLINKED = (nodes.reference, nodes.title, pending_xref)
 
@@ -73,20 +73,20 @@ UNLINKED = (nodes.reference, nodes.title, pending_xref)
 def skip_member(
     app: Sphinx, kind: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leaves out what other libraries define, and fields of named tuples: docstrings have them."""
-    elsewhere = not (getattr(obj, "__module__", None) or "fsjax").startswith("fsjax")
-    return True if elsewhere or type(obj).__name__ == "_tuplegetter" else None
+    """Omit members of other libraries, and fields of named tuples, which docstrings describe."""
+    external = not (getattr(obj, "__module__", None) or "fsjax").startswith("fsjax")
+    return True if external or type(obj).__name__ == "_tuplegetter" else None
 
 
 def plain_defaults(
     app: Sphinx, kind: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any
 ) -> tuple[str | None, Any]:
-    """Functions that are defaults go by their names."""
+    """Show functions that are default values by name, without their address."""
     return signature and re.sub(r"<function (\w+)[^>]*>", r"\1", signature), returns
 
 
 def link_names(app: Sphinx, doctree: nodes.document) -> None:
-    """Makes links of ``fsjax.fit`` and the like in the text, where the site has them."""
+    """Link names such as ``fsjax.fit`` in the text, if the site documents them."""
     for literal in list(doctree.findall(nodes.literal)):
         parent = literal.parent
         if NAME.fullmatch(literal.astext()) and not isinstance(parent, UNLINKED):
@@ -105,26 +105,26 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
 def find_public_name(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
 ) -> nodes.Element | None:
-    """Links ``fsjax.engine.fit.fit`` to ``fsjax.fit``; what the site does not have stays plain."""
+    """Link ``fsjax.engine.fit.fit`` to ``fsjax.fit``; undocumented names stay plain text."""
     if node.get("refdomain") != "py":
         return None
     objects = env.domains.python_domain.objects
-    *modules, last = node["reftarget"].split(".")
-    found = []
-    for name in objects:
-        *above, own = name.split(".")
-        rest = iter(modules)
-        if own == last and all(part in rest for part in above):
-            found.append(name)
-    if len(found) != 1:
+    *target_modules, target_name = node["reftarget"].split(".")
+    matches = []
+    for public_name in objects:
+        *public_modules, last = public_name.split(".")
+        remaining = iter(target_modules)  # the public modules have to occur here in this order
+        if last == target_name and all(module in remaining for module in public_modules):
+            matches.append(public_name)
+    if len(matches) != 1:
         return None
-    entry = objects[found[0]]
+    entry = objects[matches[0]]
     uri = app.builder.get_relative_uri(node["refdoc"], entry.docname)
     return nodes.reference("", "", content, internal=True, refuri=f"{uri}#{entry.node_id}")
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Register the hooks of this file; Sphinx calls this function."""
     for field in PyObject.doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"

@@ -1,6 +1,6 @@
 """Runs the examples for the gallery: ``python docs/make_examples.py [names]``, about two minutes.
 
-What they print and draw is kept beside the pages, so that building the site trains nothing.
+Their printed output and plots are stored with the pages, so that building the site trains nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OUTPUT = Path(__file__).parent / "examples" / "output"
 
 
 def main(names: list[str]) -> None:
-    """Runs the examples of these names, all by default."""
+    """Run the examples with these names; all by default."""
     OUTPUT.mkdir(exist_ok=True)
     sys.path.insert(0, str(EXAMPLES))
     for name in names or sorted(path.stem for path in EXAMPLES.glob("*.py")):
@@ -34,7 +34,7 @@ def main(names: list[str]) -> None:
 
 
 def sparse_cnn(results: Mapping[str, tuple[float, float]]) -> None:
-    """Accuracy and zeros of both networks; the example itself draws nothing."""
+    """Plot the accuracy and share of zeros of both networks; the example itself draws nothing."""
     figure = style.new_figure(3.2)
     left, right = figure.subplots(1, 2)
     names = list(results)
@@ -44,7 +44,7 @@ def sparse_cnn(results: Mapping[str, tuple[float, float]]) -> None:
 
 
 def binmask_cnn(results: Mapping[float, tuple[float, Mapping[str, float]]]) -> None:
-    """Accuracy, and the masks that the price closed."""
+    """Plot the accuracy and the share of masks that the penalty closed."""
     figure = style.new_figure(3.2)
     left, right = figure.subplots(1, 2)
     names = [f"lambda {strength:g}" for strength in results]
@@ -55,9 +55,9 @@ def binmask_cnn(results: Mapping[float, tuple[float, Mapping[str, float]]]) -> N
 
 
 def bars(axes: Axes, names: list[str], shares: list[float], title: str) -> None:
-    """A labelled bar for each name, in percent, from 0 to 100."""
-    drawn = axes.bar(names, [100 * share for share in shares], 0.6, color=style.BLUE)
-    axes.bar_label(drawn, fmt="%.0f", padding=2)
+    """Draw a labelled bar for each name, in percent, from 0 to 100."""
+    rectangles = axes.bar(names, [100 * share for share in shares], 0.6, color=style.BLUE)
+    axes.bar_label(rectangles, fmt="%.0f", padding=2)
     axes.set_title(title, fontsize=10)
     axes.set_ylim(0, 110)
     axes.set_yticks(range(0, 101, 25))
@@ -65,7 +65,7 @@ def bars(axes: Axes, names: list[str], shares: list[float], title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-#: Of the examples that leave no picture of their own.
+#: How to plot the examples that do not save a picture themselves.
 PICTURES = {"sparse_cnn": sparse_cnn, "binmask_cnn": binmask_cnn}
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Makes a picture for the pages of the methods: ``python -m docs.make_method_pictures``.
+"""Makes the pictures of the methods' pages: ``python -m docs.make_method_pictures``.
 
-Digits only, networks small enough for a few minutes in all.
+They use the data set digits and small networks, and take a few minutes in total.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLORS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.GREY)
 
 
 def main() -> None:
-    """All pictures, each from trainings of its own."""
+    """Make all pictures, each from its own training runs."""
     PICTURES.mkdir(exist_ok=True)
     digits = load("digits")
     for draw in (concrete, wast, ctre, sparse, gates, masks, baselines):
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def concrete(digits: fsjax.data.Dataset) -> Figure:
-    """How many different columns the selectors of CAE and IP-CAE take, and what it is worth."""
+    """Plot how many distinct columns CAE and IP-CAE pick, and their validation accuracy."""
     options = {"seeds": SEEDS, "num_epochs": 200, "batch_size": 32}
     results = {
         "IP-CAE": fsjax.fit(methods.ip_cae(K), digits, **options),
@@ -50,24 +50,24 @@ def concrete(digits: fsjax.data.Dataset) -> Figure:
 
 
 def wast(digits: fsjax.data.Dataset) -> Figure:
-    """Where WAST looks, and how its connections moved there."""
+    """Plot which pixels WAST selects."""
     method = methods.wast(sensitivity_weight=0.4)
     result = fsjax.fit(method, digits, seeds=SEEDS, num_features=K, num_epochs=10, scaling="scalar")
     return plot_selection(result, digits.image_shape, background=digits.X.mean(axis=0))
 
 
 def ctre(digits: fsjax.data.Dataset) -> Figure:
-    """Growing between similar neurons beside growing anywhere, at very few connections."""
+    """Compare growth between similar neurons with random growth, at very few connections."""
     return _networks(digits, ("ctre_sim", "ctre_seq", "set"), epsilon=0.5)
 
 
 def sparse(digits: fsjax.data.Dataset) -> Figure:
-    """Sparse networks that move their connections, and those that do not."""
+    """Compare sparse networks that move their connections with those that do not."""
     return _networks(digits, ("set", "rigl", "snip", "static_sparse", "dense"), epsilon=3.0)
 
 
 def gates(digits: fsjax.data.Dataset) -> Figure:
-    """Open gates and accuracy by the strength of the penalty."""
+    """Plot open gates and accuracy against the regularization strength."""
     strengths = {
         "BinMask": (methods.binmask, 10.0 ** np.arange(-4, -1.4, 0.5)),
         "STG": (methods.stg, 10.0 ** np.arange(-2, 1.1, 0.5)),
@@ -75,7 +75,7 @@ def gates(digits: fsjax.data.Dataset) -> Figure:
     figure = style.new_figure(4.6)
     axes = figure.subplots(2, 2, sharex="col", sharey="row")
     for column, (name, (build, values)) in enumerate(strengths.items()):
-        found = []
+        measurements = []
         for strength in values:
             result = fsjax.fit(
                 build(strength=float(strength), search=False),
@@ -85,37 +85,38 @@ def gates(digits: fsjax.data.Dataset) -> Figure:
                 num_epochs=60,
                 batch_size=128,
             )
-            opened = result.history["train/num_selected"][:, -1]
-            found.append((opened, result.metrics["embedded_accuracy"]))
-        for axis, (measured, label) in enumerate(
-            zip(np.swapaxes(found, 0, 1), ("open gates", "test accuracy (%)"), strict=True)
+            num_open = result.history["train/num_selected"][:, -1]
+            measurements.append((num_open, result.metrics["embedded_accuracy"]))
+        labels = ("open gates", "test accuracy (%)")
+        for row, (label, measured) in enumerate(
+            zip(labels, np.swapaxes(measurements, 0, 1), strict=True)
         ):
-            _band(axes[axis, column], values, measured.T, COLORS[column], "")
-            axes[axis, column].set_xscale("log")
+            _band(axes[row, column], values, measured.T, COLORS[column], "")
+            axes[row, column].set_xscale("log")
             if column == 0:
-                axes[axis, column].set_ylabel(label, fontsize=9)
+                axes[row, column].set_ylabel(label, fontsize=9)
         axes[0, column].set_title(name, fontsize=10)
-        axes[1, column].set_xlabel("strength of the penalty, λ", fontsize=9)
+        axes[1, column].set_xlabel("regularization strength, λ", fontsize=9)
     figure.suptitle("digits, 64 gates, five seeds", fontsize=10)
     return figure
 
 
 def masks(digits: fsjax.data.Dataset) -> Figure:
-    """Which layers ProbMask and BinMask leave their weights in, at about equal sparsity."""
+    """Plot in which layers ProbMask and BinMask keep weights, at about equal sparsity."""
     network = {"hidden": (100, 100), "activation": "relu"}
     options = {"seeds": SEEDS, "num_features": K, "num_epochs": 100, "batch_size": 64}
-    dropped = fsjax.fit(methods.probmask(density=0.085, **network), digits, **options)
-    closed = fsjax.fit(
+    by_probability = fsjax.fit(methods.probmask(density=0.085, **network), digits, **options)
+    binary = fsjax.fit(
         methods.binmask(masked="weights", strength=3e-4, **network), digits, **options
     )
-    kept = dropped.states.params.probabilities
-    rows = _layer_rows("ProbMask", dropped, kept, probmask.layer_sparsity)
-    rows += _layer_rows("BinMask", closed, closed.states.params.latents, layer_sparsity)
+    probabilities = by_probability.states.params.probabilities
+    rows = _layer_rows("ProbMask", by_probability, probabilities, probmask.layer_sparsity)
+    rows += _layer_rows("BinMask", binary, binary.states.params.latents, layer_sparsity)
     return plot_layer_sparsity(rows)
 
 
 def baselines(digits: fsjax.data.Dataset) -> Figure:
-    """The score of every pixel: a filter, a plain network, and chance."""
+    """Plot the score of every pixel by a filter, a plain network and at random."""
     chosen = {
         "Fisher score": methods.fisher_score(K),
         "plain network": methods.neural_network(),
@@ -126,17 +127,17 @@ def baselines(digits: fsjax.data.Dataset) -> Figure:
         result = fsjax.fit(method, digits, num_features=K, num_epochs=30, batch_size=64)
         scores = result.scores[0].reshape(digits.image_shape)
         axes.imshow(scores, cmap=style.COLORS)
-        rows, columns = np.unravel_index(result.selected[0], digits.image_shape)
-        axes.scatter(columns, rows, s=26, facecolors="none", edgecolors="white", linewidths=1.3)
+        y, x = np.unravel_index(result.selected[0], digits.image_shape)
+        axes.scatter(x, y, s=26, facecolors="none", edgecolors="white", linewidths=1.3)
         axes.set_title(name, fontsize=9)
         axes.set_xticks([])
         axes.set_yticks([])
-    figure.suptitle("Scores of the 64 pixels, dark for high; rings: the best ten", fontsize=10)
+        figure.suptitle("Scores of the 64 pixels (dark: high); circles: the best ten", fontsize=10)
     return figure
 
 
 def _networks(digits: fsjax.data.Dataset, names: Sequence[str], epsilon: float) -> Figure:
-    """Validation accuracy by epoch."""
+    """Plot the validation accuracy of sparse networks by epoch."""
     results = {}
     for name in names:
         sizes = {} if name == "dense" else {"epsilon": epsilon}
@@ -156,7 +157,7 @@ def _networks(digits: fsjax.data.Dataset, names: Sequence[str], epsilon: float) 
 def _layer_rows(
     name: str, result: fsjax.FitResult, stacked: Mapping[str, Any], shares: Callable[..., Any]
 ) -> list[dict[str, Any]]:
-    """Sparsity of every layer of every seed."""
+    """Rows with the sparsity of every layer of every seed."""
     rows = []
     for trial in range(len(result.seeds)):
         values = {path: np.asarray(leaf[trial]) for path, leaf in stacked.items()}
@@ -175,12 +176,12 @@ def _lines(axes: Axes, results: Mapping[str, fsjax.FitResult], recorded: str, la
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _band(axes: Axes, places: np.ndarray, values: np.ndarray, color: str, label: str) -> None:
-    """Mean over the seeds, and a band of one standard deviation, of ``(S, T)`` values."""
-    mean, spread = values.mean(axis=0), values.std(axis=0)
-    axes.plot(places, mean, color=color, linewidth=1.4, label=label)
-    upper = np.minimum(mean + spread, np.maximum(values.max(), mean))
-    axes.fill_between(places, mean - spread, upper, color=color, alpha=0.2, linewidth=0)
+def _band(axes: Axes, x: np.ndarray, values: np.ndarray, color: str, label: str) -> None:
+    """Draw the mean over seeds of ``(S, T)`` values, and a band of one standard deviation."""
+    mean, deviation = values.mean(axis=0), values.std(axis=0)
+    axes.plot(x, mean, color=color, linewidth=1.4, label=label)
+    upper = np.minimum(mean + deviation, np.maximum(values.max(), mean))
+    axes.fill_between(x, mean - deviation, upper, color=color, alpha=0.2, linewidth=0)
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""Makes the pictures of the documentation: ``python docs/make_pictures.py``. Digits only."""
+"""Makes the pictures of the documentation, from digits: ``python docs/make_pictures.py``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ K = 10
 
 
 def main() -> None:
-    """All pictures, each from trainings of its own."""
+    """Make all pictures, each from its own training runs."""
     PICTURES.mkdir(exist_ok=True)
     digits = load("digits")
     selection(digits)
@@ -28,14 +28,14 @@ def main() -> None:
 
 
 def selection(digits: fsjax.data.Dataset) -> None:
-    """Ten pixels, by ten seeds of IP-CAE."""
+    """Plot the ten pixels that each of ten seeds of IP-CAE selects."""
     result = fsjax.fit(methods.ip_cae(K), digits, seeds=range(10), num_epochs=100, batch_size=32)
     figure = plot_selection(result, digits.image_shape, background=digits.X.mean(axis=0))
     save_figure(figure, PICTURES / "selection.png")
 
 
 def stability(digits: fsjax.data.Dataset) -> None:
-    """How often the halves of ten pairs agree."""
+    """Plot the selection frequency over ten pairs of complementary halves."""
     result = fsjax.fit_subsamples(
         methods.ip_cae(K, hidden=(64,)), digits, num_pairs=10, num_epochs=40, batch_size=32
     )
@@ -44,7 +44,7 @@ def stability(digits: fsjax.data.Dataset) -> None:
 
 
 def path(digits: fsjax.data.Dataset) -> None:
-    """LassoNet's way from all pixels down to three; nothing happens before its first lambda."""
+    """Plot LassoNet's path from all pixels to three; smaller first lambdas remove no pixel."""
     method = methods.lassonet(
         K,
         hidden=(32,),
@@ -59,7 +59,7 @@ def path(digits: fsjax.data.Dataset) -> None:
 
 
 def many(digits: fsjax.data.Dataset) -> None:
-    """Where nine methods look, five seeds each."""
+    """Plot which pixels nine methods select, with five seeds each."""
     sparse = {"hidden": (100, 100), "epsilon": 5.0}
     chosen = (
         (methods.ip_cae(K), 40),
@@ -74,7 +74,7 @@ def many(digits: fsjax.data.Dataset) -> None:
     )
     figure = style.new_figure(7.2)
     axes = figure.subplots(3, 3)
-    for place, (method, epochs) in zip(axes.flat, chosen, strict=True):
+    for panel, (method, epochs) in zip(axes.flat, chosen, strict=True):
         result = fsjax.fit(
             method,
             digits,
@@ -82,20 +82,20 @@ def many(digits: fsjax.data.Dataset) -> None:
             num_features=K,
             num_epochs=epochs,
             batch_size=64,
-            # As these papers have it: one mean and one deviation for the whole table.
-            scaling="scalar" if method.tasks == ("reconstruction",) else "paper",
+            # As in these papers: one mean and one standard deviation for the whole table.
+            scaling="scalar" if method.about.tasks == ("reconstruction",) else "paper",
         )
-        found = nogueira_stability(selection_mask(result.selected, digits.num_features))
-        share = result.selection_frequency.reshape(digits.image_shape)
-        some = np.where(share > 0, share, np.nan)
-        place.set_facecolor("#EEEEEE")
-        shown = place.imshow(some, cmap=style.COLORS, vmin=0, vmax=1)
-        place.set_title(f"{method.name}, stability {found.value:z.2f}", fontsize=9)
-        place.set_xticks([])
-        place.set_yticks([])
-    bar = figure.colorbar(shown, ax=axes, shrink=0.6)
+        agreement = nogueira_stability(selection_mask(result.selected, digits.num_features))
+        frequency = result.selection_frequency.reshape(digits.image_shape)
+        positive = np.where(frequency > 0, frequency, np.nan)
+        panel.set_facecolor("#EEEEEE")
+        image = panel.imshow(positive, cmap=style.COLORS, vmin=0, vmax=1)
+        panel.set_title(f"{method.name}, stability {agreement.value:z.2f}", fontsize=9)
+        panel.set_xticks([])
+        panel.set_yticks([])
+    bar = figure.colorbar(image, ax=axes, shrink=0.6)
     bar.set_label("share of five seeds (grey: none)", fontsize=9)
-    figure.suptitle("Ten of the 64 pixels of digits, by nine methods", fontsize=10)
+    figure.suptitle("Ten of the 64 pixels of digits, selected by nine methods", fontsize=10)
     save_figure(figure, PICTURES / "many.png")
 
 

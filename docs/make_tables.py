@@ -2,7 +2,7 @@
 
     python docs/make_tables.py
 
-A test fails where a table is not what this would write.
+A test fails if a table differs from what this script would write.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from fsjax.tasks import TABLE, TASKS
 
 ROOT = Path(__file__).parents[1]
 
-#: Around a table that is generated, of what it is about.
+#: The lines before and after a generated table, with its subject.
 BEGIN, END = "<!-- {}: written by docs/make_tables.py -->", "<!-- {}: end -->"
 
-#: What the tasks are called in the tables.
+#: The letter of each task in the tables.
 LETTERS = {name: TABLE[name].letter for name in TASKS}
 
 
 def readme_table() -> str:
-    """Paper, function, estimator and configuration of every method."""
+    """Table of the function, paper, estimator and configuration of every method."""
     rows = []
-    for one in _registrations():
-        own = Path("configs") / f"{one.name}.py"
-        config = str(own) if (ROOT / own).exists() else f"configs/any.py:{one.name}"
-        rows.append((f"`fsjax.methods.{one.name}`", one.paper, f"`{one.estimator}`", f"`{config}`"))
+    for method in _registrations():
+        file = Path("configs") / f"{method.name}.py"
+        config = str(file) if (ROOT / file).exists() else f"configs/any.py:{method.name}"
+        function, estimator = f"`fsjax.methods.{method.name}`", f"`{method.estimator}`"
+        rows.append((function, method.paper, estimator, f"`{config}`"))
     return _markdown(("method", "paper", "estimator", "config"), rows)
 
 
 def choosing_table() -> str:
-    """What every method looks at and optimises, and how it arrives at K columns."""
+    """Table of what every method uses and optimizes, and how it arrives at K columns."""
     header = ("estimator", "labels", "tasks", "sparse X", "number of columns", "what it optimises")
     rows = []
-    for one in _registrations():
-        about = about_of(one)
+    for method in _registrations():
+        about = about_of(method)
         tasks = ", ".join(LETTERS[task] for task in about.tasks)
         labels = "yes"
         if "reconstruction" in about.tasks:
@@ -50,12 +51,12 @@ def choosing_table() -> str:
         elif about.num_features is not None:
             number = "made for K"
         sparse = "yes" if about.sparse else "no"
-        rows.append((f"`{one.estimator}`", labels, tasks, sparse, number, one.optimises))
+        rows.append((f"`{method.estimator}`", labels, tasks, sparse, number, method.optimises))
     return _markdown(header, rows)
 
 
 def tasks_table() -> str:
-    """What y is for every task, what a network gives, and how it is judged."""
+    """Table of the targets, network outputs, loss and score of every task."""
     rows = []
     for name in TASKS:
         task = TABLE[name]
@@ -70,26 +71,26 @@ def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def tables() -> dict[Path, str]:
-    """The text of every page with a table, with the table made anew."""
-    found = {
+    """Text of every page that has a generated table, with the table up to date."""
+    generated = {
         ROOT / "README.md": ("methods", readme_table()),
         ROOT / "docs" / "choosing.md": ("methods", choosing_table()),
         ROOT / "docs" / "targets.md": ("tasks", tasks_table()),
     }
-    return {page: _replaced(page.read_text(), *table) for page, table in found.items()}
+    return {page: _replaced(page.read_text(), *table) for page, table in generated.items()}
 
 
 def _registrations() -> list[Registration]:
-    ours = [build.registration for build in METHODS.values()]
-    return [one for one in ours if one.build.__module__.startswith("fsjax.methods")]
+    registrations = [build.registration for build in METHODS.values()]
+    return [entry for entry in registrations if entry.build.__module__.startswith("fsjax.methods")]
 
 
-def _replaced(text: str, about: str, table: str) -> str:
-    first, last = BEGIN.format(about), END.format(about)
+def _replaced(text: str, subject: str, table: str) -> str:
+    first, last = BEGIN.format(subject), END.format(subject)
     before, begin, rest = text.partition(first)
     _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"there is no {first} ... {last} in the page")
+        raise ValueError(f"the page has no lines {first} and {last}; add them around the table")
     return f"{before}{first}\n{table}\n{last}{after}"
 
 
