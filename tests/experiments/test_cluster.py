@@ -43,7 +43,7 @@ SHORT = (
     + ["tcp://", "http://host:8786", "tcp://host:x", "tcp://ho st:8786", "local:2 "],
 )
 def test_nonsense_is_told_in_one_line(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"write local:2 .* or tcp://host:8786") as error:
+    with pytest.raises(ConfigError, match=r"write local:N .* tcp://HOST:8786") as error:
         check_address(address)
     assert "\n" not in str(error.value)
 
@@ -57,7 +57,7 @@ def test_the_extra_is_named_where_dask_is_missing(monkeypatch: pytest.MonkeyPatc
 
 @needs_dask
 def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cluster, "ANSWER", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT", 0.5)
     done = launch_here(
         "sweep",
         *SHORT,

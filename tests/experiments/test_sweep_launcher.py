@@ -49,7 +49,7 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     assert "<svg" in page and "sensitivity_weight" in page
 
     again = launch_here("sweep", *arguments)
-    assert "holds this finished sweep" in again.stdout and told in again.stdout
+    assert "already holds this finished sweep" in again.stdout and told in again.stdout
     other = launch_here("sweep", *arguments, "--sweep=method.drop_fraction=0.1")
     assert other.returncode == 2 and "holds another run" in other.stderr
 
@@ -84,7 +84,10 @@ def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.M
         (["method.density=0.1,0.1"], "give different values"),
         (["method.density=0.1", "method.density=0.2"], "is given twice"),
         (["method.hidden=(100,),(2"], "write tuples as (100,),(200,100)"),
-        ([f"num_features={','.join(map(str, range(1, 2002)))}"], "10,005 rows; add --yes"),
+        (
+            [f"num_features={','.join(map(str, range(1, 2002)))}"],
+            "10,005 rows (settings times seeds); add --yes",
+        ),
         (["num_features=5,65"], "num_features=65 but X has 64 columns"),
     ],
 )
