@@ -1,4 +1,4 @@
-"""Speed and memory: ``python -m experiments.benchmark``.
+"""Measures speed and memory: ``python -m experiments.benchmark``.
 
 Each case runs in its own process, and its CPU seconds (user and system, over all threads) and peak
 memory are measured. ``--cases=text,sweep`` chooses groups of cases; the group ``torch`` is skipped

@@ -1,6 +1,6 @@
 """Compares selectors by networks retrained on their columns (BinMask, section 4.1, Figure 1).
 
-    python -m experiments.feature_selection --config=configs/feature_selection.py:isolet \
+    python -m experiments.feature_selection --config=configs/feature_selection.py:isolet \\
         --workdir=runs/feature_selection/isolet
     python -m experiments.feature_selection --workdir=runs/feature_selection
 

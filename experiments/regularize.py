@@ -1,6 +1,6 @@
 """Compares regularizers of a network by AUC and weight norms (BinMask, section 4.3, Table 1).
 
-    python -m experiments.regularize --config=configs/regularize.py:ehr_like \
+    python -m experiments.regularize --config=configs/regularize.py:ehr_like \\
         --workdir=runs/regularize
 
 Trains every method at every strength in eight trials, each with its own split and initial weights.

@@ -1,6 +1,6 @@
-"""Sparse networks against the dense one and ProbMask (BinMask, section 4.2, Figure 2).
+"""Compares sparse networks with the dense network (BinMask, section 4.2, Figure 2).
 
-    python -m experiments.sparsify --config=configs/sparsify.py:mnist,lenet5 \
+    python -m experiments.sparsify --config=configs/sparsify.py:mnist,lenet5 \\
         --workdir=runs/sparsify/mnist-lenet5
 
 trains the dense network, BinMask on its weights at every strength (lambda), and ProbMask at the

@@ -5,7 +5,7 @@
         --config.seeds=0,1,2,3,4
 
 One compiled program trains every pair of a setting and a seed, if the fields are traced numbers;
-for fields that change shapes, one program is compiled per value (:func:`fsjax.sweep`). Writes
+for fields that change shapes, one program is compiled per value (see ``fsjax.sweep``). Writes
 ``sweep.csv`` (a row per setting and seed), ``sweep.png`` and ``result.json``, and prints the
 setting that is best on the validation rows. The same command resumes after a stop. With
 ``--cluster=local:2``, or the address of a Dask scheduler, each setting is trained by a worker, in

@@ -171,9 +171,10 @@ def run(
 
     define_flags()
     distributed.define_flags()
-    # --help shows the flags of the main module only.
+    # --help shows the flags of the main module only: add those that this launcher accepts.
+    hidden = distributed.__name__ if Path(sys.argv[0]).stem in distributed.SINGLE else None
     for module, defined in flags.FLAGS.flags_by_module_dict().items():
-        if module.startswith("experiments."):
+        if module.startswith("experiments.") and module != hidden:
             for flag in defined:
                 flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     with end_with_reader():

@@ -96,9 +96,7 @@ def define_flags() -> None:
         "configs", [], "Config files, FILE.py or FILE.py:VARIANT, separated by commas."
     )
     flags.DEFINE_string("workdir", None, "Folder for the results; each config has a subfolder.")
-    flags.DEFINE_multi_string(
-        "set", [], "FIELD=VALUE; overrides the field in all configs; repeatable."
-    )
+    flags.DEFINE_multi_string("set", [], "FIELD=VALUE: overrides the field in all configs")
     flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
     define_flag()
 

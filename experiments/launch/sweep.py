@@ -207,9 +207,7 @@ def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> No
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_multi_string(
-        "sweep", [], "FIELD=VALUE,VALUE,...: a config field and its values; repeatable."
-    )
+    flags.DEFINE_multi_string("sweep", [], "FIELD=VALUE,VALUE,...: a config field and its values")
     flags.DEFINE_bool("yes", False, f"Train also if there are more than {MANY:,} rows.")
     define_flag()
 

@@ -92,7 +92,7 @@ def cells_of(
 
 
 def fit_cell(config: ml_collections.ConfigDict, grid: Grid, folder: Path) -> Path:
-    """Trains and evaluates a setting unless its folder has the result; returns the result's path."""
+    """Trains and evaluates a setting unless its folder has the result; returns the path of it."""
     path = folder / "result.npz"
     with exclusive(folder):
         planned, dataset = plan_of(config, grid, folder, progress=False)

@@ -238,7 +238,7 @@ def test_every_launcher_of_processes_runs(launcher: str, tmp_path: Path) -> None
 def _checkpoints(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     patch.setattr(checkpoints, "ROWS", 128)
     patch.setattr(checkpoints, "COLUMNS", 16)
-    return checkpoints.verified(8, 1)
+    return checkpoints.train_and_restart(8, 1)
 
 
 def _concrete_parts(patch: pytest.MonkeyPatch) -> dict[str, Any]:
