@@ -67,7 +67,7 @@ def cases() -> dict[str, Case]:
     """Returns the cases by name."""
     return {
         f"checkpoints/a gibibyte, {epochs} epochs of 10 steps": case(
-            training_and_restart, 9_500, epochs
+            train_and_restart, 9_500, epochs
         )
         for epochs in (1, 5)
     }

@@ -45,7 +45,7 @@ def test_a_run(tmp_path: Path) -> None:
         assert told in page, told
     assert "&lt;digits&gt;" in page and "<digits>" not in page
     assert "python -m experiments.run --a=&#x27;&lt;b&gt;&#x27;" in page
-    assert page.index("Training, epoch by epoch") < page.index("The selected columns")
+    assert page.index("Training, epoch by epoch") < page.index("Selected columns")
     assert page.count("<svg ") == 2 and "<?xml" not in page
 
 

@@ -195,7 +195,7 @@ def test_mistakes_in_the_variant(variant: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"strengths": (1e-5, 1e-5)}, "give different ones"),
+        ({"strengths": (1e-5, 1e-5)}, "all of them different"),
         ({"strengths": (-1e-5,)}, "choose values from 0"),
         ({"network.finetune_epochs": 4}, "choose more epochs"),
         ({"network.network": "vgg19"}, "at least 32x32 pixels"),
