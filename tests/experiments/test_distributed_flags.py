@@ -28,11 +28,11 @@ WAST = "--config=configs/wast.py:digits,quick"
             [WAST, "--distributed", "--coordinator=a:1", "--num_processes=2", "--process_id=2"],
             "process_id=2 with num_processes=2; choose a number from 0 to 1",
         ),
-        ("report", ["--distributed"], "experiments.report trains nothing; start it without"),
+        ("report", ["--distributed"], "experiments.report trains nothing; run it without"),
         (
             "reproduce",
             ["--distributed", "--minutes=1"],
-            "--minutes stops each process at a moment of its own",
+            "--minutes stops each process at a different moment",
         ),
     ],
 )
