@@ -66,7 +66,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_p
         f"--workdir={tmp_path / 'sweep'}",
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: no scheduler answers at tcp://127.0.0.1:9: check")
+    assert done.stderr.startswith("error: no scheduler answers at tcp://127.0.0.1:9 (")
     assert done.stderr.count("\n") == 1 and not (tmp_path / "sweep").exists()
 
 
