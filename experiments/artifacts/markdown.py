@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
 from fsjax.storage.atomic_files import write_text
+
+Key = TypeVar("Key", bound=str | tuple[str, ...])
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -29,7 +32,7 @@ def as_rows(table: pd.DataFrame) -> str:
 
 def continue_table(
     out: Path,
-    rows: Mapping[str | tuple[str, ...], Callable[[], dict[str, str]]],
+    rows: Mapping[Key, Callable[[], dict[str, str]]],
     text: Callable[[pd.DataFrame], str] = as_rows,
 ) -> pd.DataFrame:
     """Measures the rows that a file lacks, and writes the file after each of them.

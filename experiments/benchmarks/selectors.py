@@ -4,8 +4,6 @@
 the same rows of COIL-20: WAST's split, with a tenth of the training rows for validation.
 """
 
-import collections
-import collections.abc
 import contextlib
 import importlib.util
 from collections.abc import Callable
@@ -18,6 +16,7 @@ from sklearn.datasets import load_digits
 import fsjax
 from experiments.benchmarks.timing import Case, case, measured, rounded
 from experiments.studies.known_arrays import dense_arrays
+from experiments.studies.selectors.packages import stg_class
 from fsjax.data import Dataset, Split, load, make_split
 from fsjax.evaluation import svm_accuracy
 
@@ -121,17 +120,13 @@ def stg_package(data: Dataset, split: Split) -> Run:
     """100 epochs of STG by the authors' package, on one thread."""
     import torch
 
-    # The package was written before Python 3.10, which removed these names.
-    for name in collections.abc.__all__:
-        setattr(collections, name, getattr(collections.abc, name))
-    from stg import STG
-
+    package = stg_class()
     torch.set_num_threads(1)
     x, y = dense_arrays(data)
     x, y = x.astype(np.float32), y.astype(np.int64)
 
     def run() -> dict[str, Any]:
-        model = STG(
+        model = package(
             task_type="classification",
             input_dim=data.num_features,
             output_dim=data.num_classes,

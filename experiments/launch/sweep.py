@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import json
 import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from absl import flags
 import fsjax
 from experiments import artifacts
 from experiments.artifacts.figures.sweep import plot_sweep
-from experiments.artifacts.files import plain
+from experiments.artifacts.files import write_json
 from experiments.artifacts.statistics.comparison import MAIN_METRICS
 from experiments.cluster import check_address, connected, define_flag, gathered
 from experiments.launch import cli
@@ -173,9 +172,7 @@ def _write(sweep: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
         "settings": sweep.settings,
         "results": [artifacts.result_dict(result) for result in sweep.results],
     }
-    write_text(
-        workdir / "result.json", json.dumps(plain(content), indent=2, allow_nan=False) + "\n"
-    )
+    write_json(content, workdir / "result.json")
     return table
 
 
@@ -199,8 +196,7 @@ def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> No
     """Runs the sweep and prints its summary."""
     values = flags.FLAGS
     table = run_sweep(config, values.sweep, workdir, progress, values.cluster, values.yes)
-    fixed = ("seed", "best_epoch", "validation")
-    names = list(table.columns[: table.columns.get_loc(fixed[0])])
+    names = list(table.columns[: table.columns.get_loc("seed")])
     print(summary(table, names))
     print(f"wrote the results to {workdir}")
 

@@ -287,11 +287,11 @@ def _text(patch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def _nerva(patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    whole = topology._epoch
+    original_epoch = topology._epoch
     patch.setattr(
         topology,
         "_epoch",
-        lambda method, rows, columns, *others: whole(method, 200, 24, *others),
+        lambda method, rows, columns, *others: original_epoch(method, 200, 24, *others),
     )
     return topology.nerva_epoch("coordinates")
 

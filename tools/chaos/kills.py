@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .launcher import CONFIGS, Process, Reference, arguments, outcome, run
-from .outcomes import CLEAR, EQUAL, HUNG, LOST, TRACEBACK, Outcome, judge
+from .outcomes import CLEAR, EQUAL, LOST, Outcome, ended_badly, judge
 
 #: Half of them are SIGKILL, which cannot be caught.
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
@@ -26,12 +26,8 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
         process = Process(arguments(name, workdir), folder / "log")
         time.sleep(float(rng.uniform(0, 1.1 * reference.seconds[name])))
         process.signal(kill)
-        done = process.wait()
-        if done.status is None:
-            return HUNG, done.output
-        expected = (0, -kill, 128 + kill)
-        if "Traceback" in done.output or done.status not in expected:
-            return TRACEBACK, f"{kill.name}: status {done.status}: {done.output}"
+        if (bad := ended_badly(process.wait(), kill)) is not None:
+            return bad
     done = run(arguments(name, workdir), folder / "log")
     verdict, message = judge(done, outcome(workdir), reference.expected[name])
     # The folder is undamaged, so a clear error means that the run is lost.

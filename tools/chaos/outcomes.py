@@ -19,6 +19,15 @@ FORBIDDEN: Final = (TRACEBACK, WRONG, LOST, HUNG)
 Outcome = tuple[str, str]
 
 
+def ended_badly(done: Done, kill: int) -> Outcome | None:
+    """The forbidden outcome of a run that got a signal; ``None`` if it ended as it should."""
+    if done.status is None:
+        return HUNG, done.output
+    if "Traceback" in done.output or done.status not in (0, -kill, 128 + kill):
+        return TRACEBACK, f"signal {kill}: status {done.status}: {done.output}"
+    return None
+
+
 def judge(done: Done, results: dict[str, Any], expected: dict[str, Any]) -> Outcome:
     """The outcome of a run that should have given the expected results.
 

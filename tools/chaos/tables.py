@@ -16,7 +16,7 @@ from experiments.launch import checksums
 from .damage import KINDS, spoil
 from .kills import SIGNALS
 from .launcher import Process, Reference, run
-from .outcomes import CLEAR, EQUAL, HUNG, LOST, TRACEBACK, Outcome, judge
+from .outcomes import CLEAR, EQUAL, LOST, Outcome, ended_badly, judge
 
 #: Trains the dense network, BinMask at two strengths, and ProbMask at their sparsities.
 ARGUMENTS = (
@@ -43,11 +43,8 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
     process = Process(_arguments(workdir), folder / "log", launcher="studies.sparsify")
     time.sleep(float(rng.uniform(0, 1.1 * seconds)))
     process.signal(kill)
-    done = process.wait()
-    if done.status is None:
-        return HUNG, done.output
-    if "Traceback" in done.output or done.status not in (0, -kill, 128 + kill):
-        return TRACEBACK, f"{kill.name}: status {done.status}: {done.output}"
+    if (bad := ended_badly(process.wait(), kill)) is not None:
+        return bad
     what, files = kill.name, sorted([*workdir.glob("*.csv"), *workdir.glob(checksums.NAME)])
     if files and number // len(SIGNALS) % 2:
         path, kind = files[int(rng.integers(len(files)))], KINDS[int(rng.integers(len(KINDS)))]

@@ -77,19 +77,24 @@ def lassonet(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndar
     return np.argsort(-model.feature_importances_.numpy(), kind="stable")[:k]
 
 
-def stg(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
-    """The columns with the largest gates."""
-    import torch
-
-    # The package was written before Python 3.10, which removed these names.
+def stg_class() -> Any:
+    """The class of the package ``stg``, which was written before Python 3.10."""
+    # Names that Python 3.10 removed.
     for name in collections.abc.__all__:
         setattr(collections, name, getattr(collections.abc, name))
     from stg import STG
 
+    return STG
+
+
+def stg(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
+    """The columns with the largest gates."""
+    import torch
+
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     classes = task == "classification"
-    model = STG(
+    model = stg_class()(
         task_type=task,
         input_dim=X.shape[1],
         output_dim=len(np.unique(part.y)) if classes else 1,
