@@ -196,7 +196,7 @@ def test_mistakes_in_the_variant(variant: str, message: str) -> None:
     ("changes", "message"),
     [
         ({"strengths": (1e-5, 1e-5)}, "all of them different"),
-        ({"strengths": (-1e-5,)}, "choose values from 0"),
+        ({"strengths": (-1e-5,)}, "choose finite values of at least 0"),
         ({"network.finetune_epochs": 4}, "choose more epochs"),
         ({"network.network": "vgg19"}, "at least 32x32 pixels"),
         ({"probmask_options.evaluation": "samples"}, "did you mean 'sample'"),
