@@ -239,7 +239,7 @@ def test_masked_weights_become_sparse_and_still_predict() -> None:
         (lambda: fsjax.methods.binmask(strength=0.0), "search cannot start"),
         (lambda: fsjax.methods.binmask(smoothing=1.0), "smoothing=1.0"),
         (lambda: fsjax.methods.binmask(warmup=1.5), "warmup=1.5"),
-        (lambda: fsjax.methods.binmask(finetune_epochs=2), "masked weights"),
+        (lambda: fsjax.methods.binmask(finetune_epochs=2), "needs masked=.weights."),
         (lambda: fsjax.methods.stg(sigma=0.0), "sigma=0.0"),
         (lambda: fsjax.methods.stg(penalty="max"), "penalty='max'"),
         (lambda: fsjax.methods.stg(num_features=0), "num_features=0"),

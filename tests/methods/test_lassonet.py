@@ -133,7 +133,7 @@ def test_bad_settings_are_named(options: dict, message: str) -> None:
 
 
 def test_validation_has_to_be_by_the_loss() -> None:
-    with pytest.raises(ConfigError, match="use best_by='last' in place of 'accuracy'"):
+    with pytest.raises(ConfigError, match="best_by='accuracy', but lassonet stops"):
         fsjax.plan(lassonet(4), columns(shuffled=False), best_by="accuracy")
 
 

@@ -204,7 +204,7 @@ def test_starting_connections_and_weights() -> None:
         (dict(density=0.0), "density=0.0; choose a value above 0"),
         (dict(density=-0.1), "density=-0.1; choose a value above 0"),
         (dict(density=1.5), "density=1.5"),
-        (dict(hidden=(6, 5)), r"hidden=\(6, 5\); wast has one hidden layer, such as \(200,\)"),
+        (dict(hidden=(6, 5)), r"hidden=\(6, 5\); wast has one hidden layer; give one width"),
         (dict(hidden=()), "hidden is empty"),
         (dict(hidden=(0,)), "a width of hidden=0; choose a whole number, at least 1"),
         (dict(drop="magnitud"), "did you mean 'magnitude'"),

@@ -335,7 +335,7 @@ def test_errors() -> None:
         (("resnet32", 2), {"image_shape": (8, 8), "image_order": "A"}, "image_order='A': allowed"),
     ]
     for network in NETWORKS[1:]:
-        message = f"{network} needs images; the data set has no image_shape; choose network='mlp'"
+        message = f"{network} needs images, but the data set has no image_shape; choose"
         cases.append(((network, 2), {}, message))
     for arguments, settings, message in cases:
         with pytest.raises(ConfigError, match=re.escape(message)):
@@ -343,5 +343,5 @@ def test_errors() -> None:
 
 
 def test_rows_of_another_length() -> None:
-    with pytest.raises(ConfigError, match="does not hold 128 columns; set the columns"):
+    with pytest.raises(ConfigError, match="but there are 128 columns; give all columns"):
         shapes_of(LeNet5(2, (8, 8)), 128)

@@ -1,4 +1,4 @@
-"""Gaussian gates (Yamada et al., ICML 2020), which STG and DUFS train."""
+"""Gaussian stochastic gates (Yamada et al., ICML 2020), shared by STG and DUFS."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from jax import Array
 
 
 def open_share(mu: Array) -> Array:
-    """How far gates are open, in [0, 1], at ``mu`` (with or without noise)."""
+    """The values of gates, in [0, 1], for means ``mu`` (with or without noise)."""
     return jnp.clip(mu + 0.5, 0.0, 1.0)
