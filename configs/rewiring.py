@@ -52,8 +52,8 @@ def classifier_config(method: str) -> GetConfig:
     """The setting of CTRE, section 4.1: classification, the best epoch by validation accuracy.
 
     Three hidden layers of 1000, epsilon 1 and 500 epochs; a smaller network on ``digits``. Results
-    in the configurations are test accuracies at that epoch; times were measured on 2 cores that also
-    ran other programs.
+    in the configurations are test accuracies at that epoch; times were measured on 2 cores that
+    also ran other programs.
     """
 
     def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
