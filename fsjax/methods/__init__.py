@@ -1,7 +1,7 @@
 """The methods: functions of their hyperparameters that return a ``fsjax.Method``.
 
-Equal arguments return the same object, so that nothing is compiled twice. A value outside its
-range raises a ConfigError, an unknown argument a TypeError.
+Equal arguments return the same object, so that nothing is compiled twice. For all methods, a value
+outside its range raises a ConfigError, and an unknown argument a TypeError.
 
 Each file in this folder contains one method or one family of methods; code that several of them
 share is in ``shared/``.

@@ -22,7 +22,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.network import FIRST_LAYER, PLAIN
+from fsjax.methods.shared.network import PLAIN, first_kernel
 from fsjax.registry import register
 
 #: Added under the square roots, because a norm has no gradient at 0.
@@ -72,9 +72,6 @@ def aefs(
 
     Returns:
       The method. It needs no labels.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     if len(hidden) != 1:
         raise ConfigError(f"hidden={hidden}; aefs has one hidden layer; give one width, as (200,)")
@@ -95,7 +92,7 @@ def aefs(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
         value, aux = body.train(params, state, batch, key)
-        groups = jnp.sum(jnp.sqrt(jnp.sum(jnp.square(encoder(params)), axis=1) + SMOOTHING))
+        groups = jnp.sum(jnp.sqrt(jnp.sum(jnp.square(first_kernel(params)), axis=1) + SMOOTHING))
         decay = sum(jnp.sum(jnp.square(w)) for w in jax.tree.leaves(params) if w.ndim == 2)
         return value + penalty * groups + 0.5 * weight_decay * decay, aux
 
@@ -105,13 +102,8 @@ def aefs(
         loss=loss,
         optimizer=body.tx,
         predict=lambda state, x: body.predict(state.params, state, x),
-        select=lambda state: Selection(SCORES[rank_by](encoder(state.params))),
+        select=lambda state: Selection(SCORES[rank_by](first_kernel(state.params))),
     )
-
-
-def encoder(params: PyTree) -> Array:
-    """W1, ``(D, H)``."""
-    return params[FIRST_LAYER]["Dense_0"]["kernel"]
 
 
 def norms(w1: Array) -> Array:

@@ -34,8 +34,5 @@ def cife(**options: Any) -> Method:
     Returns:
       The method, for classification. Scores run from ``depth`` for the first column chosen down to
       1 for the last one; all other columns score at least 0 and below 1.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     return greedy_filter(np.add, **options)

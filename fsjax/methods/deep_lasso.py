@@ -64,9 +64,6 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
     Returns:
       The method, for supervised tasks; the score of column j is the norm above, over all training
       rows.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
     """
     body = NetworkOptions(**options)
 

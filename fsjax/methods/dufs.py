@@ -24,7 +24,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.gates import open_share
+from fsjax.methods.shared.network import open_share
 from fsjax.registry import register
 
 #: Added to the share of open gates, by which the parameter-free loss divides.
@@ -79,9 +79,6 @@ def dufs(
     Returns:
       The method; the score of a column is the mean mu of its gate. It needs no labels, and predicts
       the rows multiplied by the gates.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:

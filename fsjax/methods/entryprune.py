@@ -27,7 +27,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.network import FIRST_LAYER, PLAIN, NetworkOptions
+from fsjax.methods.shared.network import PLAIN, NetworkOptions, first_kernel, with_kernel
 from fsjax.registry import register
 from fsjax.sparsity import largest, random_subset
 from fsjax.sparsity.topology import Changed, cond_with_key, keep_moments
@@ -72,9 +72,6 @@ def entryprune(
 
     Returns:
       The method; it predicts from the K columns alone.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
     """
     body = NetworkOptions(**options)
 
@@ -189,14 +186,3 @@ def relative_change(change: Array, inside: Array) -> Array:
     weight = inside / jnp.sum(inside)
     centred = total - total @ weight
     return centred / jnp.maximum(jnp.sqrt(jnp.square(centred) @ weight), 1e-12)
-
-
-def first_kernel(weights: PyTree) -> Array:
-    """The ``(D, H)`` weights of the first layer."""
-    return weights[FIRST_LAYER]["Dense_0"]["kernel"]
-
-
-def with_kernel(weights: PyTree, kernel: Array) -> PyTree:
-    """The tree with ``kernel`` as the weights of the first layer."""
-    layer = {**weights[FIRST_LAYER]["Dense_0"], "kernel": kernel}
-    return {**weights, FIRST_LAYER: {"Dense_0": layer}}

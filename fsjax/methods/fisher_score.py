@@ -146,9 +146,7 @@ def fisher_score(
 
     only = ("classification",)
     if hidden is None:
-        method = filter_method(scores, only)
-        about = method.about._replace(num_features=num_features, sparse=True)
-        return method._replace(about=about)
+        return filter_method(scores, only, num_features=num_features, sparse=True)
     if num_features is None:
         raise ConfigError(
             f"a network needs num_features (hidden={hidden}); give the number of its inputs"

@@ -111,9 +111,6 @@ def l1_l21(
 
     Returns:
       The method, for classification.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     solve = functools.partial(multitask_logistic, max_steps=max_steps)
     return linear_filter(solve, penalty, tolerance, low=-1.0)

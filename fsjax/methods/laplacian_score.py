@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jax import Array
 from scipy import sparse
 
-from fsjax.method import Method, Spec, TrainingRows
+from fsjax.method import Method
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.neighbour_graph import BLOCK, GraphOptions, neighbour_graph
 from fsjax.methods.shared.on_host import on_host
@@ -65,9 +64,6 @@ def laplacian_score(**options: Any) -> Method:
 
     Returns:
       The method; its scores are minus the Laplacian scores, in [-2, 0].
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     o = GraphOptions(**options)
 
@@ -75,8 +71,6 @@ def laplacian_score(**options: Any) -> Method:
         del y
         return -laplacian_scores(x, neighbour_graph(x, weight, **{**vars(o), "t": t}))
 
-    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
-        del key, spec
-        return on_host(score_rows, data, o.t)
-
-    return filter_method(scores, ("reconstruction",))
+    return filter_method(
+        lambda key, spec, data: on_host(score_rows, data, o.t), ("reconstruction",)
+    )

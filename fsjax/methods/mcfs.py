@@ -7,14 +7,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-from jax import Array
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lars
 
 from fsjax.arguments import Count
-from fsjax.method import Method, Spec, TrainingRows
+from fsjax.method import Method
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.neighbour_graph import GraphOptions, neighbour_graph
 from fsjax.methods.shared.on_host import on_host
@@ -134,9 +133,6 @@ def mcfs(
 
     Returns:
       The method. Columns that no regression uses score 0 (0 or below with ``signed``).
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     o = GraphOptions(**options)
 
@@ -149,9 +145,8 @@ def mcfs(
         )
         return (coefficients if signed else np.abs(coefficients)).max(axis=1)
 
-    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
-        del key, spec
-        return on_host(score_rows, data, o.t)
-
-    method = filter_method(scores, ("reconstruction",))
-    return method._replace(about=method.about._replace(num_features=num_features))
+    return filter_method(
+        lambda key, spec, data: on_host(score_rows, data, o.t),
+        ("reconstruction",),
+        num_features=num_features,
+    )

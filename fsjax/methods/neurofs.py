@@ -111,9 +111,6 @@ def neurofs(
 
     Returns:
       The method; with ``strength``, columns that were removed score 0.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
 
     def evolution(layer: Layer) -> Evolution:

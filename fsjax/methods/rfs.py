@@ -101,9 +101,6 @@ def rfs(*, penalty: Positive = 3.0, tolerance: Positive = 1e-3, max_steps: Count
 
     Returns:
       The method, for classification.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     solve = functools.partial(rfs_weights, max_steps=max_steps)
     return linear_filter(solve, penalty, tolerance, low=0.0)

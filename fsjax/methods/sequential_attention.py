@@ -73,9 +73,6 @@ def sequential_attention(
     Returns:
       The method; it scores selected columns by the order of their selection, and all others, lower,
       by the softmax.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
     """
     body = NetworkOptions(**options)
 

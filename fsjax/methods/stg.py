@@ -23,8 +23,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.gates import open_share
-from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats
+from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats, open_share
 from fsjax.registry import register
 from fsjax.tasks import SUPERVISED
 

@@ -37,8 +37,10 @@ def start(method: Method) -> tuple[TrainState, Batch]:
 
 def layers(params: dict) -> list[np.ndarray]:
     """Weights and bias of the hidden layer, then of the output, in float64."""
-    found = [params[f"FanInDense_{i}"]["Dense_0"] for i in (0, 1)]
-    return [np.array(one[name], np.float64) for one in found for name in ("kernel", "bias")]
+    dense_layers = [params[f"FanInDense_{i}"]["Dense_0"] for i in (0, 1)]
+    return [
+        np.array(layer[name], np.float64) for layer in dense_layers for name in ("kernel", "bias")
+    ]
 
 
 def norms(values: list[np.ndarray], batch: Batch, smoothing: float) -> tuple[float, np.ndarray]:
@@ -95,13 +97,13 @@ def test_permuted_columns_permute_the_scores() -> None:
     first = state.params["FanInDense_0"]["Dense_0"]
     moved = {"Dense_0": {**first, "kernel": first["kernel"][order]}}
     other = state.replace(params={**state.params, "FanInDense_0": moved})
-    found = []
-    for one, rows in ((state, batch), (other, batch._replace(x=batch.x[:, order]))):
-        loss, _ = method.loss(one.params, one, rows, jax.random.key(0))
-        scores = method.select(method.finish(one, rows, jax.random.key(0))).scores
-        found.append((float(loss), np.asarray(scores)))
-    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
-    np.testing.assert_allclose(found[1][1], found[0][1][order], rtol=1e-4)
+    results = []
+    for start_state, rows in ((state, batch), (other, batch._replace(x=batch.x[:, order]))):
+        loss, _ = method.loss(start_state.params, start_state, rows, jax.random.key(0))
+        scores = method.select(method.finish(start_state, rows, jax.random.key(0))).scores
+        results.append((float(loss), np.asarray(scores)))
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
+    np.testing.assert_allclose(results[1][1], results[0][1][order], rtol=1e-4)
 
 
 def fit(y: np.ndarray, penalty: float, **options) -> fsjax.FitResult:
@@ -130,17 +132,17 @@ def share_of_truth(result: fsjax.FitResult) -> np.ndarray:
 
 def test_finds_the_columns_that_tell_and_none_without_labels() -> None:
     y = labels()
-    found = fit(y, 0.3)
-    assert [set(columns) for columns in found.selected] == [set(TRUTH)] * 3
+    result = fit(y, 0.3)
+    assert [set(columns) for columns in result.selected] == [set(TRUTH)] * 3
     control = fit(np.random.default_rng(5).permutation(y), 0.3)
     assert np.isin(control.selected, TRUTH).mean() < 0.5
 
 
 def test_the_penalty_leaves_the_loss_to_the_columns_that_tell() -> None:
     y = labels()
-    without, found, more = (share_of_truth(fit(y, penalty)) for penalty in (0.0, 0.3, 1.0))
-    assert (found > without + 0.05).all()
-    assert more.mean() > found.mean()
+    without, weak, strong = (share_of_truth(fit(y, penalty)) for penalty in (0.0, 0.3, 1.0))
+    assert (weak > without + 0.05).all()
+    assert strong.mean() > weak.mean()
 
 
 def test_batch_normalisation_and_dropout_take_part() -> None:

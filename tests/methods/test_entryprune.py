@@ -122,11 +122,11 @@ def test_moments_of_those_that_leave_are_forgotten() -> None:
 def test_relative_change_is_standardised_over_the_inputs() -> None:
     rng = np.random.default_rng(0)
     change, inside = rng.normal(size=(D, 4)), np.arange(D) < 6
-    found = np.asarray(relative_change(jnp.asarray(change), jnp.asarray(inside)))[inside]
+    relative = np.asarray(relative_change(jnp.asarray(change), jnp.asarray(inside)))[inside]
     total = np.abs(change).sum(1)[inside]
-    np.testing.assert_allclose(found, (total - total.mean()) / total.std(), rtol=1e-4)
+    np.testing.assert_allclose(relative, (total - total.mean()) / total.std(), rtol=1e-4)
     moved = relative_change(jnp.asarray(3 * change), jnp.asarray(inside))
-    np.testing.assert_allclose(np.asarray(moved)[inside], found, rtol=1e-4)
+    np.testing.assert_allclose(np.asarray(moved)[inside], relative, rtol=1e-4)
 
 
 @pytest.mark.parametrize("candidates", [0.0, 1.0])

@@ -26,8 +26,8 @@ def make(**options) -> Method:
 
 def init(method: Method, spec: Spec = SPEC) -> TrainState:
     columns = jnp.ones(spec.num_columns, bool)
-    made = jax.jit(lambda seed: init_state(method, spec, seed, batch(0), columns))
-    return made(np.uint32(0))
+    initialise = jax.jit(lambda seed: init_state(method, spec, seed, batch(0), columns))
+    return initialise(np.uint32(0))
 
 
 def batch(number: int) -> Batch:
@@ -115,11 +115,11 @@ def check(state: TrainState, reference: Reference) -> None:
     """Equal connections, and equal numbers within 1e-4: single precision over ten steps."""
     for side, name in enumerate(("layer_0", "layer_1")):
         chex.assert_trees_all_equal(np.asarray(state.masks[name]["kernel"]), reference.masks[side])
-        for found, expected in (
+        for value, expected in (
             (state.params[name]["kernel"], reference.weights[side]),
             (state.params[name]["bias"], reference.biases[side]),
         ):
-            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-6)
     for side, name in enumerate(("input_importance", "output_importance")):
         np.testing.assert_allclose(state.extra[name], reference.importance[side], rtol=1e-4)
 
@@ -146,7 +146,7 @@ def run(method: Method, steps: int = 10, **options) -> tuple[TrainState, Referen
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "settings"),
     [
         ({}, {}),
         ({"drop_fraction": 0.5}, {"alpha": 0.5}),
@@ -159,9 +159,9 @@ def run(method: Method, steps: int = 10, **options) -> tuple[TrainState, Referen
     ],
     ids=str,
 )
-def test_steps_equal_the_equations(options: dict, told: dict) -> None:
+def test_steps_equal_the_equations(options: dict, settings: dict) -> None:
     method = make(**options)
-    state, _ = run(method, **told)
+    state, _ = run(method, **settings)
     assert [int(n) for n in count_active(state.masks)] == [H, 31, D, 31]
     chex.assert_trees_all_equal(method.select(state).scores, state.extra["input_importance"])
 
@@ -268,9 +268,9 @@ def test_selection_beats_a_random_one_and_passes_over_constant_columns() -> None
 
     dataset, split = Dataset("table", x, data.y), result.splits[0]
     rng = np.random.default_rng(0)
-    found = [svm_accuracy(dataset, split, columns) for columns in result.selected]
+    accuracies = [svm_accuracy(dataset, split, columns) for columns in result.selected]
     at_random = [svm_accuracy(dataset, split, rng.permutation(120)[:20]) for _ in SEEDS]
-    assert min(found) > max(at_random) + 5
+    assert min(accuracies) > max(at_random) + 5
 
     # One scale for the whole matrix: the columns of large variance are found, and as well where
     # they tell nothing of each other. Only the next test is about what columns tell.
@@ -287,9 +287,9 @@ def test_finds_columns_that_belong_together_among_columns_of_equal_variance() ->
     x[:, truth] = factors @ mixture / np.linalg.norm(mixture, axis=0) + 0.3 * x[:, truth]
     x = (x / x.std(axis=0)).astype(np.float32)
     method = fsjax.methods.wast(hidden=(100,), sensitivity_weight=0.4, drop_fraction=0.1)
-    found, control = (
+    recovered, control = (
         np.isin(fit(method, rows, 30).selected, truth).mean(axis=1) for rows in (x, shuffled(x))
     )
     # By chance it is a sixth.
-    assert found.min() >= 0.45
+    assert recovered.min() >= 0.45
     assert control.max() <= 0.35

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,19 +30,20 @@ from fsjax.nets import MLP, outputs_of
 Filter = Callable[[Array, Spec, TrainingRows], Array]
 
 
-def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS) -> Method:
+def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS, **about: Any) -> Method:
     """A method that scores columns and trains nothing.
 
     Args:
       scores: computes the scores. For NumPy code see :mod:`fsjax.methods.shared.on_host`.
       only: the tasks of the method; the first one is its default.
+      **about: further fields of :class:`fsjax.About`.
     """
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         return create_state(spec, (), extra={"score": scores(key, spec, data)})
 
     return Method(
-        About(tasks=only), init=init, select=lambda state: Selection(state.extra["score"])
+        About(tasks=only, **about), init=init, select=lambda state: Selection(state.extra["score"])
     )
 
 

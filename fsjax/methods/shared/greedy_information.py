@@ -7,15 +7,15 @@ conditional on the class.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from jax import Array
 
 from fsjax.arguments import Count
-from fsjax.method import Method, Spec, TrainingRows
+from fsjax.method import Method
 from fsjax.methods.shared.fixed_columns import filter_method
 from fsjax.methods.shared.on_host import on_host
 
@@ -52,13 +52,8 @@ def greedy_filter(merge: Merge, **options: Any) -> Method:
     """The method that ranks columns by :func:`greedy_scores` with the given penalty."""
     o = GreedyOptions(**options)
 
-    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
-        del key, spec
-        return on_host(
-            lambda *rows: greedy_scores(*rows, depth=o.depth, bins=o.bins, merge=merge), data
-        )
-
-    return filter_method(scores, ("classification",))
+    score_rows = functools.partial(greedy_scores, depth=o.depth, bins=o.bins, merge=merge)
+    return filter_method(lambda key, spec, data: on_host(score_rows, data), ("classification",))
 
 
 class Table(NamedTuple):

@@ -169,15 +169,13 @@ class NetworkOptions:
         if self.network != "mlp":
             return weights, x * gates
         # Scaling first-layer weights instead is equivalent and needs no gradient for the inputs.
-        layer = weights[FIRST_LAYER]["Dense_0"]
-        layer = {**layer, "kernel": layer["kernel"] * gates[:, None]}
-        return {**weights, FIRST_LAYER: {"Dense_0": layer}}, x
+        return with_kernel(weights, first_kernel(weights) * gates[:, None]), x
 
     def strength(self, weights: PyTree, spec: Spec) -> Array:
         """``(D,)`` sums of each input's absolute weights; zeros for convolutional networks."""
         if self.network != "mlp":
             return jnp.zeros((spec.num_columns,))
-        return jnp.sum(jnp.abs(weights[FIRST_LAYER]["Dense_0"]["kernel"]), axis=1)
+        return jnp.sum(jnp.abs(first_kernel(weights)), axis=1)
 
 
 #: A ReLU network trained by Adam at a constant rate: the defaults of most selectors.
@@ -188,6 +186,22 @@ PLAIN = NetworkOptions(
     final_learning_rate=None,
     weight_decay=0.0,
 )
+
+
+def first_kernel(weights: PyTree) -> Array:
+    """The ``(D, H)`` weights of the first layer of an ``mlp``."""
+    return weights[FIRST_LAYER]["Dense_0"]["kernel"]
+
+
+def with_kernel(weights: PyTree, kernel: Array) -> PyTree:
+    """The tree with ``kernel`` as the weights of the first layer of an ``mlp``."""
+    layer = {**weights[FIRST_LAYER]["Dense_0"], "kernel": kernel}
+    return {**weights, FIRST_LAYER: {"Dense_0": layer}}
+
+
+def open_share(mu: Array) -> Array:
+    """Values in [0, 1] of Gaussian gates (STG, DUFS) with means ``mu``, with or without noise."""
+    return jnp.clip(mu + 0.5, 0.0, 1.0)
 
 
 def keep_stats(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
