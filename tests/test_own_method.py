@@ -99,7 +99,7 @@ QUICK: dict[str, Any] = {"hidden": (6,), "num_epochs": 10}
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:
-    """Columns 1 and 4 of six tell the class."""
+    """Six columns, of which 1 and 4 determine the class."""
     x = np.random.default_rng(0).normal(size=(120, 6)).astype(np.float32)
     return x, np.where(x[:, 1] + x[:, 4] > 0, "high", "low")
 

@@ -135,5 +135,5 @@ def cosines(params, x: np.ndarray, task: str) -> list[np.ndarray]:
 
 
 def random_rows(key: jax.Array, task: str = "classification") -> Batch:
-    """The batch that a change with this key looks at."""
+    """The batch from which a change with this key computes gradients."""
     return module.random_batch(jax.random.split(key)[1], rows(task), B)

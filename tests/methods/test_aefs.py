@@ -14,7 +14,7 @@ from fsjax.method import Batch, Method, Spec, TrainState
 
 D, H, B = 6, 4, 9
 
-#: Rows of which the last two only fill up.
+#: Weights of the rows; the last two rows are padding.
 WEIGHT = np.array([1.0] * (B - 2) + [0.0] * 2)
 
 
@@ -114,7 +114,7 @@ TRUTH = np.arange(3, 40, 4)
 
 
 def table() -> np.ndarray:
-    """Forty columns of equal variance, of which ten are mixtures of two factors."""
+    """Forty columns of equal variance, ten of which are mixtures of two factors."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(600, 40))
     mixture = rng.normal(size=(2, len(TRUTH)))

@@ -23,7 +23,7 @@ def network(x):
 
 
 def data_of(y: np.ndarray, filled: int = 4) -> tuple[Batch, np.ndarray, np.ndarray]:
-    """Rows of which the last ones only fill up, with values that must not count."""
+    """Rows, the last of which are padding with values that must not count."""
     x = RNG.normal(size=(N, D))
     weight = np.where(np.arange(N) < N - filled, RNG.uniform(0.5, 2, N), 0.0)
     values = np.where(weight[:, None] > 0, x, np.nan)

@@ -1,4 +1,4 @@
-"""The concrete family on data with known truth, beside controls; and its options."""
+"""The concrete selectors on data with known truth, compared with controls; and their options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse networks whose topology is the state, beside the same ones with masks."""
+"""Sparse networks stored as lists of connections, compared with the same ones with masks."""
 
 from __future__ import annotations
 

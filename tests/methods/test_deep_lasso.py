@@ -16,10 +16,10 @@ from fsjax.methods.deep_lasso import SMOOTHING
 
 D, H, C, B = 5, 4, 3, 7
 
-#: Rows of which the last two only fill up.
+#: Weights of the rows; the last two rows are padding.
 WEIGHT = np.array([1.0] * (B - 2) + [0.0] * 2)
 
-#: Columns that tell the class.
+#: The informative columns.
 TRUTH = (2, 9, 17)
 
 
@@ -59,8 +59,8 @@ def norms(values: list[np.ndarray], batch: Batch, smoothing: float) -> tuple[flo
 
 
 def reference(values: list[np.ndarray], batch: Batch, penalty: float) -> float:
-    value, felt = norms(values, batch, SMOOTHING)
-    return value + penalty * felt.sum()
+    value, gradient_norms = norms(values, batch, SMOOTHING)
+    return value + penalty * gradient_norms.sum()
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.7])
@@ -130,7 +130,7 @@ def share_of_truth(result: fsjax.FitResult) -> np.ndarray:
     return result.scores[:, TRUTH].sum(axis=1) / result.scores.sum(axis=1)
 
 
-def test_finds_the_columns_that_tell_and_none_without_labels() -> None:
+def test_finds_the_informative_columns_and_none_without_labels() -> None:
     y = labels()
     result = fit(y, 0.3)
     assert [set(columns) for columns in result.selected] == [set(TRUTH)] * 3
@@ -138,7 +138,7 @@ def test_finds_the_columns_that_tell_and_none_without_labels() -> None:
     assert np.isin(control.selected, TRUTH).mean() < 0.5
 
 
-def test_the_penalty_leaves_the_loss_to_the_columns_that_tell() -> None:
+def test_the_penalty_concentrates_the_gradient_on_informative_columns() -> None:
     y = labels()
     without, weak, strong = (share_of_truth(fit(y, penalty)) for penalty in (0.0, 0.3, 1.0))
     assert (weak > without + 0.05).all()

@@ -17,7 +17,7 @@ from fsjax.method import Batch, Method, Spec, TrainState
 
 D, B = 5, 9
 
-#: Rows of which the last two only fill up.
+#: Weights of the rows; the last two rows are padding.
 WEIGHT = np.array([1.0] * (B - 2) + [0.0] * 2)
 
 
@@ -116,7 +116,7 @@ TRUTH = (1, 4, 8, 13)
 
 
 def table() -> np.ndarray:
-    """Twenty columns of equal variance; four of them tell two clusters of rows apart."""
+    """Twenty columns of equal variance; four of them separate two clusters of rows."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 20))
     x[:, TRUTH] = 0.4 * x[:, TRUTH] + np.where(np.arange(200) % 2, 1.0, -1.0)[:, None]

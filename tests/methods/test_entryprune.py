@@ -35,7 +35,7 @@ def make() -> Method:
 
 
 def batch(number: int) -> Batch:
-    """Rows of which the last two of every third batch only fill it up."""
+    """A batch of rows; the last two rows of every third batch are padding."""
     rng = np.random.default_rng(number)
     x, y = rng.normal(size=(B, D)), rng.integers(0, C, B)
     weight = np.where((np.arange(B) >= B - 2) & (number % 3 == 0), 0.0, 1.0)
@@ -139,7 +139,7 @@ def test_extreme_shares_of_candidates(candidates: float) -> None:
 
 
 def test_informative_columns_are_found() -> None:
-    # Few steps tell little: a batch has 32 rows, and the network 7 inputs.
+    # Few steps are not enough: a batch has 32 rows, and the network 7 inputs.
     method = fsjax.methods.entryprune(3, hidden=(16,), every=40)
     assert hits(method, False, 60) == [3, 3]
     assert max(hits(method, True, 60)) < 3

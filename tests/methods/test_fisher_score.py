@@ -27,7 +27,7 @@ def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def table(classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of several scales and offsets, of which each third follows the class."""
+    """Columns of several scales and offsets; every third one depends on the class."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, 200)
     x = rng.normal(size=(200, 30)) * 10.0 ** rng.integers(-3, 3, 30)

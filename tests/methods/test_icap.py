@@ -1,4 +1,4 @@
-"""ICAP beside what it shares with CIFE (``test_cife.py``): redundancy is capped at 0."""
+"""What distinguishes ICAP from CIFE (``test_cife.py`` has the rest): redundancy is capped at 0."""
 
 from __future__ import annotations
 

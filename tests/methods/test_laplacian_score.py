@@ -104,7 +104,7 @@ def test_loops_add_to_the_variance_and_not_to_what_lies_between() -> None:
     graph = neighbour_graph(x, np.ones(30), **options, self_loops=True)
     np.testing.assert_allclose(graph.toarray(), s, rtol=1e-9)
     np.testing.assert_allclose(laplacian_scores(x, graph), reference(x, s), rtol=1e-9)
-    # Kernels of 1e-50 beside loops of 1 are not lost to rounding.
+    # Edges of weight 1e-50 are not lost to rounding next to self-loops of weight 1.
     options["t"] = 0.1
     s = edges(x, 4, "euclidean", "heat", 0.1) + np.eye(30)
     scores = laplacian_scores(x, neighbour_graph(x, np.ones(30), **options, self_loops=True))

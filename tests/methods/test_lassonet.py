@@ -29,7 +29,7 @@ FINDER: dict[str, Any] = dict(
 
 
 def columns(shuffled: bool) -> tuple[np.ndarray, np.ndarray]:
-    """300 rows of 24 columns, of which 4 tell the class, one of them by its square."""
+    """300 rows of 24 columns; 4 of them determine the class, one by its square."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(300, 24))
     a, b, c, d = (x[:, column] for column in INFORMATIVE)

@@ -102,7 +102,7 @@ def test_whole_weights_are_repeated_rows() -> None:
 
 
 def clusters() -> np.ndarray:
-    """Columns 2 and 7 tell four clusters apart, the others are noise."""
+    """Columns 2 and 7 separate four clusters, the others are noise."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(120, 10))
     x[:, 2] += 8.0 * (np.arange(120) % 2)
@@ -111,7 +111,7 @@ def clusters() -> np.ndarray:
 
 
 @pytest.mark.parametrize("signed", [False, True])
-def test_finds_the_columns_that_tell_clusters_apart(signed: bool) -> None:
+def test_finds_the_columns_that_separate_clusters(signed: bool) -> None:
     x = clusters()
     method = fsjax.methods.mcfs(2, num_clusters=3, metric="euclidean", signed=signed)
     result = fsjax.fit(method, (x, None), seeds=(0, 1), scaling="none")
@@ -124,7 +124,7 @@ def test_finds_the_columns_that_tell_clusters_apart(signed: bool) -> None:
 
 
 def share_of_two(result: fsjax.FitResult) -> float:
-    """Of the scores, what columns 2 and 7 have."""
+    """The share of columns 2 and 7 in the sum of the scores."""
     return float(result.scores[0, [2, 7]].sum() / result.scores[0].sum())
 
 

@@ -183,7 +183,7 @@ def fit(name: str, data, **options) -> fsjax.FitResult:
 
 
 def test_ctre_sim_finds_what_a_fixed_topology_misses() -> None:
-    # Classes are corners of a hypercube: no column tells alone, and connections are few.
+    # Classes are corners of a hypercube: no column is informative alone, and connections are few.
     data = load(
         "madelon_like",
         num_samples=1000,

@@ -31,7 +31,7 @@ def init(method: Method, spec: Spec = SPEC) -> TrainState:
 
 
 def batch(number: int) -> Batch:
-    """Rows of which the last three of batch 2 only fill it up."""
+    """A batch of rows; the last three rows of batch 2 are padding."""
     x = np.random.default_rng(number).normal(size=(B, D)) * np.linspace(0.5, 2, D)
     weight = np.where((np.arange(B) >= B - 3) & (number == 2), 0.0, 1.0)
     return Batch(*(jnp.asarray(a, jnp.float32) for a in (x, x, weight)))
@@ -78,11 +78,11 @@ class Reference:
             value -= 0.1 * (slope + 0.9 * self.velocity[number])
         for weight, mask in zip(self.weights, self.masks, strict=True):
             weight[~mask] = 0
-        felt = lam * factor * (share * np.abs(residual)).sum(0)
+        sensitivity = lam * factor * (share * np.abs(residual)).sum(0)
         strengths = [np.abs(w1).sum(1), np.abs(w2).sum(0)]
         for side, strength in enumerate(strengths):
             before = self.importance[side] if accumulate else 0.0
-            self.importance[side] = before + felt + (1 - lam) * strength
+            self.importance[side] = before + sensitivity + (1 - lam) * strength
         if rewires:
             self.rewire(alpha, drop)
         return loss
@@ -235,7 +235,7 @@ SEEDS = (0, 1, 2)
 
 
 def shuffled(x: np.ndarray) -> np.ndarray:
-    """Each column in an order of its own: no column tells of another one."""
+    """The table with every column shuffled separately, so that columns are independent."""
     rng = np.random.default_rng(0)
     return np.stack([rng.permutation(column) for column in x.T], axis=1)
 
@@ -272,8 +272,8 @@ def test_selection_beats_a_random_one_and_passes_over_constant_columns() -> None
     at_random = [svm_accuracy(dataset, split, rng.permutation(120)[:20]) for _ in SEEDS]
     assert min(accuracies) > max(at_random) + 5
 
-    # One scale for the whole matrix: the columns of large variance are found, and as well where
-    # they tell nothing of each other. Only the next test is about what columns tell.
+    # With one scale for the whole table the columns of large variance are selected, even if they
+    # are independent of each other. The next test is about dependent columns.
     alone = fit(method, shuffled(x), 10)
     assert np.isin(alone.selected, truth).mean(axis=1).min() >= 0.9
 
