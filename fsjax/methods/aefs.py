@@ -74,7 +74,9 @@ def aefs(
       The method. It needs no labels.
     """
     if len(hidden) != 1:
-        raise ConfigError(f"hidden={hidden}; aefs has one hidden layer; give one width, as (200,)")
+        raise ConfigError(
+            f"hidden={hidden}; aefs has one hidden layer; give one width, for example (200,)"
+        )
     body = replace(
         PLAIN,
         hidden=hidden,

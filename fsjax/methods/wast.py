@@ -118,7 +118,9 @@ def wast(
       The method; the score of a column is the importance of its input neuron. It needs no labels.
     """
     if len(hidden) != 1:
-        raise ConfigError(f"hidden={hidden}; wast has one hidden layer; give one width, as (200,)")
+        raise ConfigError(
+            f"hidden={hidden}; wast has one hidden layer; give one width, for example (200,)"
+        )
 
     recipe = Recipe(
         density=density,

@@ -328,7 +328,8 @@ def _recipe(
     # 0 means "not given", because a command line cannot say None.
     if not o.epsilon and not o.density:
         raise ConfigError(
-            f"epsilon={o.epsilon} and density={o.density}; a sparse network needs one of them"
+            f"epsilon={o.epsilon} and density={o.density}; a sparse network needs one of them, "
+            "above 0"
         )
     if o.epsilon and o.density:
         raise ConfigError(f"epsilon={o.epsilon} and density={o.density}; set one of them to 0")
