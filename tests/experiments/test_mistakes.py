@@ -56,7 +56,7 @@ def test_mistakes_train_nothing_and_leave_nothing(
         (wast, {"data.noise_std": -1.0}, "noise_std=-1.0"),
         (wast, {"train.best_by": "accuracy"}, "needs classes"),
         (ctre_sim, {"method.density": 0.1}, "epsilon=5.0 and density=0.1; set one of them to 0"),
-        (ctre_sim, {"method.epsilon": 0.0}, "the network is sparse; give epsilon or density"),
+        (ctre_sim, {"method.epsilon": 0.0}, "a sparse network needs one of them"),
         (ctre_sim, {"method.grow": "similiar"}, "grow='similiar': did you mean 'similar'"),
         (ctre_seq, {"method.order": "randomfirst"}, "did you mean 'random_first'"),
         (snip, {"train.best_by": "acuracy"}, "did you mean 'accuracy'"),
