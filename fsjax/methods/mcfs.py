@@ -26,6 +26,9 @@ DENSE_ROWS = 2500
 #: the heat kernel is narrow: the graph is then nearly disconnected, its eigenvalues nearly equal.
 RESTARTS = 30
 
+#: Eigenvalues that are this close to the largest, 1, count as equal to it.
+TIED = 1e-8
+
 
 def mcfs_coefficients(
     x: np.ndarray,
@@ -80,20 +83,39 @@ def graph_embedding(graph: sparse.csr_matrix, num_vectors: int) -> np.ndarray:
     root = sparse.diags(1 / np.sqrt(degree))
     # With u = D^1/2 v, L v = lambda D v becomes D^-1/2 S D^-1/2 u = (1 - lambda) u.
     normal = root @ graph @ root
-    vectors = _last_eigenvectors(normal, number)
-    vectors = root @ vectors[:, -2::-1]
+    values, vectors = _last_eigenvectors(normal, number)
+    vectors = root @ _without_constant(values, vectors, np.sqrt(degree))
     largest = np.argmax(np.abs(vectors), axis=0)
     return vectors * np.where(np.take_along_axis(vectors, largest[None], axis=0) < 0, -1.0, 1.0)
 
 
-def _last_eigenvectors(matrix: sparse.csr_matrix, number: int) -> np.ndarray:
-    """``(N, number)`` eigenvectors with the largest eigenvalues, in rising order."""
+def _without_constant(values: np.ndarray, vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """``(N, number - 1)`` eigenvectors by falling eigenvalue, without the constant one.
+
+    A graph in several parts has the largest eigenvalue once for each part. If all of its
+    eigenvectors are here, those orthogonal to the constant one get a basis that does not depend on
+    the solver's; otherwise the last vector is left out.
+    """
+    tied = values > values[-1] - TIED
+    inside = constant / np.linalg.norm(constant) @ vectors[:, tied]
+    if tied.sum() == 1 or np.linalg.norm(inside) < 1 - TIED:
+        return vectors[:, -2::-1]
+    rest = vectors[:, tied] @ linalg.null_space(inside[None])
+    _, triangle, order = linalg.qr(rest.T, mode="economic", pivoting=True)
+    basis = np.empty_like(rest)
+    basis[order] = triangle.T
+    return np.concatenate([basis, vectors[:, ~tied][:, ::-1]], axis=1)
+
+
+def _last_eigenvectors(matrix: sparse.csr_matrix, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """``(number,)`` largest eigenvalues, in rising order, and ``(N, number)`` eigenvectors."""
     count = matrix.shape[0]
     if count > max(DENSE_ROWS, 4 * number):
         start = np.random.default_rng(0).normal(size=count)
         with contextlib.suppress(ArpackNoConvergence):
-            return eigsh(matrix, number, which="LA", v0=start, maxiter=RESTARTS, tol=1e-9)[1]
-    return linalg.eigh(matrix.toarray(), overwrite_a=True)[1][:, -number:]
+            return eigsh(matrix, number, which="LA", v0=start, maxiter=RESTARTS, tol=1e-9)
+    values, vectors = linalg.eigh(matrix.toarray(), overwrite_a=True)
+    return values[-number:], vectors[:, -number:]
 
 
 @register(
