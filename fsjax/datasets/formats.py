@@ -22,7 +22,7 @@ from fsjax.readers.unlzw import unlzw
 from fsjax.storage.npz import Arrays
 from fsjax.tables.checks import one_value
 from fsjax.tables.dense import dense
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse import as_csr, canonical
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -150,13 +150,14 @@ def read_mat(
     rows, usual = ("X", "x", "fea"), ("Y", "y", "gnd")
     wanted = (*rows, *(usual if target in (None, "") else (str(target),)))
     arrays = read_arrays(files[0], wanted, max_bytes)
-    X = _pick(arrays, rows)
+    X = canonical(_pick(arrays, rows), "it", max_bytes)
     y = _pick(arrays, usual, target, needed=False)
-    X = as_csr(X, "it", max_bytes) if scipy.sparse.issparse(X) else X
-    y = dense(y, max_bytes) if scipy.sparse.issparse(y) else y
-    if y is not None and y.dtype.kind == "U" and not y.all():
+    if y is None:
+        return Table(X, None)
+    y = dense(y, max_bytes)
+    if y.dtype.kind == "U" and not y.all():
         raise DataError("its target has empty cells; leave these rows out")
-    return Table(X, None if y is None else several(y))
+    return Table(X, several(y))
 
 
 def several(y: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.datasets import load_digits
 
 from fsjax.datasets.catalog import ENTRIES, Entry
@@ -171,8 +170,7 @@ def _parse(name: str, entry: Entry, contents: Found) -> tuple[Table, np.ndarray]
     """The table of the files, X dense, and its labels ``(N,)``."""
     try:
         table = contents.form.read(contents.contents)
-        if issparse(table.X):
-            table = table._replace(X=dense(table.X))
+        table = table._replace(X=dense(table.X))
     except ImportError as error:
         raise DataError(
             f"{contents.where} needs one more Python package to be read: {error} Or save it as "

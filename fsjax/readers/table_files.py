@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
-from scipy.sparse import issparse
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.datasets.formats import Table, compact, read_mat, read_npz
@@ -30,9 +29,9 @@ from fsjax.readers.text import (
 )
 from fsjax.tables.checks import check_features, name_some, numeric_columns
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.dense import dense as as_table
+from fsjax.tables.dense import dense as as_dense
 from fsjax.tables.imputation import impute as fill
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse import as_csr, as_frame
 
 RULES = ("mean", "median")
 """What ``impute`` may be for a user's table."""
@@ -133,10 +132,8 @@ def load_table(
     path = _locate(name, folders)
     options = _options(path, max_bytes, separator, decimal)
     where, (table, remarks) = str(path), _read(path, target, options)
-    X = table.X
-    if dense and issparse(X):
-        X = _guarded(path, KINDS[path.suffix.lower()], lambda: as_table(X, max_bytes))
-    X = _guarded(path, KINDS[path.suffix.lower()], lambda: compact(X))
+    kind = KINDS[path.suffix.lower()]
+    X = _guarded(path, kind, lambda: compact(as_dense(table.X, max_bytes) if dense else table.X))
     if impute is not None and X.ndim == 2 and min(X.shape):
         X = fill(X, None, impute, where)
     check_features(X, table.feature_names, where)
@@ -212,8 +209,7 @@ def _frame_of_arrays(
     names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
     if table.y is None:
         raise DataError(f"{path} has no array y; name the one that holds the target (--target)")
-    build = pd.DataFrame.sparse.from_spmatrix if issparse(table.X) else pd.DataFrame
-    return LoadedFrame(build(table.X, columns=list(names)), np.asarray(table.y))
+    return LoadedFrame(as_frame(table.X, names), np.asarray(table.y))
 
 
 def _options(

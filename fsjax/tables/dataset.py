@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from fsjax.errors import DataError
 from fsjax.tables.base import RawTable, Table, as_table
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse import canonical
 from fsjax.tables.stored import StoredTable
 from fsjax.tables.user_arrays import check_masked
 
@@ -52,9 +52,8 @@ class Dataset:
     source: str = ""
 
     def __post_init__(self) -> None:
-        if issparse(self.X):
-            # The class is frozen for all others.
-            object.__setattr__(self, "X", as_csr(self.X, f"X of {self.name}"))
+        # Assignment is refused because the class is frozen.
+        object.__setattr__(self, "X", canonical(self.X, f"X of {self.name}"))
         for label, part in (("X", self.X), ("y", self.y), ("official_split", self.official_split)):
             _check_array(part, f"{label} of {self.name}")
         if self.X.ndim != 2:

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from fsjax.errors import ConfigError
 from fsjax.tables.checks import check_names, check_text, numeric_columns
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.nullable import frame_values, plain_columns
-from fsjax.tables.sparse import as_csr, has_sparse_columns
+from fsjax.tables.sparse import as_csr, stays_sparse
 from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.targets import check_present
@@ -57,7 +57,7 @@ def as_dataset(
 
 def _values(x: Any) -> np.ndarray | csr_array:
     """The numbers of a table; DataError, which names them, for columns of text in an array."""
-    if issparse(x) or has_sparse_columns(x):
+    if stays_sparse(x):
         return as_csr(x)
     if isinstance(x, pd.DataFrame):
         return frame_values(x)

@@ -1,4 +1,4 @@
-"""Nullable and Arrow-backed columns of pandas as those of NumPy, which all else here works on."""
+"""Nullable, Arrow-backed and sparse columns of pandas as columns of NumPy types."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ def plain_columns(values: Any) -> Any:
         values = pd.Series(values)
     if isinstance(values, pd.Series):
         return values.astype(_numpy_type(values)) if _is_nullable(values.dtype) else values
-    # Columns that share a name are told elsewhere.
+    # Repeated column names are reported elsewhere.
     if not isinstance(values, pd.DataFrame) or not values.columns.is_unique:
         return values
     names = [name for name, dtype in values.dtypes.items() if _is_nullable(dtype)]
     return values.astype({name: _numpy_type(values[name]) for name in names}) if names else values
 
 
+def dense_column(column: pd.Series) -> pd.Series:
+    """The column with all of its values stored, zeros too."""
+    return column.sparse.to_dense() if isinstance(column.dtype, pd.SparseDtype) else column
+
+
 def frame_values(frame: pd.DataFrame) -> np.ndarray:
-    """The numbers ``(N, D)`` of a frame, also where truth values stand beside other numbers."""
+    """The numbers ``(N, D)`` of a frame, which may mix booleans and other numbers."""
     values = frame.to_numpy()
     return values if values.dtype != object else frame.to_numpy(np.float64)
 

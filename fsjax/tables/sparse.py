@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,44 @@ _ROW, _COLUMN, _STORED = 8, 64, 8
 
 
 def has_sparse_columns(X: Any) -> bool:
-    """Whether ``X`` is a pandas frame of which at least one column is sparse."""
+    """Whether ``X`` is a pandas frame with at least one sparse column."""
     kinds = X.dtypes if isinstance(X, pd.DataFrame) else ()
     return any(isinstance(kind, pd.SparseDtype) for kind in kinds)
+
+
+def stays_sparse(X: Any) -> bool:
+    """Whether a user's table is kept sparse: a SciPy matrix, or a frame with a sparse column."""
+    return sp.issparse(X) or has_sparse_columns(X)
+
+
+def canonical(
+    X: np.ndarray | sp.spmatrix | sp.sparray, where: str = "X", max_bytes: int | None = None
+) -> np.ndarray | sp.csr_array:
+    """A table in the form that the library works on: an array as it is, or :func:`as_csr`."""
+    return as_csr(X, where, max_bytes) if sp.issparse(X) else X
+
+
+def as_frame(X: np.ndarray | sp.csr_array, columns: Sequence[str]) -> pd.DataFrame:
+    """A table ``(N, D)`` as a pandas frame; of a sparse table all columns are sparse."""
+    build = pd.DataFrame.sparse.from_spmatrix if sp.issparse(X) else pd.DataFrame
+    return build(X, columns=list(columns))
+
+
+def joined_rows(first: Any, second: Any, names: tuple[str, str]) -> Any:
+    """The rows of two tables with the same columns, one after the other.
+
+    Args:
+      first, second: ``(N, D)`` and ``(M, D)``, both dense or both sparse.
+      names: what messages call them.
+
+    Raises:
+      DataError: if one of them is sparse and the other is dense.
+    """
+    sparse = [sp.issparse(X) for X in (first, second)]
+    if sparse[0] != sparse[1]:
+        one, other = names if sparse[0] else reversed(names)
+        raise DataError(f"{one} is sparse and {other} is dense; give both sparse or both dense")
+    return (sp.vstack if sparse[0] else np.concatenate)([first, second])
 
 
 def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_array:

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 from fsjax.tables.nullable import plain_columns
 from fsjax.tables.user_arrays import as_array
 from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
@@ -260,8 +259,6 @@ def places_in_time(y: np.ndarray) -> np.ndarray:
 
 
 def _array(y: Any) -> np.ndarray:
-    if issparse(y):
-        raise ConfigError("y is a sparse matrix; give an array, y.toarray()")
     y = as_array(plain_columns(y), "y")
     if y.ndim == 0:
         raise DataError(f"y is {str(y)[:50]!r}; give one target for each row, in an array")
