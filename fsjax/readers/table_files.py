@@ -28,6 +28,7 @@ from fsjax.readers.text import (
     without_separator_line,
 )
 from fsjax.tables.checks import check_features, name_some, numeric_columns
+from fsjax.tables.columns import default_names
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.dense import dense as as_dense
 from fsjax.tables.imputation import impute as fill
@@ -206,7 +207,7 @@ def _frame_of_arrays(
     table = _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
     what = f"{path}, as a frame of {table.X.shape[1]:,} columns,"
     check_bytes(_OF_A_COLUMN * table.X.shape[1], max_bytes, what, "keep fewer columns")
-    names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
+    names = table.feature_names or default_names(table.X.shape[1])
     if table.y is None:
         raise DataError(f"{path} has no array y; name the one that holds the target (--target)")
     return LoadedFrame(as_frame(table.X, names), np.asarray(table.y))

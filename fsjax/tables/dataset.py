@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 
 from fsjax.errors import DataError
 from fsjax.tables.base import RawTable, Table, as_table
+from fsjax.tables.columns import default_names
 from fsjax.tables.sparse import canonical
 from fsjax.tables.stored import StoredTable
 from fsjax.tables.user_arrays import check_masked
@@ -135,7 +136,7 @@ class Dataset:
         """D names: ``feature_names``, or ``x0``, ``x1``, ... where the data has none."""
         if self.feature_names is not None:
             return self.feature_names
-        return tuple(f"x{index}" for index in range(self.num_features))
+        return default_names(self.num_features)
 
     def as_image(self, values: np.ndarray) -> np.ndarray:
         """One value per column, shape (D,), on the pixel grid ``image_shape``; DataError without
