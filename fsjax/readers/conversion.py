@@ -162,6 +162,7 @@ def _write(table: Source, folder: Path, progress: bool) -> dict[str, Any]:
         "columns": table.columns,
         "dtype": dtype.name,
         "finite": finite,
+        "remarks": table.remarks,
         "files": {name: _size(folder / name) for name in names},
     }
 

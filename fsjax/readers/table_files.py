@@ -18,15 +18,7 @@ from fsjax.errors import ConfigError, DataError, check_choice, check_flag, neare
 from fsjax.readers.excel import excel_frame
 from fsjax.readers.file_type import first_line, sniff
 from fsjax.readers.target_columns import encode_target, encode_targets
-from fsjax.readers.text import (
-    USUAL_SEPARATOR,
-    check_decimal,
-    check_separator,
-    decoded,
-    dialect_of,
-    frame_of_text,
-    without_separator_line,
-)
+from fsjax.readers.text import USUAL_SEPARATOR, check_decimal, check_separator, open_text
 from fsjax.tables.checks import check_features, name_some, numeric_columns
 from fsjax.tables.columns import default_names
 from fsjax.tables.dataset import Dataset
@@ -289,13 +281,12 @@ def _guarded(path: Path, kind: _Kind, read: Callable[[], Any]) -> Any:
 
 
 def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
-    """A text table whose suffix promises a separator, or none."""
+    """A text table; ``usual`` is the separator that its suffix implies."""
     if usual is None and options.separator is None and _is_libsvm(data):
         return None
-    whole, remarks = decoded(data)
-    text, declared = without_separator_line(whole)
-    dialect = dialect_of(text, usual, options.separator or declared, options.decimal)
-    return frame_of_text(text, dialect), remarks + dialect.remarks
+    file = io.BytesIO(data)
+    table = open_text(file, usual, options.separator, options.decimal)
+    return table.frame(file), table.remarks
 
 
 def _parquet_frame(data: bytes, options: Options) -> _Frame:
@@ -400,15 +391,19 @@ def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
         frame, y = _without_target(frame, target)
     if frame.shape[1] == 0:
         raise DataError("it has no columns besides the target; give at least one feature")
+    # In full precision: :func:`compact` decides how much of it the table needs.
+    return Table(features_of(frame), y, feature_names=tuple(map(str, frame.columns)))
+
+
+def features_of(frame: pd.DataFrame, dtype: type = np.float64) -> np.ndarray:
+    """The numbers ``(N, D)`` of a frame, NaN where missing; DataError for other columns."""
     frame = _with_huge_whole_numbers(frame)
-    names = numeric_columns(frame, "it")
-    # Exactly; what the table needs of it is for :func:`compact` to say.
-    X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    return Table(X, y, feature_names=names)
+    numeric_columns(frame, "it")
+    return frame.to_numpy(dtype=dtype, na_value=np.nan)
 
 
 def _with_huge_whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with whole numbers beyond 64 bits, which pandas leaves as objects, as floats."""
+    """The frame with whole numbers beyond 64 bits, which pandas keeps as objects, as floats."""
     huge = {
         name: column.astype(np.float64)
         for name, column in frame.items()

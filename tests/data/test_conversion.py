@@ -155,13 +155,18 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     ("name", "text", "target", "message"),
     [
         ("t.csv", "a,b\n1,x\n2,y\n", None, "1 of 2 columns that are not numbers: 'b'"),
-        ("t.csv", "a,b\n1,2\n3,4,5\n", None, "Expected 2 fields in line 3, saw 3"),
+        (
+            "t.csv",
+            "a,b\n1,2\n3,4,5\n",
+            None,
+            "Expected 2 fields in line 3, saw 3",
+        ),
         ("t.csv", "a,a\n1,2\n", None, "column names more than once"),
         ("t.csv", "a,b\n", None, "it has no rows"),
         ("t.csv", "", None, "no line of column names"),
         ("t.csv", "a,b\n1,2\n", "c", "target='c' is not a column"),
         ("t.csv", "a\n1\n", "a", "no columns besides the target"),
-        ("t.csv", ",b\n5,2\n", None, "first column has no name"),
+        ("t.csv", ",b\n5,2\n", None, "column 1 .* has values but no name"),
         ("t.svm", "1 1:2\n", "a", "the target of a LIBSVM file is its first column"),
         ("t.xlsx", "a", None, "not converted"),
         ("t.parquet", "a", None, "cannot be read"),
@@ -207,3 +212,29 @@ def test_a_converted_text_table_is_the_one_that_is_read_whole(tmp_path: Path) ->
     np.testing.assert_array_equal(stored[~missing], whole[~missing])
     assert missing[:40, 1].tolist() == [bool(i % 2) for i in range(40)]
     assert missing[40].tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_encodings_and_nameless_columns_have_the_same_rules_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    path = tmp_path / "t.csv"
+    lines = [f"{i + 1};{i},5;{2**64 + i};{i % 2},5;" for i in range(20)]
+    path.write_text("\nsep=;\n;größe;b;label;\n" + "\n".join(lines) + "\n", encoding=encoding)
+    monkeypatch.setattr(streams, "rows_of_block", lambda columns: 7)
+    whole = load_table(str(path), target="label")
+    stored = load(convert(path, target="label", progress=False))
+    assert stored.feature_names == whole.feature_names == ("größe", "b")
+    np.testing.assert_array_equal(np.asarray(stored.X), whole.X)
+    np.testing.assert_array_equal(stored.y, whole.y)
+    assert ("Windows-1252" in stored.source) == (encoding == "cp1252")
+    assert "decimal commas" in stored.source
+
+
+def test_the_index_of_a_saved_frame_is_not_a_column(tmp_path: Path) -> None:
+    table = frame().set_index("n")
+    table.to_parquet(tmp_path / "table.parquet")
+    stored = load(convert(tmp_path / "table.parquet", target="label", progress=False))
+    whole = load_table(str(tmp_path / "table.parquet"), target="label")
+    assert stored.feature_names == whole.feature_names == ("a b",)
+    np.testing.assert_array_equal(np.asarray(stored.X), whole.X)
