@@ -20,23 +20,23 @@ from fsjax.tasks.targets import check_present
 def as_dataset(
     x: ArrayLike, y: ArrayLike | None = None, task: str | Task = "classification"
 ) -> Dataset:
-    """A data set, named ``table``, from arrays.
+    """Make a data set, named ``table``, from arrays.
 
     Args:
         x: ``(N, D)`` numbers, as an array, a pandas frame, whose column names are kept, or a
-            sparse matrix or array of SciPy. Frames with sparse columns count as sparse; nullable
-            and Arrow-backed columns are numbers as others are, of which NaN are missing.
+            SciPy sparse matrix or array. Frames with sparse columns count as sparse. In nullable
+            and Arrow-backed columns, missing values become NaN.
         y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, ``(N, 2)`` time and event
-            (also as records with a field of truth values, or a frame), or ``None``.
-        task: one of ``fsjax.tasks.TASKS``. For ``'classification'`` labels become classes from 0 in
-            sorted order, also whole numbers that are stored as floats; for other tasks numbers stay
-            as they are. Or a registered task.
+            (also as records with a boolean field, or a frame), or ``None``.
+        task: one of ``fsjax.tasks.TASKS``, or a registered task. For ``'classification'`` labels,
+            also whole numbers that are stored as floats, become classes from 0 in sorted order;
+            for other tasks numbers stay as they are.
 
     Raises:
         ConfigError: if X is not a table, y is sparse or has another number of rows, or the task is
             unknown.
-        DataError: if a column of a frame holds no numbers, or shares its name, if X or y is no
-            array or has masked values, or y has missing or infinite ones.
+        DataError: if a column of a frame does not hold numbers, if column names are repeated, if X
+            or y is not an array or has masked values, or if y has missing or infinite values.
     """
     x = plain_columns(x)
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
@@ -56,7 +56,7 @@ def as_dataset(
 
 
 def _values(x: Any) -> np.ndarray | csr_array:
-    """The numbers of a table; DataError, which names them, for columns of text in an array."""
+    """The numbers of a table; DataError, which names the columns, for text in an array."""
     if stays_sparse(x):
         return as_csr(x)
     if isinstance(x, pd.DataFrame):

@@ -10,9 +10,9 @@ from pandas.api.extensions import ExtensionArray
 
 
 def plain_columns(values: Any) -> Any:
-    """A pandas frame, series or array with its nullable and Arrow-backed numbers as NumPy's.
+    """A pandas frame, series or array with NumPy types for nullable and Arrow-backed numbers.
 
-    Missing values become NaN. Other columns, and all other values, stay as they are.
+    Missing values become NaN. Other columns and other values are returned as they are.
     """
     if isinstance(values, ExtensionArray):
         values = pd.Series(values)
@@ -37,7 +37,7 @@ def frame_values(frame: pd.DataFrame) -> np.ndarray:
 
 
 def _is_nullable(dtype: Any) -> bool:
-    """Whether this is a type of nullable or Arrow-backed numbers."""
+    """Whether a type is one of nullable or Arrow-backed numbers."""
     as_numpy = getattr(dtype, "numpy_dtype", None)
     return as_numpy is not None and (as_numpy.kind in "biuf" or _is_decimal(dtype))
 
@@ -47,7 +47,7 @@ def _is_decimal(dtype: Any) -> bool:
 
 
 def _numpy_type(column: pd.Series) -> np.dtype:
-    """What the numbers of a nullable column become."""
+    """The NumPy type of the numbers of a nullable column."""
     if _is_decimal(column.dtype) or column.isna().any():
         return np.dtype(np.float64)
     return column.dtype.numpy_dtype
