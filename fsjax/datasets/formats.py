@@ -1,7 +1,7 @@
-"""Readers of the forms in which the public data sets are distributed: bytes in, one table out.
+"""Readers of the forms in which public data sets are distributed, and of files of arrays.
 
-Each reader takes the contents of its files, in the order in which the catalog lists them, and
-may fail with any exception on a broken file; the caller turns that into a message.
+Each reader takes the contents of its files, in the order in which the catalog lists them, and may
+raise any exception on a damaged file; the caller turns that into a message.
 """
 
 import gzip
@@ -26,16 +26,15 @@ from fsjax.tables.sparse import as_csr, canonical
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
 
-
-#: Share of a column's range that rounding may move its values by.
+#: Rounding may change the values of a column by this share of its range.
 NOTICEABLE = 1e-4
 
-#: Columns that are looked at together.
+#: Columns that are checked together.
 _AT_ONCE = 256
 
 
 class Table(NamedTuple):
-    """What a reader found: X (N, D), labels as distributed, and what else the files tell."""
+    """The contents of files: X (N, D), labels as distributed, and further information."""
 
     X: np.ndarray | scipy.sparse.csr_array
     y: np.ndarray | None
@@ -45,10 +44,10 @@ class Table(NamedTuple):
 
 
 def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse.csr_array:
-    """Keep 8- and 16-bit integers, turn all other numbers into float32 (row-major).
+    """Keep 8- and 16-bit integers; convert all other numbers to row-major float32.
 
-    Where float32 would lose what makes the rows of a column differ, such as times in seconds since
-    1970, it is float64.
+    If float32 is too coarse to distinguish the rows of a column, such as times in seconds since
+    1970, the type is float64.
     """
     if not isinstance(X, np.ndarray):
         return scipy.sparse.csr_array((compact(X.data), X.indices, X.indptr), shape=X.shape)
@@ -67,7 +66,7 @@ def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
     """Whether rounding moves values of a column by a noticeable part of the column's range."""
     if X.ndim != 2 or not X.size or X.dtype.kind == "f" and X.dtype.itemsize <= 4:
         return False
-    # In parts, as differences are as large as the table.
+    # In parts, because the differences need as much memory as the table.
     for start in range(0, X.shape[1], _AT_ONCE):
         part = X[:, start : start + _AT_ONCE].astype(np.float64)
         with np.errstate(invalid="ignore"):
@@ -82,12 +81,15 @@ def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
 def read_npz(
     files: Sequence[bytes], target: str | int | None = None, max_bytes: int | None = None
 ) -> Table:
-    """A NumPy archive with ``X``, and optionally ``y`` (or the array ``target``), ``split`` and
-    names.
+    """Read a NumPy archive with ``X`` and optionally ``y``, ``split`` and names.
 
-    The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are
-    understood too, and what ``scipy.sparse.save_npz`` wrote, which has no ``y``. Nothing is ever
-    unpickled, and no more than ``max_bytes`` unpacked, by default half of the free memory.
+    The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are accepted
+    too, and files of ``scipy.sparse.save_npz``, which have no ``y``. Nothing is unpickled.
+
+    Args:
+        files: the contents of one file.
+        target: the name of the array to use as ``y``.
+        max_bytes: limit on the unpacked size, by default half of the free memory.
     """
     if files[0].startswith(np.lib.format.MAGIC_PREFIX):
         raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
@@ -118,9 +120,9 @@ def _marks(split: np.ndarray) -> np.ndarray:
 def _saved_sparse(
     archive: Mapping[str, np.ndarray], target: str | int | None, max_bytes: int | None
 ) -> Table:
-    """What ``scipy.sparse.save_npz`` wrote; the target is an array that was added to the archive.
+    """Read a file of ``scipy.sparse.save_npz``; the target is an array added to the archive.
 
-    SciPy itself would take damaged indices of some formats beyond its arrays.
+    SciPy's own reader would follow damaged indices of some formats beyond its arrays.
     """
     kind = bytes(archive["format"].item()).decode()
     shape = tuple(map(int, archive["shape"]))
@@ -134,7 +136,7 @@ def _saved_sparse(
     elif kind == "dia":
         X = scipy.sparse.dia_array((values, archive["offsets"]), shape=shape)
     else:
-        raise DataError(f"it is a sparse matrix of the format {kind!r}; save a CSR matrix")
+        raise DataError(f"its sparse matrix has the format {kind!r}; save a CSR matrix")
     y = _pick(archive, ("y", "Y"), target, needed=False)
     return Table(as_csr(X, "it", max_bytes), None if y is None else several(y))
 
@@ -142,10 +144,9 @@ def _saved_sparse(
 def read_mat(
     files: Sequence[bytes], target: str | int | None = None, max_bytes: int | None = None
 ) -> Table:
-    """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``.
+    """Read a MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``.
 
-    A sparse ``X`` stays sparse. No more than ``max_bytes`` are unpacked, by default half of the
-    free memory.
+    A sparse ``X`` stays sparse. Arguments as for :func:`read_npz`.
     """
     rows, usual = ("X", "x", "fea"), ("Y", "y", "gnd")
     wanted = (*rows, *(usual if target in (None, "") else (str(target),)))
@@ -161,23 +162,23 @@ def read_mat(
 
 
 def several(y: np.ndarray) -> np.ndarray:
-    """(N,), or (N, C) where there are several columns."""
+    """A target as (N,), or as (N, C) if it has several columns."""
     return y if y.ndim == 2 and min(y.shape) > 1 else y.ravel()
 
 
 def read_idx(files: Sequence[bytes]) -> Table:
-    """The four files of MNIST and Fashion-MNIST: train images, labels, test images, labels."""
+    """Read MNIST and Fashion-MNIST: training images, labels, test images, labels."""
     return _joined(*(_idx_array(plain(data)) for data in files))
 
 
 def read_isolet(files: Sequence[bytes]) -> Table:
-    """ISOLET of the UCI archive: ``isolet1+2+3+4.data`` for training, ``isolet5.data`` to test."""
+    """Read ISOLET of the UCI archive: ``isolet1+2+3+4.data`` to train, ``isolet5.data`` to test."""
     train, test = (_numbers(data, ",") for data in files)
     return _joined(train[:, :-1], train[:, -1], test[:, :-1], test[:, -1])
 
 
 def read_har(files: Sequence[bytes]) -> Table:
-    """The UCI HAR Dataset: X and y of train and test, ``features.txt``, ``activity_labels.txt``."""
+    """Read UCI HAR: X and y of train and test, ``features.txt``, ``activity_labels.txt``."""
     numbers = (_numbers(data, r"\s+") for data in files[:4])
     names = [line.split(maxsplit=1)[1] for line in plain(files[4]).decode().splitlines() if line]
     classes = [line.split()[1] for line in plain(files[5]).decode().splitlines() if line.strip()]
@@ -185,7 +186,7 @@ def read_har(files: Sequence[bytes]) -> Table:
 
 
 def read_mice(files: Sequence[bytes]) -> Table:
-    """Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
+    """Read Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
     data = files[0]
     if data.startswith((b"\xd0\xcf\x11\xe0", b"PK")):
         frame = pd.read_excel(io.BytesIO(data))
@@ -200,31 +201,31 @@ def read_mice(files: Sequence[bytes]) -> Table:
 
 
 def read_nips_dense(files: Sequence[bytes]) -> Table:
-    """A dense set of the NIPS 2003 challenge: train and validation data with their labels."""
+    """Read a dense set of the NIPS 2003 challenge: training and validation data with labels."""
     return _joined(*(_numbers(data, r"\s+") for data in files))
 
 
 def read_dexter(files: Sequence[bytes]) -> Table:
-    """Dexter of the NIPS 2003 challenge: rows of ``column:value`` pairs, columns from 1."""
+    """Read Dexter of the NIPS 2003 challenge: rows of ``column:value`` pairs, columns from 1."""
     X_train, X_valid = (_sparse_rows(data, 20000) for data in (files[0], files[2]))
     y_train, y_valid = (_numbers(data, r"\s+") for data in (files[1], files[3]))
     return _joined(X_train, y_train, X_valid, y_valid)
 
 
 def read_cifar10(files: Sequence[bytes]) -> Table:
-    """CIFAR-10, Python version: five training batches, the test batch and ``batches.meta``."""
+    """Read CIFAR-10, Python version: five training batches, the test batch, ``batches.meta``."""
     batches = [_unpickle(data) for data in files]
     return _cifar(batches[:5], batches[5], b"labels", batches[6][b"label_names"])
 
 
 def read_cifar100(files: Sequence[bytes]) -> Table:
-    """CIFAR-100, Python version: ``train``, ``test`` and ``meta``; the 100 fine classes."""
+    """Read CIFAR-100, Python version: ``train``, ``test`` and ``meta``; the 100 fine classes."""
     train, test, meta = (_unpickle(data) for data in files)
     return _cifar([train], test, b"fine_labels", meta[b"fine_label_names"])
 
 
 def plain(data: bytes) -> bytes:
-    """Undo gzip or compress where a file is packed; DataError beyond half of the free memory."""
+    """Decompress gzip and compress files; DataError beyond half of the free memory."""
     limit = limit_of(None)
     if data.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -243,7 +244,7 @@ def _pick(
     target: str | int | None = None,
     needed: bool = True,
 ) -> Any:
-    """The array that is asked for, otherwise the first that goes by a usual name."""
+    """The array named ``target`` if given, otherwise the first with a usual name."""
     wanted = usual if target in (None, "") else (str(target),)
     for key in wanted:
         if key in arrays:
@@ -260,7 +261,7 @@ def _joined(
     y_test: np.ndarray,
     **names: tuple[str, ...],
 ) -> Table:
-    """Training rows, then test rows, each flattened, with the official split between them."""
+    """Join flattened training and test rows, and mark them as the official split."""
     X = np.concatenate([X_train, X_test])
     y = np.concatenate([y_train.ravel(), y_test.ravel()])
     split = np.repeat(np.array([0, 1], np.uint8), [len(X_train), len(X_test)])
@@ -274,7 +275,7 @@ def _idx_array(data: bytes) -> np.ndarray:
     start = 4 + 4 * dimensions
     shape = tuple(int(size) for size in np.frombuffer(data[4:start], ">u4"))
     if len(data) != start + int(np.prod(shape)):
-        raise DataError(f"it is cut short: {len(data) - start} values for the shape {shape}")
+        raise DataError(f"it is truncated: {len(data) - start} values for the shape {shape}")
     return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
 
 
@@ -287,21 +288,21 @@ def _numbers(data: bytes, separator: str) -> np.ndarray:
 
 
 def _sparse_rows(data: bytes, columns: int) -> np.ndarray:
-    """Rows of ``column:value`` pairs, columns from 1, as (N, columns) uint16."""
+    """Read rows of ``column:value`` pairs, columns from 1, as (N, columns) uint16."""
     labelled = b"\n".join(b"0 " + line for line in plain(data).splitlines())
     X, _ = load_svmlight_file(io.BytesIO(labelled), n_features=columns, zero_based=False)
     return dense(X).astype(np.uint16)
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
-    """Number the repeats of a name (HAR has 84 of them), so that every name is one column."""
+    """Number the repeats of a name (HAR has 84 of them), so that names are unique."""
     column = pd.Series(names)
     number = column.groupby(column).cumcount() + 1
     return tuple(column.where(number == 1, column + " #" + number.astype(str)))
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Unpickles NumPy arrays and plain values, and refuses everything that could run code."""
+    """Unpickles NumPy arrays and plain values, and refuses all that could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
@@ -310,7 +311,7 @@ class _ArraysOnly(pickle.Unpickler):
             return getattr(np, name)
         if (module, name) == ("_codecs", "encode"):
             return lambda text, encoding="latin1": text.encode("latin1")
-        raise DataError(f"it asks for {module}.{name}, which a data file has no need of")
+        raise DataError(f"it refers to {module}.{name}, which may run code; download it again")
 
 
 def _unpickle(data: bytes) -> dict[bytes, Any]:

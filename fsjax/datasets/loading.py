@@ -1,4 +1,4 @@
-"""Load a data set by its registered name or from the user's own file: the only entry point."""
+"""``load``: a data set by its registered name, or a user's table by its path."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -37,32 +37,32 @@ def load(
     download: bool = True,
     **options: Any,
 ) -> Dataset:
-    """Load a data set; ``y`` has its classes from 0 in sorted order (-1 becomes 0, +1 becomes 1).
+    """Load a data set; ``y`` has classes from 0 in sorted order (-1 becomes 0, +1 becomes 1).
 
-    A registered name is looked for in ``data_dir``, then in ``$FSJAX_DATA``, then in
-    ``~/.cache/fsjax`` (also in a folder of its name inside these), as ``.npz``, as the ``.mat``
-    file of scikit-feature, or as the files of the original archive; otherwise it is downloaded
-    from its public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits``, ``madelon_like``,
-    ``ehr_like`` and ``ring_xor_sum`` need no file. Any other name is the path of the user's own
-    table (see :func:`fsjax.data.load_table`).
+    A registered name is searched in ``data_dir``, ``$FSJAX_DATA`` and ``~/.cache/fsjax``, in this
+    order (also in a folder of its name inside these), as ``.npz``, as the ``.mat`` file of
+    scikit-feature, or as the files of the original archive; otherwise it is downloaded from its
+    public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits``, ``madelon_like``,
+    ``ehr_like`` and ``ring_xor_sum`` need no file. Any other name is the path of a user's table
+    (see :func:`fsjax.data.load_table`).
 
     Args:
         name: one of :func:`available`, or a path.
-        data_dir: the first folder to look in, and where downloads go.
-        target: for the user's own table, the column to predict, by name or number, or several.
-        download: whether to download what is not found.
-        **options: ``impute`` (``'mean'`` or ``'median'``, for tables and sets with missing
-            values). ``mice_protein`` has missing values; its default ``'class_mean'`` (IP-CAE
-            paper, appendix A.4) fills them with the mean of the same class over the whole set
-            before the split, so **the class of test rows leaks into their features**; ``'mean'``
-            (of the column) does not use classes. ``dense`` makes a sparse file of your own a
-            dense table, and reads a table on disk into memory; ``max_bytes`` limits the memory that
-            such a file may take; ``separator`` and ``decimal`` say how a text table is written,
-            where they are not detected. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``,
+        data_dir: the first folder to search, and the folder for downloads.
+        target: of a user's table, the column to predict, by name or number, or several.
+        download: whether to download data sets that are not found.
+        **options: ``impute`` (``'mean'`` or ``'median'``, for tables and data sets with missing
+            values). ``mice_protein`` has missing values; by its default ``'class_mean'`` (IP-CAE
+            paper, appendix A.4) they become the mean of the same class over the whole set before
+            the split, so that **the class of test rows leaks into their features**; ``'mean'``
+            (of the column) does not use classes. ``dense`` converts a sparse file to a dense
+            table, and reads a table on disk into memory; ``max_bytes`` limits the memory that
+            a file may take; ``separator`` and ``decimal`` say how a text table is written, if
+            they are not to be detected. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``,
             the arguments of the functions of these names in ``fsjax.data``.
 
     Raises:
-        DataError: if the name is unknown, or the data is missing, broken or not usable.
+        DataError: if the name is unknown, or the data is missing, damaged or not usable.
         ConfigError: for an option that the data set does not have.
     """
     name, target = str(name), None if target == "" else target
@@ -74,8 +74,9 @@ def load(
             f"your own table ({', '.join(KINDS)})"
         )
     generate = _GENERATED.get(name)
-    of_files = () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal")
-    allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute", *of_files)
+    file_options = () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal")
+    arguments = inspect.signature(generate).parameters if generate else ()
+    allowed = (*arguments, "impute", *file_options)
     for option in options:
         if option not in allowed:
             raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
@@ -136,7 +137,7 @@ def _load_files(
         except DataError as error:
             reason = str(error)
         else:
-            contents, reason = search(), f"what came into {folder} does not hold the files"
+            contents, reason = search(), f"the download in {folder} does not hold the files"
     if contents is None:
         raise DataError(_not_found(name, entry, where, reason))
     return _dataset(name, entry, contents, rule)
@@ -173,10 +174,10 @@ def _parse(name: str, entry: Entry, contents: Found) -> tuple[Table, np.ndarray]
         table = table._replace(X=dense(table.X))
     except ImportError as error:
         raise DataError(
-            f"{contents.where} needs one more Python package to be read: {error} Or save it as "
-            ".csv beside"
+            f"{contents.where} needs a further Python package to be read: {error} Install it, or "
+            "save the file as .csv in the same folder"
         ) from None
-    except Exception as error:  # whatever a reader trips over, the file is at fault
+    except Exception as error:  # a damaged file may raise anything in a reader
         kinds = {sniff(content[:512]) for content in contents.contents}
         raise DataError(
             f"{contents.where} cannot be read as {contents.form.kind} of {name!r}: "
@@ -206,7 +207,7 @@ def _check_expected(name: str, entry: Entry, contents: Found, X: np.ndarray, y: 
     else:
         return
     raise DataError(
-        f"{contents.where}: {problem} for {name!r}; is it another data set, or cut short? Rename "
+        f"{contents.where}: {problem} for {name!r}; is it another data set, or truncated? Rename "
         f"it (your own tables are loaded by their path), or get {name!r} from {entry.source}"
     )
 
@@ -224,6 +225,6 @@ def _not_found(name: str, entry: Entry, where: dict[str, Path], reason: str) -> 
         f"  looked in: {looked} (and in a folder {name!r} inside each)\n"
         f"  source: {entry.source}\n"
         f"  reason: {reason}\n"
-        "Put one of these files into one of these folders, or say where it is with data.dir or "
+        "Put one of these files into one of these folders, or give its folder as data.dir or in "
         f"the environment variable FSJAX_DATA.{hint}"
     )

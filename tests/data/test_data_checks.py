@@ -83,7 +83,7 @@ def test_dataset_properties_and_grid() -> None:
     assert digits.as_image(np.arange(64))[1, 0] == 8
     assert "1797 rows" in repr(digits)
     assert digits.column_names[1] == "pixel_0_1"
-    with pytest.raises(DataError, match="no grid"):
+    with pytest.raises(DataError, match="no image_shape"):
         table(None).as_image(np.zeros(3))
     assert table(None).column_names == ("x0", "x1", "x2")
 

@@ -45,7 +45,7 @@ def test_torch_permutation(n: int, seed: int, first: list[int], digest: str) -> 
 
 def test_torch_permutation_of_nothing_and_of_too_much() -> None:
     assert data.torch_randperm(0, 42).shape == (0,)
-    with pytest.raises(ValueError, match="outside"):
+    with pytest.raises(ValueError, match="choose a length"):
         data.torch_randperm(2**31, 42)
     with pytest.raises(ValueError, match="sum to 3"):
         data.torch_random_split(4, (2, 1), 42)
@@ -211,7 +211,7 @@ def test_valid_fraction_of_the_ip_cae_protocol() -> None:
         ({"protocol": "randm"}, "did you mean 'random'"),
         ({"task": "classify"}, "did you mean 'classification'"),
         ({"fractions": (0.5, 0.2, 0.2)}, "sum to 1"),
-        ({"fractions": (0.8, 0.2, 0.0)}, "train and test must be above 0"),
+        ({"fractions": (0.8, 0.2, 0.0)}, "above 0 for training and test rows"),
         ({"valid_fraction": 1.0}, "valid_fraction=1.0; choose a share from 0"),
         ({"valid_fraction": -0.1}, "valid_fraction=-0.1; choose a share"),
         ({"valid_fraction": float("nan")}, "valid_fraction=nan; choose a share"),

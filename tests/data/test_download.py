@@ -167,7 +167,9 @@ def test_a_download_that_changed_does_not_pass_with_its_record(tmp_path, shrink,
 def test_an_answer_of_unknown_length(tmp_path, server) -> None:
     _, address = server
     urls = (f"{address}/unknown.mat",)
-    with pytest.warns(UserWarning, match="how long a.mat is, .* the 3 bytes .* may be cut short"):
+    with pytest.warns(
+        UserWarning, match="length of a.mat, .* the 3 bytes .* that were received may be truncated"
+    ):
         fetch(Remote("a.mat", urls), tmp_path / "one")
     right = hashlib.sha256(b"abc").hexdigest()
     fetch(Remote("a.mat", urls, right), tmp_path / "two")
@@ -183,7 +185,7 @@ def test_all_addresses_are_encrypted() -> None:
 def test_a_redirect_to_http_is_refused(tmp_path, server) -> None:
     folder, address = server
     (folder / "a.mat").write_bytes(b"content")
-    message = f"it redirects to {address}/a.mat, which is not https"
+    message = f"it redirects to {address}/a.mat, which does not start with https://"
     with pytest.raises(DataError, match=message):
         fetch(Remote("a.mat", (f"{address}/moved.mat",)), tmp_path / "to")
     assert list((tmp_path / "to").iterdir()) == []

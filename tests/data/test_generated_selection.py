@@ -120,7 +120,7 @@ def test_extra_columns_are_what_the_benchmark_says() -> None:
 def test_bad_extra_columns() -> None:
     with pytest.raises(ConfigError, match="did you mean 'corrupted'"):
         data.add_columns(standard_table(), "corupted")
-    with pytest.raises(ConfigError, match="between 0 and 1"):
+    with pytest.raises(ConfigError, match="above 0 and below 1"):
         data.add_columns(standard_table(), "random", share=1.0)
     with pytest.raises(DataError, match="sparse"):
         data.add_columns(data.Dataset("s", csr_array(np.eye(3)), None), "random")

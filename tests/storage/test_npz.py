@@ -19,8 +19,8 @@ from fsjax.storage.npz import VERSION, read, write
     ("header", "arrays", "reason"),
     [
         ({}, {"a": np.array([object()])}, "'a' has the type object, which needs pickle"),
-        ({}, {"header": np.zeros(2)}, "as 'header'"),
-        ({}, {"file": np.zeros(2)}, "as 'file'"),
+        ({}, {"header": np.zeros(2)}, "'header' is reserved"),
+        ({}, {"file": np.zeros(2)}, "'file' is reserved"),
         ({"a": object()}, {}, "cannot be written as JSON"),
     ],
 )
@@ -43,14 +43,17 @@ def _head(**changes: Any) -> np.ndarray:
     ("entries", "reason"),
     [
         ({"x": np.zeros(2)}, "it has no array 'header'"),
-        ({"header": np.zeros(2)}, "its header is no JSON"),
-        ({"header": np.frombuffer(b"\xff{", np.uint8)}, "its header is no JSON"),
-        ({"header": np.frombuffer(b"[" * 100_000, np.uint8)}, "its header is no JSON"),
+        ({"header": np.zeros(2)}, "its header is not JSON"),
+        ({"header": np.frombuffer(b"\xff{", np.uint8)}, "its header is not JSON"),
+        ({"header": np.frombuffer(b"[" * 100_000, np.uint8)}, "its header is not JSON"),
         ({"header": np.frombuffer(b"[1]", np.uint8)}, "another format"),
         ({"header": _head(format="other")}, "another format"),
         ({"header": _head(version="1")}, "version is '1'"),
         ({"header": _head(version=True)}, "version is True"),
-        ({"header": _head(version=1)}, "version 1 .* by fsjax 9.9, .*load it there, or fit again"),
+        (
+            {"header": _head(version=1)},
+            "version 1 .* by fsjax 9.9, .*use that version, or fit again",
+        ),
         ({"header": _head(version=VERSION + 1)}, "version 4 .* by fsjax 9.9; .*install a newer"),
     ],
 )
@@ -91,8 +94,8 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
         read(path)
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
         read(tmp_path)
-    refused("no npz file", b"")
-    refused("no npz file", b"seed,accuracy\n0,99\n")
+    refused("not an npz file", b"")
+    refused("not an npz file", b"seed,accuracy\n0,99\n")
     for length in (10, len(whole) // 2, len(whole) - 1):
         refused("incomplete", whole[:length])
     middle = len(whole) // 4
@@ -103,10 +106,10 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     where = (end - last).to_bytes(4, "little") + last.to_bytes(4, "little")
     shorter = whole[: end + 12] + where + whole[end + 20 :]
     refused("it has 1 of 11 entries", shorter)
-    refused("is broken", whole[:table] + bytes(8) + whole[table + 8 :])
+    refused("is damaged", whole[:table] + bytes(8) + whole[table + 8 :])
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("header.npy", "no array")
-    with pytest.raises(DataError, match="'header' cannot be read: it is no array"):
+    with pytest.raises(DataError, match="'header' cannot be read: it is not an array"):
         read(path)
 
 
@@ -128,6 +131,6 @@ def test_pickles_are_never_opened(name: str, tmp_path: Path) -> None:
         stored[name]
     assert sprung.exists()
     sprung.unlink()
-    with pytest.raises(DataError, match=f"'{name}' cannot be read: Object arrays"):
+    with pytest.raises(DataError, match=f"'{name}' cannot be read: it is an array of objects"):
         dict(read(path)[1])
     assert not sprung.exists()
