@@ -193,13 +193,13 @@ def longer(header: dict, arrays: dict) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda h, a: h.update(kind="estimator"), "kind 'estimator', not a result"),
+        (lambda h, a: h.update(kind="estimator"), "holds 'estimator', not a result"),
         (lambda h, a: h.pop("seeds"), "'seeds' is None"),
         (lambda h, a: h.update(seeds=[]), "seeds is empty"),
         (lambda h, a: h.update(seeds=[1, 2, 3]), "expected \\(3, 8\\)"),
         (lambda h, a: h.update(seeds=[1, 1]), "repeats a seed"),
         (lambda h, a: h.update(seeds=[-1, 1]), "a seed=-1"),
-        (lambda h, a: h.update(num_features=9), "num_features=9, but there are 8"),
+        (lambda h, a: h.update(num_features=9), "num_features is 9; expected a number from 1 to 8"),
         (lambda h, a: h.update(runs="third"), "runs='third'"),
         (lambda h, a: h["cost"].update(params=-4), "cost params=-4"),
         (lambda h, a: h["cost"].update(params=float("nan")), "cost params=nan"),
@@ -212,7 +212,7 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: h["spec"].update(groups=[0, 0]), "groups has shape \\(2,\\)"),
         (lambda h, a: h["spec"].update(shuffle="no"), "shuffle='no'"),
         (lambda h, a: h["spec"].update(best_by="f1"), "best_by='f1'"),
-        (lambda h, a: put(a, "ranking", 9), "'ranking' is not an order of the 8 columns"),
+        (lambda h, a: put(a, "ranking", 9), "'ranking' does not order the 8 columns"),
         (lambda h, a: put(a, "scores", np.nan), "'scores' holds NaN"),
         (lambda h, a: put(a, "states/best/epoch", -5), "best/epoch' holds -5; expected .* 0 to 2"),
         (lambda h, a: put(a, "states/best/epoch", 3), "states/best/epoch' holds 3"),
@@ -222,8 +222,11 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: longer(h, a), "the history have \\[2, 3\\] epochs"),
         (lambda h, a: put(a, "scalers/0/shift", np.inf), "'scalers/0/shift' holds inf"),
         (lambda h, a: put(a, "scalers/1/scale", -1.0), "'scalers/1/scale' holds -1"),
-        (lambda h, a: put(a, "splits/0/train", -1), "'splits/0' hold a row twice, or one below"),
-        (lambda h, a: a.update({"splits/1/valid": a["splits/1/train"]}), "'splits/1' hold a row"),
+        (lambda h, a: put(a, "splits/0/train", -1), "'splits/0' hold repeated or negative"),
+        (
+            lambda h, a: a.update({"splits/1/valid": a["splits/1/train"]}),
+            "'splits/1' hold repeated",
+        ),
         (lambda h, a: spoil_params(a), "'states/params' hold NaN"),
         (lambda h, a: h.update(scalers=[0]), "'scalers' is .*expected 2 whole numbers"),
         (lambda h, a: h.update(splits=[0, 7]), "'splits/7/train' is missing"),
@@ -277,7 +280,7 @@ def test_a_file_imports_nothing(
 def test_load_names_the_file(packed: tuple[dict, dict], tmp_path: Path) -> None:
     header, arrays = packed
     write(tmp_path / "a", {**header, "kind": "estimator"}, arrays)
-    with pytest.raises(DataError, match="a: this is of the kind 'estimator'"):
+    with pytest.raises(DataError, match="a: it holds 'estimator'"):
         load(tmp_path / "a")
 
 
