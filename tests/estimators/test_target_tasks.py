@@ -141,9 +141,9 @@ MISTAKES = {
         (lambda y: np.full(y.shape, "x"), "values that are not numbers"),
     ],
     "counts": [
-        (lambda y: y + 0.5, "numbers with fractions in 72 places"),
+        (lambda y: y + 0.5, "fractions in 72 entries"),
         (lambda y: y - y.max(), "negative numbers"),
-        (lambda y: y * 0, "holds zeros only"),
+        (lambda y: y * 0, "holds only zeros"),
         (lambda y: np.full(y.shape, "x"), "values that are not numbers"),
     ],
     "multilabel": [

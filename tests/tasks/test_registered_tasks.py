@@ -277,7 +277,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "the name loss": (
         lambda: like("regression", loss=absolute, metrics=lambda *rows: {"loss": absolute(*rows)}),
-        "have the name 'loss'",
+        "include 'loss'",
     ),
     "like": (lambda: like("regresion", loss=absolute), "task='regresion': did you mean 'regress"),
     "field": (
@@ -285,7 +285,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         "'lable': did you mean 'label'",
     ),
     "built-in": (lambda: TABLE["regression"], "does not say which built-in task it resembles"),
-    "no task": (lambda: absolute, "a function that returns function; return"),
+    "no task": (lambda: absolute, "returns function; return"),
 }
 
 
@@ -317,9 +317,9 @@ def test_names_and_arguments_are_checked_as_it_is_registered() -> None:
 
     for build, message in (
         (regression, "'regression' is that of a built-in task; choose another one"),
-        (bare, "the argument 'level' of the task bare has no annotation"),
-        (open_ended, "has the argument"),
-        (any_value, "the argument 'level' of the task any_value has no annotation"),
+        (bare, "the parameter 'level' of the task bare has no annotation"),
+        (open_ended, "has the parameter"),
+        (any_value, "the parameter 'level' of the task any_value has no annotation"),
     ):
         with pytest.raises(ConfigError, match=message):
             fsjax.tasks.register(build)
@@ -337,7 +337,7 @@ def test_names_and_arguments_are_checked_as_it_is_registered() -> None:
     with pytest.raises(TypeError, match="shared has no argument 'levle': did you mean 'level'"):
         shared(levle=0.5)
     unregistered = like("regression", loss=absolute)
-    with pytest.raises(ConfigError, match="not made by a registered function"):
+    with pytest.raises(ConfigError, match="not returned by a registered function"):
         fsjax.plan(neural_network(hidden=(4,)), table(100), task=unregistered, num_features=2)
 
 
