@@ -220,7 +220,7 @@ def test_generated_prevalence_density_and_seeds(prevalence: float) -> None:
         ({"prevalence": 0.0}, "prevalence=0.0; choose a share"),
         ({"density": 1.0}, "density=1.0"),
         ({"log_odds_std": -1.0}, "choose 0 or more"),
-        ({"num_samples": 100}, "fewer than 10 rows of a class"),
+        ({"num_samples": 100}, "fewer than 10 expected rows"),
         ({"num_samples": 10.5}, "whole number"),
         ({"sead": 1}, "did you mean 'seed'"),
     ],

@@ -190,7 +190,7 @@ def test_files_that_are_not_what_their_name_says(tmp_path, file, content, messag
     ("arrays", "message"),
     [
         ({"features": np.ones((2, 2))}, "no array named 'X'; it holds features"),
-        ({"X": np.array([[1, "a"]], dtype=object)}, "Object arrays"),
+        ({"X": np.array([[1, "a"]], dtype=object)}, "array of objects"),
         ({"X": np.array([["a", "b"]])}, "not real numbers"),
         ({"X": np.ones((2, 2)), "y": np.arange(3)}, r"a.npz: y has shape \(3,\), expected \(2,\)"),
         ({"X": np.ones((2, 2)), "y": np.ones(2)}, "only one value"),

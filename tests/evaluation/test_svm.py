@@ -89,7 +89,7 @@ def test_noise_of_a_column_does_not_depend_on_the_others(monkeypatch: pytest.Mon
     [
         (None, "small has no target; the SVM protocol needs class labels; leave 'svm' out"),
         (np.linspace(0, 1, 40, dtype=np.float32), "small has a numeric target"),
-        ((np.arange(40) > 35).astype(np.int32), "30 training rows of small hold a single class"),
+        ((np.arange(40) > 35).astype(np.int32), "30 training rows of small have only one class"),
     ],
 )
 def test_targets_that_cannot_be_judged(y: np.ndarray | None, message: str) -> None:
