@@ -63,19 +63,42 @@ def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse
 
 
 def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
-    """Whether rounding moves values of a column by a noticeable part of the column's range."""
-    if X.ndim != 2 or not X.size or X.dtype.kind == "f" and X.dtype.itemsize <= 4:
+    """Whether float32 is too coarse for a column of a table."""
+    if X.ndim != 2 or not X.size:
         return False
     # In parts, because the differences need as much memory as the table.
     for start in range(0, X.shape[1], _AT_ONCE):
-        part = X[:, start : start + _AT_ONCE].astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            moved = np.fmax.reduce(np.abs(part - rounded[:, start : start + _AT_ONCE]))
-            highest, lowest = np.fmax.reduce(part), np.fmin.reduce(part)
-            lost = moved > NOTICEABLE * (highest - lowest)
-        if (np.isfinite(moved) & lost & ~one_value(lowest, highest, part.dtype)).any():
+        columns = slice(start, start + _AT_ONCE)
+        rounding = Rounding()
+        rounding.add(X[:, columns], rounded[:, columns])
+        if rounding.noticeable:
             return True
     return False
+
+
+class Rounding:
+    """The largest rounding error of float32 in each column, and the range of the column."""
+
+    def __init__(self) -> None:
+        self._error = self._low = self._high = np.full((), np.nan)
+
+    def add(self, X: np.ndarray, rounded: np.ndarray) -> None:
+        """Take further rows ``(N, D)`` and their float32 values into account."""
+        if X.dtype.kind == "f" and X.dtype.itemsize <= 4:
+            return
+        X = np.asarray(X, np.float64)
+        with np.errstate(invalid="ignore"):
+            self._error = np.fmax(self._error, np.fmax.reduce(np.abs(X - rounded)))
+        self._low = np.fmin(self._low, np.fmin.reduce(X))
+        self._high = np.fmax(self._high, np.fmax.reduce(X))
+
+    @property
+    def noticeable(self) -> bool:
+        """Whether an error is a noticeable share of the range of a column that is not constant."""
+        with np.errstate(invalid="ignore"):
+            large = self._error > NOTICEABLE * (self._high - self._low)
+        constant = one_value(self._low, self._high, np.dtype(np.float64))
+        return bool((np.isfinite(self._error) & large & ~constant).any())
 
 
 def read_npz(

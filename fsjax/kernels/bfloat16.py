@@ -73,9 +73,9 @@ def _rounded_forward(
 
 
 def _rounded_backward(
-    axis: int, kept: tuple[Array, Array, Array, Array], grad: Array
+    axis: int, residuals: tuple[Array, Array, Array, Array], grad: Array
 ) -> tuple[Array, Array]:
-    left, right, of_left, of_right = kept
+    left, right, of_left, of_right = residuals
     if axis == 0:
         grads = _rounded(grad, right, 1), _rounded(left.T, grad, 0)
     else:

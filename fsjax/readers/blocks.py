@@ -16,6 +16,7 @@ import pandas as pd
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.errors import DataError, nearest
+from fsjax.readers.file_type import first_line
 from fsjax.readers.table_files import features_of, target_column
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
 from fsjax.tables.sparse import MOST
@@ -72,7 +73,10 @@ def open_source(path: Path, target: TargetColumn) -> Source:
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     except Exception as error:  # a damaged file may raise anything in a reader
-        raise DataError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+        raise DataError(
+            f"{path} cannot be read: {first_line(error)}; it may be truncated or damaged: save or "
+            "download it again"
+        ) from None
     kinds = (*USUAL_SEPARATOR, ".parquet", *_LIBSVM)
     raise DataError(
         f"{path} has the suffix {suffix!r}, which is not converted; "
@@ -80,10 +84,15 @@ def open_source(path: Path, target: TargetColumn) -> Source:
     )
 
 
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder, sorted by name."""
+    return sorted(folder.glob("*.parquet"))
+
+
 def _parquet(path: Path, target: TargetColumn) -> Source:
     from pyarrow import dataset
 
-    files = sorted(map(str, path.glob("*.parquet"))) if path.is_dir() else str(path)
+    files = list(map(str, parquet_files(path))) if path.is_dir() else str(path)
     if not files:
         raise DataError("it has no .parquet files; give a folder that holds some, or a file")
     # The checksums of pages that have them are verified, as for files that are read as a whole.

@@ -12,9 +12,10 @@ from typing import IO, Any
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.datasets.formats import NOTICEABLE
+from fsjax.datasets.formats import Rounding
 from fsjax.errors import ConfigError, DataError, check_flag
-from fsjax.readers.blocks import Source, TargetColumn, open_source
+from fsjax.readers.blocks import Source, TargetColumn, open_source, parquet_files
+from fsjax.readers.file_type import first_line
 from fsjax.storage.atomic_files import write_text
 from fsjax.storage.identity import Identity
 
@@ -123,11 +124,6 @@ def files_of(source: Path) -> dict[str, Any]:
     }
 
 
-def parquet_files(folder: Path) -> list[Path]:
-    """The Parquet files of a folder, sorted by name."""
-    return sorted(folder.glob("*.parquet"))
-
-
 def _check_same(folder: Path, record: dict[str, Any]) -> None:
     """DataError unless the folder holds the conversion that ``record`` describes."""
     if not (folder / MANIFEST).exists():
@@ -172,7 +168,7 @@ def _write_rows(
     table: Source, path: Path, dtype: np.dtype, progress: bool
 ) -> tuple[int, np.ndarray | None, bool, bool]:
     """Write X; returns the number of rows, y, and whether X is finite and loses by float32."""
-    rows, targets, finite, spread = 0, [], True, _Spread()
+    rows, targets, finite, rounding = 0, [], True, Rounding()
     bar = tqdm(total=table.rows, desc=f"convert {table.where}", unit="row", disable=not progress)
     with path.open("wb") as file, bar:
         _header(file, dtype, (0, table.columns))
@@ -180,7 +176,7 @@ def _write_rows(
             with np.errstate(over="ignore"):
                 stored = np.ascontiguousarray(X, dtype)
             if dtype == np.float32:
-                spread.add(X, stored)
+                rounding.add(X, stored)
             finite = finite and bool(np.isfinite(stored).all())
             file.write(stored.data.cast("B"))
             rows += len(X)
@@ -193,54 +189,22 @@ def _write_rows(
         _header(file, dtype, (rows, table.columns))
         file.flush()
         os.fsync(file.fileno())
-    return rows, table.join(targets) if targets else None, finite, spread.loses
+    return rows, table.join(targets) if targets else None, finite, rounding.noticeable
 
 
 def _guarded(table: Source) -> Iterator[tuple[np.ndarray, Any]]:
     """The blocks of a source; errors of its reader become a DataError."""
-    blocks = table.blocks()
-    while True:
-        try:
-            block = next(blocks, None)
-        except DataError as error:
-            raise DataError(f"{table.where}: {error}") from None
-        except Exception as error:  # a damaged file may raise anything in a reader
-            raise DataError(
-                f"{table.where} cannot be converted: {str(error).splitlines()[0]}; all columns "
-                "but the target must hold numbers"
-            ) from None
-        if block is None:
-            return
-        yield block
+    try:
+        yield from table.blocks()
+    except DataError as error:
+        raise DataError(f"{table.where}: {error}") from None
+    except Exception as error:  # a damaged file may raise anything in a reader
+        raise DataError(
+            f"{table.where} cannot be converted: {first_line(error)}; it may be truncated or "
+            "damaged: save or download it again"
+        ) from None
 
 
 def _header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, int]) -> None:
     header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)
-
-
-class _Spread:
-    """The largest rounding error of float32 in each column, and the range of the column."""
-
-    def __init__(self) -> None:
-        self.moved = self.low = self.high = None
-
-    def add(self, X: np.ndarray, rounded: np.ndarray) -> None:
-        if X.dtype.kind == "f" and X.dtype.itemsize <= 4:
-            return
-        X = np.asarray(X, np.float64)
-        with np.errstate(invalid="ignore"):
-            moved = np.fmax.reduce(np.abs(X - rounded))
-        low, high = np.fmin.reduce(X), np.fmax.reduce(X)
-        if self.moved is not None:
-            moved, low = np.fmax(moved, self.moved), np.fmin(low, self.low)
-            high = np.fmax(high, self.high)
-        self.moved, self.low, self.high = moved, low, high
-
-    @property
-    def loses(self) -> bool:
-        if self.moved is None:
-            return False
-        with np.errstate(invalid="ignore"):
-            extent = self.high - self.low
-        return bool((np.isfinite(self.moved) & (self.moved > NOTICEABLE * extent)).any())

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from fsjax.errors import ConfigError, DataError
-from fsjax.readers.conversion import MANIFEST, convert, parquet_files, read_manifest
+from fsjax.readers.blocks import parquet_files
+from fsjax.readers.conversion import MANIFEST, convert, read_manifest
 from fsjax.readers.target_columns import encode_target, encode_targets
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset

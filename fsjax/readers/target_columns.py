@@ -28,11 +28,7 @@ def encode_target(
         DataError: for missing or infinite values, and if all values are equal.
     """
     values, missing = _plain(np.asarray(values).ravel())
-    if missing.any():
-        raise DataError(
-            f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
-            f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
-        )
+    _check_usable(missing, where)
     labels, classes = numbered(values, where)
     if len(labels) < 2:
         shown = str(labels[0]) if len(labels) else "nothing"
@@ -61,13 +57,17 @@ def encode_targets(values: np.ndarray, where: str) -> np.ndarray:
             f"{where} holds values that are not numbers; several targets have to be numbers, for "
             "labels 0 and 1"
         ) from None
-    missing = ~np.isfinite(numbers).all(axis=1)
+    _check_usable(~np.isfinite(numbers).all(axis=1), where)
+    return numbers
+
+
+def _check_usable(missing: np.ndarray, where: str) -> None:
+    """DataError if rows of a target are marked as missing or infinite, ``(N,)`` bool."""
     if missing.any():
         raise DataError(
-            f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
+            f"{where} has no usable value in {int(missing.sum())} of {len(missing)} rows (first: "
             f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
         )
-    return numbers
 
 
 def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

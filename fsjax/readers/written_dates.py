@@ -55,10 +55,10 @@ def read_dates(texts: pd.Series) -> WrittenDates | None:
 
 def _read_numeric_dates(texts: pd.Series) -> WrittenDates | None:
     matches = texts.str.extract(_NUMERIC_DATE.pattern)
-    whole = texts.str.fullmatch(_NUMERIC_DATE.pattern).to_numpy(bool)
-    if whole.mean() < MOST_ARE_DATES:
+    numeric = texts.str.fullmatch(_NUMERIC_DATE.pattern).to_numpy(bool)
+    if numeric.mean() < MOST_ARE_DATES:
         return None
-    parts = matches[whole]
+    parts = matches[numeric]
     first, second = parts["first"].astype(int), parts["second"].astype(int)
     first_is_day, second_is_day = bool((first > 12).any()), bool((second > 12).any())
     day_first, remark = first_is_day, ""
@@ -67,7 +67,7 @@ def _read_numeric_dates(texts: pd.Series) -> WrittenDates | None:
         remark = f"has days above 12 in both places; taken as {_order(day_first)}"
     elif not first_is_day and not second_is_day:
         day_first = bool((parts["mark"] != "/").mean() > 0.5)
-        example = texts[whole].iloc[0]
+        example = texts[numeric].iloc[0]
         remark = (
             f"has dates such as {example!r} in which the day is ambiguous; taken as "
             f"{_order(day_first)}"

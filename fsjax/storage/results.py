@@ -352,8 +352,8 @@ def _checked_spec(spec: Spec, about: About) -> Spec:
         raise ConfigError(f"the spec's loss is {spec.loss!r}; expected the name of a function")
     shape = spec.image_shape
     if shape is not None:
-        whole = isinstance(shape, tuple) and all(type(size) is int and size > 0 for size in shape)
-        if not whole or len(shape) not in (2, 3) or math.prod(shape) != spec.num_columns:
+        sizes = isinstance(shape, tuple) and all(type(size) is int and size > 0 for size in shape)
+        if not sizes or len(shape) not in (2, 3) or math.prod(shape) != spec.num_columns:
             raise ConfigError(
                 f"the spec's image_shape is {shape!r}, which is not a grid of its "
                 f"{spec.num_columns} columns"
@@ -394,24 +394,24 @@ def _not_built(header: Mapping[str, Any], error: Exception) -> DataError:
 def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
     """Shapes and types of saved states, without computing them."""
     structure, values = structure_of(method)
-    kept, spec = spec, spec._replace(loss=None)  # because the loss may be missing
+    traced = spec._replace(loss=None)  # because the loss may be missing
 
     def shape(*sizes: int, dtype: Any = np.float32) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(sizes, dtype)
 
-    n, of_seeds = spec.num_rows, shape(num_seeds)
+    n, per_seed = spec.num_rows, shape(num_seeds)
     entry = TABLE[spec.task]
     y = shape(n, *entry.row(spec.num_outputs), dtype=entry.dtype)
     arrays = Arrays(*[Rows(shape(n, spec.num_columns), y, shape(n))] * 3)
     states = jax.eval_shape(
-        functools.partial(init_seeds, structure, spec),
+        functools.partial(init_seeds, structure, traced),
         shape(num_seeds, dtype=np.uint32),
-        dict.fromkeys(values, of_seeds),
+        dict.fromkeys(values, per_seed),
         shape(num_seeds, spec.num_units, dtype=bool),
         arrays,
     )
-    finish, threshold = functools.partial(finish_seeds, structure), method.search and of_seeds
-    return jax.eval_shape(finish, states, arrays, None, threshold).states.replace(spec=kept)
+    finish, threshold = functools.partial(finish_seeds, structure), method.search and per_seed
+    return jax.eval_shape(finish, states, arrays, None, threshold).states.replace(spec=spec)
 
 
 def _distinct(items: Sequence[Any]) -> tuple[list[Any], list[int]]:

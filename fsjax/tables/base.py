@@ -147,7 +147,7 @@ class DiskTable(Table[StoredTable]):
 
     def whole_moments(self) -> tuple[float, float]:
         # A NumPy scalar, so that float32 rows minus the mean are float64.
-        return _whole_moments(self.raw, np.float64(self.raw.summary.whole))
+        return _whole_moments(self.raw, np.float64(self.raw.summary.overall))
 
     def not_finite(self) -> Pair:
         missing, infinite = _no_counts(self.shape[1])
@@ -181,10 +181,10 @@ def _moments(X: np.ndarray | StoredTable, total: np.ndarray) -> Pair:
     return mean, np.sqrt(squares / X.shape[0])
 
 
-def _whole_moments(X: np.ndarray | StoredTable, whole: float) -> tuple[float, float]:
+def _whole_moments(X: np.ndarray | StoredTable, overall: float) -> tuple[float, float]:
     """Mean and standard deviation of all entries, from their sum."""
     size = X.shape[0] * X.shape[1]
-    mean = whole / size
+    mean = overall / size
     squares = [np.square(block - mean).sum(axis=1) for block in row_blocks(X)]
     return mean, np.sqrt(np.concatenate(squares).sum() / size)
 

@@ -91,9 +91,9 @@ def apply_sparse(scaler: Scaler, X: csr_array) -> tuple[np.ndarray, np.ndarray]:
     shift, scale = (np.broadcast_to(part, X.shape[1:]) for part in scaler)
     values = np.empty(X.nnz, np.float32)
     for start in range(0, X.nnz, _ROWS_AT_A_TIME):
-        some = slice(start, start + _ROWS_AT_A_TIME)
-        columns = X.indices[some]
-        values[some] = apply(Scaler(shift[columns], scale[columns]), X.data[some])
+        block = slice(start, start + _ROWS_AT_A_TIME)
+        columns = X.indices[block]
+        values[block] = apply(Scaler(shift[columns], scale[columns]), X.data[block])
     return values, apply(scaler, np.zeros((1, X.shape[1]), X.dtype))[0]
 
 

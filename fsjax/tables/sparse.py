@@ -56,7 +56,7 @@ def joined_rows(first: Any, second: Any, names: tuple[str, str]) -> Any:
     """
     sparse = [sp.issparse(X) for X in (first, second)]
     if sparse[0] != sparse[1]:
-        one, other = names if sparse[0] else reversed(names)
+        sparse_name, dense_name = names if sparse[0] else reversed(names)
         raise DataError(f"{one} is sparse and {other} is dense; give both sparse or both dense")
     return (sp.vstack if sparse[0] else np.concatenate)([first, second])
 

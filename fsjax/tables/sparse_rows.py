@@ -113,9 +113,9 @@ def _dense(x: SparseRows, rows: Array) -> Array:
         first, dense = carry
         slot = first + jnp.arange(wave, dtype=jnp.int32)
         row = jnp.minimum(jnp.searchsorted(ends, slot, side="right"), rows.size - 1)
-        at = jnp.where(slot < ends[-1], x.starts[rows[row]] + slot - begins[row], 0)
-        column = jnp.where(slot < ends[-1], x.columns[at], columns)
-        return first + wave, dense.at[row, column].set(x.values[at], mode="drop")
+        index = jnp.where(slot < ends[-1], x.starts[rows[row]] + slot - begins[row], 0)
+        column = jnp.where(slot < ends[-1], x.columns[index], columns)
+        return first + wave, dense.at[row, column].set(x.values[index], mode="drop")
 
     # Usually one pass; rows far above the mean take more passes, not more memory.
     start = (jnp.zeros((), jnp.int32), jnp.broadcast_to(x.base, (rows.size, columns)))

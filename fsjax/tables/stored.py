@@ -30,13 +30,13 @@ class Summary(NamedTuple):
     Attributes:
       lowest, highest: ``(D,)``.
       total: ``(D,)`` float64, the sums of the columns.
-      whole: the sum of all entries.
+      overall: the sum of all entries.
     """
 
     lowest: np.ndarray
     highest: np.ndarray
     total: np.ndarray
-    whole: float
+    overall: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +102,8 @@ class StoredTable:
             if len(rows) * width >= _RUN * len(starts):
                 with self.path.open("rb", buffering=0) as file:
                     for start, end in pairwise([*starts, len(rows)]):
-                        at = self.offset + int(rows[start]) * width
-                        self._read_run(file.fileno(), values[start:end], at)
+                        position = self.offset + int(rows[start]) * width
+                        self._read_run(file.fileno(), values[start:end], position)
             elif len(rows):
                 self._gather(values, rows)
         except OSError as error:
@@ -128,25 +128,25 @@ class StoredTable:
         """Limits and sums of the columns, computed once."""
         lowest: np.ndarray | None = None
         highest: np.ndarray | None = None
-        total, whole = np.zeros(self.shape[1]), []
+        total, row_sums = np.zeros(self.shape[1]), []
         for block in row_blocks(self):
             low, high = block.min(axis=0), block.max(axis=0)
             lowest = low if lowest is None else np.minimum(lowest, low)
             highest = high if highest is None else np.maximum(highest, high)
             rows = block.astype(np.float64)
-            whole.append(rows.sum(axis=1))
+            row_sums.append(rows.sum(axis=1))
             total = added(total, rows)
         if lowest is None or highest is None:
             raise DataError(f"{self.path}: no rows are selected; select at least one")
-        return Summary(lowest, highest, total, float(np.concatenate(whole).sum()))
+        return Summary(lowest, highest, total, float(np.concatenate(row_sums).sum()))
 
-    def _read_run(self, file: int, into: np.ndarray, at: int) -> None:
+    def _read_run(self, file: int, into: np.ndarray, position: int) -> None:
         left = into.data.cast("B")
         while len(left):
-            count = os.preadv(file, [left], at)
+            count = os.preadv(file, [left], position)
             if not count:
                 raise DataError(f"{self.path} is shorter than when it was opened; write it again")
-            left, at = left[count:], at + count
+            left, position = left[count:], position + count
 
     def _gather(self, into: np.ndarray, rows: np.ndarray) -> None:
         """Read short scattered rows in the order of the file."""
