@@ -59,16 +59,16 @@ def test_the_numbers_are_those_of_the_table_in_memory(
     table.to_csv(tmp_path / "plain.csv", index=False)
     wanted = load(tmp_path / "plain.csv", target="label")
     monkeypatch.setattr(streams, "rows_of_block", lambda columns: 7)
-    made = convert(path, tmp_path / "made", "label", progress=False)
-    found = load(made)
-    np.testing.assert_array_equal(np.asarray(found.X), wanted.X)
-    assert found.X.dtype == wanted.X.dtype == (np.float64 if times else np.float32)
-    np.testing.assert_array_equal(found.y, wanted.y)
-    assert (found.class_names, found.feature_names) == (wanted.class_names, wanted.feature_names)
+    folder = convert(path, tmp_path / "converted", "label", progress=False)
+    stored = load(folder)
+    np.testing.assert_array_equal(np.asarray(stored.X), wanted.X)
+    assert stored.X.dtype == wanted.X.dtype == (np.float64 if times else np.float32)
+    np.testing.assert_array_equal(stored.y, wanted.y)
+    assert (stored.class_names, stored.feature_names) == (wanted.class_names, wanted.feature_names)
     # A second time nothing is done.
-    before = (made / "X.npy").stat().st_mtime_ns
-    assert convert(path, made, "label", progress=False) == made
-    assert (made / "X.npy").stat().st_mtime_ns == before
+    before = (folder / "X.npy").stat().st_mtime_ns
+    assert convert(path, folder, "label", progress=False) == folder
+    assert (folder / "X.npy").stat().st_mtime_ns == before
     assert not list(tmp_path.glob(".*.partial"))
 
 
@@ -80,9 +80,9 @@ def test_libsvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zero_based: boo
     path = tmp_path / "table.svm"
     dump_svmlight_file(X, np.arange(300) % 2, str(path), zero_based=zero_based)
     monkeypatch.setattr(streams, "_LIBSVM_BYTES", 1000)
-    found, wanted = load(convert(path, progress=False)), load(path, dense=True)
-    np.testing.assert_array_equal(np.asarray(found.X), wanted.X)
-    np.testing.assert_array_equal(found.y, wanted.y)
+    stored, wanted = load(convert(path, progress=False)), load(path, dense=True)
+    np.testing.assert_array_equal(np.asarray(stored.X), wanted.X)
+    np.testing.assert_array_equal(stored.y, wanted.y)
 
 
 def test_a_folder_of_parquet_files_is_converted_when_it_is_loaded(tmp_path: Path) -> None:
@@ -97,30 +97,32 @@ def test_a_folder_of_parquet_files_is_converted_when_it_is_loaded(tmp_path: Path
 
 def test_a_conversion_that_does_not_match_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "parquet", frame())
-    made = convert(path, None, "label", progress=False)
+    folder = convert(path, None, "label", progress=False)
     os.utime(path, ns=(1, 1))
-    for again in (lambda: load(made), lambda: convert(path, None, "label", progress=False)):
+    for again in (lambda: load(folder), lambda: convert(path, None, "label", progress=False)):
         with pytest.raises(DataError, match="has changed since .* remove .* and convert again"):
             again()
 
 
 def test_a_conversion_outlives_its_source_but_not_its_own_files(tmp_path: Path) -> None:
     path = write(tmp_path, "parquet", frame())
-    made = convert(path, tmp_path / "made", "label", progress=False)
+    folder = convert(path, tmp_path / "converted", "label", progress=False)
     path.unlink()
-    assert load(made).num_samples == 60
-    whole = (made / "X.npy").read_bytes()
-    (made / "X.npy").write_bytes(whole[:-4])
-    with pytest.raises(DataError, match=f"{len(whole) - 4} bytes, but {len(whole)} were written"):
-        load(made)
-    (made / "X.npy").write_bytes(whole)
-    record = json.loads((made / "manifest.json").read_text())
-    (made / "manifest.json").write_text(json.dumps({**record, "form": 0}))
+    assert load(folder).num_samples == 60
+    contents = (folder / "X.npy").read_bytes()
+    (folder / "X.npy").write_bytes(contents[:-4])
+    with pytest.raises(
+        DataError, match=f"{len(contents) - 4} bytes, but {len(contents)} were written"
+    ):
+        load(folder)
+    (folder / "X.npy").write_bytes(contents)
+    record = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**record, "form": 0}))
     with pytest.raises(DataError, match="another version of fsjax"):
-        load(made)
-    (made / "manifest.json").write_text("{")
+        load(folder)
+    (folder / "manifest.json").write_text("{")
     with pytest.raises(DataError, match="missing or damaged"):
-        load(made)
+        load(folder)
 
 
 def test_what_is_interrupted_leaves_nothing(
@@ -134,7 +136,7 @@ def test_what_is_interrupted_leaves_nothing(
     monkeypatch.setattr(conversion, "write_text", stopped)
     with pytest.raises(KeyboardInterrupt):
         convert(path, tmp_path / "made", "label", progress=False)
-    assert [one.name for one in tmp_path.iterdir()] == ["table.parquet"]
+    assert [item.name for item in tmp_path.iterdir()] == ["table.parquet"]
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
-    assert [one.name for one in tmp_path.iterdir()] == ["table.parquet"]
+    assert [item.name for item in tmp_path.iterdir()] == ["table.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -193,10 +195,10 @@ def test_missing_values_are_told_when_the_table_is_loaded(tmp_path: Path) -> Non
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, "parquet", frame())
-    made = str(tmp_path / "made")
-    assert main(["convert", str(path), made, "--target=label", "--quiet"]) == 0
-    assert f"{made} is ready" in capsys.readouterr().out
-    assert load(made).num_classes == 2
+    folder = str(tmp_path / "made")
+    assert main(["convert", str(path), folder, "--target=label", "--quiet"]) == 0
+    assert f"{folder} is ready" in capsys.readouterr().out
+    assert load(folder).num_classes == 2
     assert main(["convert", str(tmp_path / "none.csv")]) == 2
     assert "there is no file or folder" in capsys.readouterr().err
 

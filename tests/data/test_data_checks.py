@@ -152,18 +152,18 @@ def test_generated_records_are_sparse_and_uneven(records) -> None:
     assert records.X.dtype == np.float32 and records.y.dtype == np.int32
     assert records.X.shape == (6000, 400) and len(set(records.informative)) == 40
     assert (records.X >= 0).all() and np.isfinite(records.X).all()
-    there = records.X > 0
-    assert there.mean() == pytest.approx(0.06, abs=0.004)
-    columns, rows = there.mean(axis=0), there.mean(axis=1)
+    present = records.X > 0
+    assert present.mean() == pytest.approx(0.06, abs=0.004)
+    columns, rows = present.mean(axis=0), present.mean(axis=1)
     assert columns.min() < 0.006 and columns.max() > 0.3
     assert np.median(columns) < 0.75 * columns.mean()
     # Binomial counts alone would give a row's share a standard deviation of 0.012.
     assert rows.std() > 0.03
     # Binary codes, counts and shares of the time.
     binary = ((records.X == 0) | (records.X == 1)).all(axis=0)
-    whole = (records.X == np.round(records.X)).all(axis=0)
-    assert 100 < binary.sum() < whole.sum() < 350
-    assert records.X[:, ~whole].max() <= 1 < records.X[:, whole].max()
+    counts = (records.X == np.round(records.X)).all(axis=0)
+    assert 100 < binary.sum() < counts.sum() < 350
+    assert records.X[:, ~counts].max() <= 1 < records.X[:, counts].max()
 
 
 def test_generated_codes_occur_together_in_groups(records) -> None:

@@ -176,7 +176,9 @@ def test_an_answer_of_unknown_length(tmp_path, server) -> None:
 
 
 def test_all_addresses_are_encrypted() -> None:
-    addresses = [url for entry in ENTRIES.values() for one in entry.remotes for url in one.urls]
+    addresses = [
+        url for entry in ENTRIES.values() for remote in entry.remotes for url in remote.urls
+    ]
     assert addresses and all(url.startswith("https://") for url in addresses)
 
 

@@ -50,15 +50,15 @@ def test_the_sum_has_its_noise() -> None:
 
 def test_one_part_of_the_union_is_enough() -> None:
     table = data.ring_xor_sum(20_000, 6, seed=2)
-    held = [
+    matching = [
         order
         for order in permutations(range(6), 4)
         if order[0] < order[1] and order[2] < order[3] and table.y[truth(table.X, order)].all()
     ]
     # Both parts are symmetric in their columns, so one order is left; the last two make the sum.
-    assert len(held) == 1
-    rest = [column for column in range(6) if column not in held[0]]
-    negative = ~truth(table.X, held[0])
+    assert len(matching) == 1
+    rest = [column for column in range(6) if column not in matching[0]]
+    negative = ~truth(table.X, matching[0])
     total = table.X[:, rest].sum(axis=1)
     assert table.y[negative & (total > 1.8)].mean() > 0.9
     assert table.y[negative & (total < 1.0)].mean() < 0.1
@@ -114,7 +114,7 @@ def test_extra_columns_are_what_the_benchmark_says() -> None:
         assert column.std() == pytest.approx(table.X[:, source].std() * np.sqrt(0.5), rel=0.03)
     products = [a * b for a in table.X.T for b in table.X.T]
     for column in data.add_columns(table, "second_order", 0.75).X[:, 4:].T:
-        assert min(np.abs(column - one).max() for one in products) < 1e-4
+        assert min(np.abs(column - product).max() for product in products) < 1e-4
 
 
 def test_bad_extra_columns() -> None:

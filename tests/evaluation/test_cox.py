@@ -53,8 +53,8 @@ def test_figures_of_other_libraries(alpha: float, ties: str) -> None:
 def test_derivatives(ties: str) -> None:
     table, beta, step = _sorted(X, Y, ties), np.array([0.7, -0.4]), 1e-6
     _, slope, hessian = partial_likelihood(table, beta)
-    for column, one in enumerate(step * np.eye(2)):
-        up, down = (partial_likelihood(table, beta + sign * one) for sign in (1, -1))
+    for column, unit in enumerate(step * np.eye(2)):
+        up, down = (partial_likelihood(table, beta + sign * unit) for sign in (1, -1))
         assert slope[column] == pytest.approx((up[0] - down[0]) / (2 * step), rel=1e-6)
         np.testing.assert_allclose(hessian[column], (up[1] - down[1]) / (2 * step), rtol=1e-6)
 

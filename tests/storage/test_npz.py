@@ -68,13 +68,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     arrays = {"a": np.arange(6.0).reshape(2, 3), "b/c": np.array(["x", "yz"]), "d": np.array(True)}
     write(tmp_path / "new" / "a.v1", {"kind": "a", "more": [1, None]}, arrays)
     header, stored = read(tmp_path / "new" / "a.v1")
-    found = {name: stored[name] for name in arrays}
+    restored = {name: stored[name] for name in arrays}
     assert header["kind"] == "a" and header["more"] == [1, None]
     assert (header["version"], header["fsjax"]) == (VERSION, fsjax.__version__)
     assert stored.keys() == {*arrays, "header"}
     for name, values in arrays.items():
-        assert found[name].dtype == values.dtype
-        np.testing.assert_array_equal(found[name], values)
+        assert restored[name].dtype == values.dtype
+        np.testing.assert_array_equal(restored[name], values)
     with pytest.raises(ConfigError, match="new is a folder; give the name of a file"):
         write(tmp_path / "new", {"kind": "a"}, arrays)
 
@@ -83,7 +83,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     many = {f"array {i}": rng.normal(size=(20, 30)) for i in range(10)}
     write(tmp_path / "whole", {"kind": "a"}, many)
-    path, whole = tmp_path / "broken", (tmp_path / "whole").read_bytes()
+    path, contents = tmp_path / "broken", (tmp_path / "whole").read_bytes()
 
     def refused(reason: str, content: bytes) -> None:
         path.write_bytes(content)
@@ -96,17 +96,17 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
         read(tmp_path)
     refused("not an npz file", b"")
     refused("not an npz file", b"seed,accuracy\n0,99\n")
-    for length in (10, len(whole) // 2, len(whole) - 1):
-        refused("incomplete", whole[:length])
-    middle = len(whole) // 4
-    refused("checksum of .array", whole[:middle] + bytes(50) + whole[middle + 50 :])
-    end, table = whole.rindex(b"PK\x05\x06"), whole.index(b"PK\x01\x02")
+    for length in (10, len(contents) // 2, len(contents) - 1):
+        refused("incomplete", contents[:length])
+    middle = len(contents) // 4
+    refused("checksum of .array", contents[:middle] + bytes(50) + contents[middle + 50 :])
+    end, table = contents.rindex(b"PK\x05\x06"), contents.index(b"PK\x01\x02")
     # A table of contents that begins with its last entry.
-    last = whole.rindex(b"PK\x01\x02")
+    last = contents.rindex(b"PK\x01\x02")
     where = (end - last).to_bytes(4, "little") + last.to_bytes(4, "little")
-    shorter = whole[: end + 12] + where + whole[end + 20 :]
+    shorter = contents[: end + 12] + where + contents[end + 20 :]
     refused("it has 1 of 11 entries", shorter)
-    refused("is damaged", whole[:table] + bytes(8) + whole[table + 8 :])
+    refused("is damaged", contents[:table] + bytes(8) + contents[table + 8 :])
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("header.npy", "no array")
     with pytest.raises(DataError, match="'header' cannot be read: it is not an array"):

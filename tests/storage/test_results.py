@@ -69,10 +69,10 @@ def test_what_follows_from_the_rest_is_not_stored(packed: tuple[dict, dict]) -> 
     assert not {*derived} & {*header, *arrays}
 
 
-def assert_same(one: Any, other: Any) -> None:
+def assert_same(tree: Any, other: Any) -> None:
     """Equal values, types and structure, bit for bit."""
-    assert jax.tree.structure(one) == jax.tree.structure(other)
-    chex.assert_trees_all_equal(one, other, strict=True)
+    assert jax.tree.structure(tree) == jax.tree.structure(other)
+    chex.assert_trees_all_equal(tree, other, strict=True)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -157,8 +157,8 @@ def test_a_method_that_no_name_and_settings_give_is_not_saved(
     result = results["wast"]
     method, about = result.method, result.method.about
     fields = {name: value for name, value in changes.items() if name in about._fields}
-    own = {name: value for name, value in changes.items() if name not in fields}
-    method = method._replace(about=about._replace(**fields) if fields else about, **own)
+    functions = {name: value for name, value in changes.items() if name not in fields}
+    method = method._replace(about=about._replace(**fields) if fields else about, **functions)
     changed = dataclasses.replace(result, method=method)
     with pytest.raises(ConfigError, match=reason):
         save(changed, tmp_path / "result.npz")
@@ -181,7 +181,9 @@ def put(arrays: dict, name: str, value: float) -> None:
 
 
 def spoil_params(arrays: dict) -> None:
-    name = next(key for key, one in arrays.items() if key.startswith("states/params") and one.size)
+    name = next(
+        key for key, leaf in arrays.items() if key.startswith("states/params") and leaf.size
+    )
     put(arrays, name, np.nan)
 
 
@@ -305,7 +307,7 @@ def test_a_file_may_hold_a_result_beside_other_things(
     names = np.array(["first", "zweite", "tr\u00e9s"])
     path = tmp_path / "estimator"
     write(path, {"kind": "estimator", "result": header}, {**arrays, "names": names})
-    found, stored = read(path)
-    assert found["kind"] == "estimator" and found["fsjax"] == fsjax.__version__
+    header_read, stored = read(path)
+    assert header_read["kind"] == "estimator" and header_read["fsjax"] == fsjax.__version__
     assert_same(stored["names"], names)
-    assert unpack(found["result"], stored).dataset == header["dataset"]
+    assert unpack(header_read["result"], stored).dataset == header["dataset"]

@@ -217,7 +217,7 @@ def test_methods_that_ignore_the_loss_refuse_the_task(my_tasks: ModuleType) -> N
     def smoothed() -> Task:
         return like("classification", loss=TABLE["classification"].loss)
 
-    def own(params: Any, state: Any, batch: Any, key: Any) -> Any:
+    def own_loss(params: Any, state: Any, batch: Any, key: Any) -> Any:
         predicted = neural.predict(state.replace(params=params), batch.x)
         return jnp.mean(jnp.square(predicted - batch.y)), {}
 
@@ -227,7 +227,7 @@ def test_methods_that_ignore_the_loss_refuse_the_task(my_tasks: ModuleType) -> N
         (fisher_score(), smoothed(), "fisher_score trains nothing, so that the loss of the task"),
         (dufs(), rows_apart(), "dufs has a loss of its own, so that the loss of the task"),
         (wast(hidden=(4,)), rows_apart(), "derivative of the squared error .* reconstruction"),
-        (neural._replace(loss=own), my_tasks.quantile(0.9), "has a loss of its own"),
+        (neural._replace(loss=own_loss), my_tasks.quantile(0.9), "has a loss of its own"),
         (wast(), my_tasks.quantile(0.9), "not for quantile.*, which is like regression"),
     ):
         classes = task.like == "classification"
