@@ -52,7 +52,8 @@ def load_on_disk(
     """
     if isinstance(target, Sequence) and not isinstance(target, str):
         raise ConfigError(f"target={target!r}; a table on disk takes one column or file")
-    names, remarks = None, ()
+    names: tuple[str, ...] | None = None
+    remarks: tuple[str, ...] = ()
     if path.is_dir():
         X, y, names, remarks = _folder(path, target)
     else:

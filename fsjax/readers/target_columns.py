@@ -57,7 +57,7 @@ def encode_targets(values: np.ndarray, where: str) -> np.ndarray:
             f"{where} holds values that are not numbers; several targets have to be numbers, for "
             "labels 0 and 1"
         ) from None
-    _check_usable(~np.isfinite(numbers).all(axis=1), where)
+    _check_usable(np.asarray(~np.isfinite(numbers).all(axis=1)), where)
     return numbers
 
 

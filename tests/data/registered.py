@@ -1,4 +1,4 @@
-"""Files of registered data sets, made small."""
+"""Small versions of the files of registered data sets."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def rows_of(shape: tuple[int, int], classes: int) -> tuple[np.ndarray, np.ndarra
 
 
 def compress(text: bytes, widest: int = 16, clear_every: int = 0) -> bytes:
-    """What Unix ``compress`` writes (checked against ``gzip -dc``), for the tests only."""
+    """Compress bytes as Unix ``compress`` does (checked against ``gzip -dc``)."""
     packed = bytearray(b"\x1f\x9d" + bytes([0x80 | widest]))
     table = {bytes([byte]): byte for byte in range(256)}
     free, width, group = 257, 9, []

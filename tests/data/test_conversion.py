@@ -1,4 +1,4 @@
-"""Conversion: the numbers of the readers in memory, complete or not at all."""
+"""Conversion gives the same numbers as the readers in memory, and is complete or absent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsjax.readers import conversion
 
 
 def frame(rows: int = 60) -> pd.DataFrame:
-    """Fractions, whole numbers, truth values, times in seconds, and a text label."""
+    """A column of fractions, one of whole numbers, and a text label."""
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
@@ -33,7 +33,7 @@ def frame(rows: int = 60) -> pd.DataFrame:
 
 
 def write(folder: Path, kind: str, table: pd.DataFrame) -> Path:
-    """The table in one of the forms that are converted."""
+    """Write a table in one of the forms that can be converted."""
     path = folder / f"table.{kind}"
     if kind == "folder":
         path.mkdir()
@@ -53,7 +53,7 @@ def test_the_numbers_are_those_of_the_table_in_memory(
 ) -> None:
     table = frame()
     if times:
-        # float32 would make them all the same.
+        # In float32 all of them would be equal.
         table["seconds"] = 1.6e9 + np.arange(len(table))
     path = write(tmp_path, kind, table)
     table.to_csv(tmp_path / "plain.csv", index=False)
@@ -65,7 +65,7 @@ def test_the_numbers_are_those_of_the_table_in_memory(
     assert stored.X.dtype == wanted.X.dtype == (np.float64 if times else np.float32)
     np.testing.assert_array_equal(stored.y, wanted.y)
     assert (stored.class_names, stored.feature_names) == (wanted.class_names, wanted.feature_names)
-    # A second time nothing is done.
+    # A second conversion does nothing.
     before = (folder / "X.npy").stat().st_mtime_ns
     assert convert(path, folder, "label", progress=False) == folder
     assert (folder / "X.npy").stat().st_mtime_ns == before
@@ -204,7 +204,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_converted_text_table_is_the_one_that_is_read_whole(tmp_path: Path) -> None:
-    """Quotes, missing values, decimal commas, spaces and short lines have the same rules."""
+    """The same rules hold for quotes, missing values, decimal commas, spaces and short lines."""
     path = tmp_path / "t.csv"
     lines = [f'{i}; "{i},25";{"NA" if i % 2 else i}; {i % 3}' for i in range(40)] + ["40;1,5"]
     path.write_text('id;"the ""b""";c;label\n' + "\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""Files with one wrong byte, and small files of huge tables: refused before they are unfolded."""
+"""Files with a wrong byte, and small files of huge tables, are refused before unpacking."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fsjax.tables.dense import dense as to_dense
 
 
 def sparse_mat(path: Path, damage: tuple[tuple[int, ...], tuple[int, ...]] | None = None) -> Path:
-    """A sparse table of 6 x 5; five numbers in a row of the file may be others."""
+    """Write a sparse 6 x 5 table, in which ``damage`` replaces five consecutive numbers."""
     X = scipy.sparse.csc_matrix(np.eye(6, 5, dtype=np.float64))
     scipy.io.savemat(path, {"X": X, "Y": np.arange(6) % 2})
     if damage:
@@ -90,7 +90,7 @@ def test_a_small_file_of_a_huge_dense_table(
 
 
 def bomb(kind: str, path: Path) -> Path:
-    """A small file, of what would take 150 MB or more."""
+    """Write a small file whose contents would take 150 MB or more."""
     if kind == "libsvm":
         path.write_text("0 1:1 1999999999:1\n1 5:1\n")
     elif kind == "sparse mat":
@@ -160,7 +160,7 @@ def test_a_wrong_max_bytes() -> None:
 
 
 def mat_of_kinds(path: Path, packed: bool) -> Path:
-    """All that may stand in a file of version 5."""
+    """Write a file with every kind of array of version 5."""
     X = scipy.sparse.random(12, 6, 0.4, format="csc", random_state=0)
     classes = np.array([["one"], ["two"]] * 6, dtype=object)
     others = {"note": "text", "more": {"a": 1}, "z": np.eye(2) + 1j}
@@ -194,7 +194,7 @@ def test_a_big_endian_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_wrong_bits_of_a_matlab_file(packed: bool, tmp_path: Path) -> None:
-    # The tries of tools/fuzz are many more.
+    # tools/fuzz tries many more.
     contents = mat_of_kinds(tmp_path / "a.mat", packed).read_bytes()
     right = read_mat([contents])
     for bit in np.random.default_rng(0).integers(8 * 128, 8 * len(contents), size=8):
@@ -214,7 +214,7 @@ def test_a_matlab_file_that_crashes_its_reader(tmp_path: Path) -> None:
     scipy.io.savemat(path, {"X": np.eye(3)})
     tag = struct.pack("<II", 9, 72)
     assert path.read_bytes().count(tag) == 1
-    # No values have the type 8, which SciPy follows into memory that is not there.
+    # The type 8 does not exist, and SciPy accesses invalid memory for it.
     path.write_bytes(path.read_bytes().replace(tag, struct.pack("<II", 8, 72)))
     with pytest.raises(DataError, match="a.mat: it is damaged: SciPy's reader crashed .exit code"):
         load(str(path))

@@ -1,4 +1,4 @@
-"""Registered data sets: every form they come in, and what is said when they do not."""
+"""Registered data sets: every form of their files, and the messages for other files."""
 
 import gzip
 import io

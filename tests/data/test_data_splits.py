@@ -1,4 +1,4 @@
-"""Splits: torch's permutation, the papers' sizes on the real files, disjoint and complete."""
+"""Splits: PyTorch's permutation, the sizes in the papers, and parts that are disjoint."""
 
 import hashlib
 
@@ -177,7 +177,7 @@ def test_valid_fraction_is_that_of_the_training_rows(protocol, share: float, cou
     dataset = table(200, y, official_split=mark)
     split = data.make_split(dataset, protocol, valid_fraction=share)
     assert [len(part) for part in split] == [160 - count, count, 40]
-    # Whatever validates, the test rows stay.
+    # The test rows do not depend on the validation rows.
     usual = data.make_split(dataset, protocol)
     assert np.array_equal(np.sort(split.test), np.sort(usual.test))
     assert len(usual.valid) == (32 if protocol in ("official", "wast") else 40)
@@ -200,7 +200,7 @@ def test_valid_fraction_of_the_ip_cae_protocol() -> None:
     for share, count in ((0.0, 0), (0.25, 20)):
         split = data.make_split(with_official, "ip_cae", valid_fraction=share)
         assert [len(part) for part in split] == [80 - count, count, 20]
-        # Without official test rows it keeps its own shares.
+        # Without official test rows this protocol keeps its own shares.
         split = data.make_split(table(100), "ip_cae", valid_fraction=share)
         assert [len(part) for part in split] == [60, 20, 20]
 

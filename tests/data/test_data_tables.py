@@ -1,4 +1,4 @@
-"""The user's own tables: every format, and a clear message for every kind of bad input."""
+"""Users' tables: every format, and a clear message for every kind of bad input."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Downloads: their checksums, what is left of those that fail, where they go."""
+"""Downloads: checksums, folders, and what remains of failed ones."""
 
 import hashlib
 import http.server
@@ -30,7 +30,7 @@ def test_offline_message(tmp_path, shrink) -> None:
 
 @pytest.fixture
 def server(tmp_path):
-    """A web server on this machine; yields its folder and its address."""
+    """A local web server; yields its folder and its address."""
     folder = tmp_path / "served"
     folder.mkdir()
 

@@ -1,4 +1,4 @@
-"""Generated tables of two benchmarks: what makes the class, and what is only added."""
+"""Generated tables of two benchmarks: informative and extraneous columns."""
 
 from itertools import permutations
 
@@ -15,7 +15,7 @@ MANY = 200_000
 
 
 def truth(X: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
-    """The authors' rule of the union but for the sum, whose noise is not known."""
+    """The authors' rule for the classes, except for the sum, whose noise is not known."""
     a, b, c, d = X[:, order[:4]].astype(np.float64).T
     ring = np.abs(np.sqrt((a - 0.5) ** 2 + (b - 0.5) ** 2) - 0.35) <= 0.0479
     return ring | ((c - 0.5) * (0.5 - d) >= 0.0598)
@@ -55,7 +55,7 @@ def test_one_part_of_the_union_is_enough() -> None:
         for order in permutations(range(6), 4)
         if order[0] < order[1] and order[2] < order[3] and table.y[truth(table.X, order)].all()
     ]
-    # Both parts are symmetric in their columns, so one order is left; the last two make the sum.
+    # Both parts are symmetric in their columns, so that one order remains; the sum has the rest.
     assert len(matching) == 1
     rest = [column for column in range(6) if column not in matching[0]]
     negative = ~truth(table.X, matching[0])
@@ -108,7 +108,7 @@ def test_extra_columns_are_what_the_benchmark_says() -> None:
     assert np.abs(np.corrcoef(np.hstack([table.X, random]).T)[:4, 4:]).max() < 0.05
     for column in data.add_columns(table, "corrupted", 0.75).X[:, 4:].T:
         correlation = np.corrcoef(column, table.X.T)[0, 1:]
-        # x / 2 and noise of half its deviation: 1 / sqrt(2) of the column is signal.
+        # x / 2 plus noise of half its deviation: the correlation with x is 1 / sqrt(2).
         source = int(np.argmax(correlation))
         assert correlation[source] == pytest.approx(np.sqrt(0.5), abs=0.02)
         assert column.std() == pytest.approx(table.X[:, source].std() * np.sqrt(0.5), rel=0.03)

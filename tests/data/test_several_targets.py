@@ -1,4 +1,4 @@
-"""Several columns of a table as the target, and what data sets hold for each task."""
+"""Several target columns of a table, and the targets of data sets for each task."""
 
 from __future__ import annotations
 

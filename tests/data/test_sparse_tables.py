@@ -1,4 +1,4 @@
-"""Sparse tables: one form, the same statistics and scaling as dense ones, clear refusals."""
+"""Sparse tables: canonical form, and the same statistics, scaling and errors as dense ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_duplicates_are_summed_and_the_user_keeps_his_matrix() -> None:
     np.testing.assert_array_equal(rows.toarray(), [[4, 3], [0, 0]])
     assert rows.nnz == 2
     assert matrix.nnz == 4
-    # A flag that is wrong is not believed.
+    # A wrong flag is ignored.
     matrix.has_canonical_format = True
     np.testing.assert_array_equal(as_csr(matrix).toarray(), [[4, 3], [0, 0]])
 
@@ -176,7 +176,7 @@ def test_targets_have_to_be_dense_and_as_many() -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """One sparse table with labels in every form of file that holds it."""
+    """Write a sparse table with labels in every supported file format."""
     X, y = random_table(3), np.arange(30) % 2
     paths = [tmp_path / name for name in ("a.libsvm", "a.svm", "a.txt", "a.mat", "a.npz")]
     for path in paths[:3]:

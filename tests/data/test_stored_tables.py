@@ -1,4 +1,4 @@
-"""Tables on disk: the rows, the statistics and the messages of those in memory."""
+"""Tables on disk have the same rows, statistics and messages as tables in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsjax.tables.stored import StoredTable, open_table
 
 
 def saved(folder: Path, X: np.ndarray, y: np.ndarray | None = None) -> Path:
-    """``table.npy`` in a folder, with its target beside it."""
+    """Write ``table.npy`` to a folder, with its target beside it."""
     np.save(folder / "table.npy", X)
     if y is not None:
         np.save(folder / "table.y.npy", y)
@@ -33,7 +33,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[StoredTable, np.nda
 
 @given(
     rows=st.lists(st.integers(0, 96), max_size=40),
-    # Rows one by one, or picked from a mapping of the file.
+    # Long rows are read one by one, short rows through a memory map.
     run=st.sampled_from([1, 2**16]),
     block=st.sampled_from([1, 100, 2**22]),
     without=st.sampled_from([None, 0, 30]),
@@ -102,7 +102,7 @@ def test_a_scaling_is_the_same_bits_by_blocks(
 def test_sums_do_not_depend_on_the_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    # Numbers of all sizes, so that another order of adding them is another sum.
+    # Numbers of very different sizes, so that the order of additions changes the sum.
     X = np.exp(np.random.default_rng(0).normal(0, 4, (999, 5)))
     in_memory = fit_scaler(kind, X)
     monkeypatch.setattr(stored, "BLOCK", 20)

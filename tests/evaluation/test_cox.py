@@ -1,4 +1,4 @@
-"""Ridge Cox regression against lifelines and scikit-survival, whose figures stand here."""
+"""Ridge Cox regression against figures from lifelines and scikit-survival."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE = np.array(
 )
 X, Y = TABLE[:, :2], TABLE[:, 2:]
 
-#: ``coef_`` of ``sksurv.linear_model.CoxPHSurvivalAnalysis`` 0.28; without a ridge those of
+#: ``coef_`` of ``sksurv.linear_model.CoxPHSurvivalAnalysis`` 0.28; without a penalty those of
 #: ``lifelines.CoxPHFitter`` 0.30.
 FIGURES = {
     (0.0, "efron"): [1.8995649587, 1.2493174905],
@@ -88,5 +88,5 @@ def test_mistakes() -> None:
             CoxRegression(**wrong).fit(X, Y)
     with pytest.raises(DataError, match="times above 0"):
         CoxRegression().fit(X, Y - [5, 0])
-    with pytest.raises(DataError, match="all rows are censored"):
+    with pytest.raises(DataError, match="all rows of y are censored"):
         CoxRegression().fit(X, Y * [1, 0])

@@ -1,4 +1,4 @@
-"""Protocols by name: what each adds, what is computed once, and mistakes."""
+"""Protocols: their metrics, what is computed only once, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def result(digits: Dataset) -> fsjax.FitResult:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The column sets that the SVM was run on."""
+    """The sets of columns on which the SVM was trained."""
     seen = []
 
     def counted(dataset, split, columns, **options):

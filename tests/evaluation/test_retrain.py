@@ -1,4 +1,4 @@
-"""The retrain protocol: fresh networks on the selected columns."""
+"""The retrain protocol: new networks on the selected columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS = {"hidden": (16,), "num_epochs": 20, "batch_size": 64, "min_steps_per_e
 
 
 def table() -> Dataset:
-    """400 rows of 8 columns, of which the first two tell the class."""
+    """400 rows of 8 columns, of which the first two predict the class."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 8)).astype(np.float32)
     return Dataset("table", x, (x[:, 0] + x[:, 1] > 0).astype(np.int32))
@@ -26,7 +26,7 @@ def table() -> Dataset:
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Method and options of every plan of the protocol, of which none is trained."""
+    """Record method and options of each plan of the protocol, without training."""
     calls = []
     untrained = SimpleNamespace(
         train=lambda: None, choose=lambda trained: None, test_metrics=lambda chosen: {}

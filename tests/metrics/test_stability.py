@@ -27,7 +27,7 @@ from fsjax.metrics.stability import (
     stability_metrics,
 )
 
-#: Selections of any sizes, of which stability is defined.
+#: Selections of any sizes for which stability is defined.
 CHOSEN = hnp.arrays(
     bool, st.tuples(st.integers(2, 6), st.integers(2, 8)), elements=st.booleans()
 ).filter(lambda chosen: chosen.any() and not chosen.all())
@@ -37,7 +37,7 @@ SCORES = st.sampled_from([0.0, 0.5, 1.0, -2.0, np.nan])
 
 
 def by_loops(chosen: np.ndarray, level: float) -> tuple[float, float, float]:
-    """Definition 4 and Corollary 9 of the paper, number by number."""
+    """Definition 4 and Corollary 9 of the paper, with loops."""
     rows, d = chosen.tolist(), chosen.shape[1]
     m = len(rows)
     p = [sum(row[f] for row in rows) / m for f in range(d)]
@@ -57,7 +57,7 @@ def by_loops(chosen: np.ndarray, level: float) -> tuple[float, float, float]:
 
 
 def noisy_selections(rng: np.random.Generator, number: int, noise: float) -> np.ndarray:
-    """The 20 highest of 200 scores, of which 20 are higher than the others but for the noise."""
+    """Select the 20 highest of 200 noisy scores, of which 20 have a higher mean."""
     scores = 2.0 * (np.arange(200) < 20) + noise * rng.standard_normal((number, 200))
     return selection_mask(np.argsort(-scores, axis=1)[:, :20], 200)
 
@@ -71,7 +71,7 @@ def test_stability_and_interval_by_loops(chosen: np.ndarray, level: float) -> No
     if len(chosen) == 2:
         assert math.isnan(stability.lower) and math.isnan(stability.upper)
     else:
-        # A root of rounding errors where all parts are equal.
+        # If all parts are equal, this is the square root of a rounding error.
         assert (stability.lower, stability.upper) == pytest.approx((lower, upper), abs=1e-7)
 
 
@@ -104,7 +104,7 @@ def test_known_values() -> None:
     assert nogueira_stability(np.repeat(row, 4, axis=0)) == Stability(1.0, 1.0, 1.0, 0.95)
     halves = np.array([[True, True, False, False], [False, False, True, True]])
     assert nogueira_stability(halves).value == pytest.approx(-1)
-    # One of two columns is common, as many as chance would have of four.
+    # One of two columns is shared, which is the expectation for random pairs of four.
     assert nogueira_stability(selection_mask([[0, 1], [0, 2]], 4)).value == pytest.approx(0)
 
 
@@ -267,7 +267,7 @@ def test_consensus_follows_the_columns(seeds: int, d: int, data: st.DataObject) 
     keys = list(zip((-chosen.sum(axis=0)).tolist(), ranks.tolist(), strict=True))
     assert columns.tolist() == sorted(range(d), key=lambda column: (keys[column], column))[:number]
 
-    # Only columns that tie in full may take each other's place.
+    # Only columns with equal keys may change places.
     moved = order[consensus(chosen[:, order], scores[:, order], number)]
     assert [keys[column] for column in moved] == [keys[column] for column in columns]
     assert len(set(moved.tolist())) == number
@@ -289,7 +289,7 @@ def test_consensus_of_what_does_not_fit(scores, number: int, message: str) -> No
 
 
 def fitted(selected: list[list[int]], columns: int = 4) -> SimpleNamespace:
-    """What :func:`stability_metrics` reads of a result; the scores favour early columns."""
+    """The attributes that :func:`stability_metrics` uses; scores favour early columns."""
     scores = np.tile(-np.arange(columns, dtype=np.float32), (len(selected), 1))
     return SimpleNamespace(
         selected=np.array(selected, np.int32), scores=scores, num_features=len(selected[0])

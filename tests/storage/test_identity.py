@@ -1,4 +1,4 @@
-"""What tells runs apart, and by which names."""
+"""Differences between runs, and their names."""
 
 from __future__ import annotations
 

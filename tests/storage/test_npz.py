@@ -1,4 +1,4 @@
-"""Files of a header and arrays: what is written, and what is refused when it is read."""
+"""Files of a header and arrays: a round trip, and files that are refused."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
 
 
 class _Trap:
-    """Unpickling it makes a file."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Results in files: what comes back, in which process, and what is refused."""
+"""Results in files: a round trip, also between processes, and files that are refused."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from fsjax.methods import ip_cae, stg, wast
 from fsjax.storage.npz import read, write
 from fsjax.storage.results import load, pack, save, unpack
 
-#: Built when they are trained: the registry remembers the latest methods only.
+#: Methods are built when they are trained, because the registry keeps only the latest ones.
 METHODS = {
     # A snapshot of the best epoch; tuples and None among the settings.
     "ip_cae": (lambda: ip_cae(3, hidden=(4,), embedding_dim=5, dropout=0.1), {}),
     # Masks, counted connections, no labels, a split for each seed.
     "wast": (lambda: wast(hidden=(4,), density=0.5), {"num_features": 3, "split_per_seed": True}),
-    # Gates, a searched strength and a threshold, the last epoch; further options.
+    # Gates, a penalty and a threshold that are searched, the last epoch; further options.
     "stg": (lambda: stg(3, hidden=(4,), batch_norm=True), {}),
 }
 
@@ -58,7 +58,7 @@ def saved(results: dict[str, fsjax.FitResult], tmp_path_factory: Any) -> dict[st
 
 @pytest.fixture
 def packed(results: dict[str, fsjax.FitResult]) -> tuple[dict, dict]:
-    """A header, free to be changed, and arrays."""
+    """A header and arrays, which tests may change."""
     header, arrays = pack(results["wast"])
     return json.loads(json.dumps(header)), dict(arrays)
 
@@ -117,7 +117,7 @@ assert "matplotlib" not in sys.modules
     subprocess.run(command, check=True, cwd=Path(__file__).parents[1], timeout=300)
     outputs = np.load(tmp_path / "outputs.npy")
     np.testing.assert_array_equal(outputs, results["ip_cae"].predict(x))
-    # The other process built the method anew, and its file is as good.
+    # The other process built the method again, and its file is equal.
     np.testing.assert_array_equal(load(tmp_path / "again").predict(x), outputs)
 
 
@@ -175,7 +175,7 @@ Change = Callable[[dict, dict], Any]
 
 
 def put(arrays: dict, name: str, value: float) -> None:
-    """Another first value."""
+    """Replace the first value of an array."""
     arrays[name] = arrays[name].copy()
     arrays[name].flat[0] = value
 

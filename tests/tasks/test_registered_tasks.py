@@ -1,4 +1,4 @@
-"""A task in a file of one's own is trained, saved, continued and refused as the built-in ones."""
+"""A task in a user's file is trained, saved, resumed and checked like a built-in one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fsjax.estimators import DeepLasso
 from fsjax.methods import deep_lasso, dufs, fisher_score, get_method, neural_network, wast
 from fsjax.tasks import TABLE, TASKS, Task, get_task, like, name_of, weighted_mean
 
-#: The whole file.
+#: The contents of the file.
 SOURCE = '''\
 """Quantile regression (Koenker and Bassett, Econometrica 1978)."""
 
@@ -58,7 +58,7 @@ FIT: dict[str, Any] = {"num_features": 2, "num_epochs": 30, "split": "random"}
 
 @pytest.fixture(scope="module")
 def my_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """The imported file, outside of the repository."""
+    """The imported file, which is outside the repository."""
     folder = tmp_path_factory.mktemp("tasks")
     (folder / "my_tasks.py").write_text(SOURCE)
     with pytest.MonkeyPatch.context() as patch:
@@ -68,7 +68,7 @@ def my_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 
 def table(rows: int = 2000) -> tuple[np.ndarray, np.ndarray]:
-    """Columns 0 and 3 of six move the mean."""
+    """The mean depends on columns 0 and 3 of six."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, 6)).astype(np.float32)
     return x, x[:, 0] - x[:, 3] + rng.normal(size=rows)
@@ -129,7 +129,7 @@ def test_another_value_or_another_loss_does_not_continue_a_checkpoint(
     once = run(scaled_by(1.0), "scaled")
     with pytest.raises(ConfigError, match=r"another run \(.*task_code was"):
         run(scaled_by(3.0), "scaled")
-    # Nor does it take the program that was compiled for the other loss of this name.
+    # The program that was compiled for another loss with this name is not used.
     thrice = run(scaled_by(3.0), "thrice")
     assert thrice.history["valid/loss"][0, 0] > 2.0 * once.history["valid/loss"][0, 0]
 
