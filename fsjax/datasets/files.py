@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fsjax.datasets.download import check_recorded
-from fsjax.datasets.formats import Table
+from fsjax.datasets.formats import FileTable
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
 
@@ -35,7 +35,7 @@ class Form:
     """
 
     kind: str
-    read: Callable[[Sequence[bytes]], Table]
+    read: Callable[[Sequence[bytes]], FileTable]
     members: tuple[tuple[str, ...], ...]
     folders: tuple[str, ...] = ()
     shape: tuple[int, int] | None = None
@@ -43,7 +43,7 @@ class Form:
     fallback: bool = False
 
 
-class Found(NamedTuple):
+class FoundFiles(NamedTuple):
     """The files of one form: their paths and contents."""
 
     form: Form
@@ -73,7 +73,7 @@ def find(
     where: Sequence[Path],
     source: str,
     published: Mapping[str, str | None] = {},
-) -> Found | None:
+) -> FoundFiles | None:
     """Find the first form of a data set that is complete in one of the places.
 
     Args:
@@ -97,7 +97,7 @@ def find(
     return None
 
 
-def _gather(container: Path, form: Form, source: str) -> Found | None:
+def _gather(container: Path, form: Form, source: str) -> FoundFiles | None:
     paths: tuple[Path, ...] = (container,)
     contents: tuple[bytes, ...] | None = None
     try:
@@ -113,7 +113,7 @@ def _gather(container: Path, form: Form, source: str) -> Found | None:
             f"{container} cannot be read ({error}); it may be truncated or damaged: delete it and "
             f"get it again from {source}"
         ) from None
-    return Found(form, paths, contents) if contents else None
+    return FoundFiles(form, paths, contents) if contents else None
 
 
 def _file_in(folder: Path, alternatives: Sequence[str]) -> Path | None:

@@ -33,7 +33,7 @@ NOTICEABLE = 1e-4
 _AT_ONCE = 256
 
 
-class Table(NamedTuple):
+class FileTable(NamedTuple):
     """The contents of files: X (N, D), labels as distributed, and further information."""
 
     X: np.ndarray | scipy.sparse.csr_array
@@ -103,7 +103,7 @@ class Rounding:
 
 def read_npz(
     files: Sequence[bytes], target: str | int | None = None, max_bytes: int | None = None
-) -> Table:
+) -> FileTable:
     """Read a NumPy archive with ``X`` and optionally ``y``, ``split`` and names.
 
     The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are accepted
@@ -124,7 +124,7 @@ def read_npz(
     X = _pick(archive, ("X", "x"))
     y = _pick(archive, ("y", "Y"), target, needed=False)
     names = ("feature_names", "class_names")
-    return Table(
+    return FileTable(
         X.reshape(len(X), -1) if X.ndim > 2 else X,
         None if y is None else several(y),
         _marks(archive["split"]) if "split" in archive else None,
@@ -142,7 +142,7 @@ def _marks(split: np.ndarray) -> np.ndarray:
 
 def _saved_sparse(
     archive: Mapping[str, np.ndarray], target: str | int | None, max_bytes: int | None
-) -> Table:
+) -> FileTable:
     """Read a file of ``scipy.sparse.save_npz``; the target is an array added to the archive.
 
     SciPy's own reader would follow damaged indices of some formats beyond its arrays.
@@ -161,12 +161,12 @@ def _saved_sparse(
     else:
         raise DataError(f"its sparse matrix has the format {kind!r}; save a CSR matrix")
     y = _pick(archive, ("y", "Y"), target, needed=False)
-    return Table(as_csr(X, "it", max_bytes), None if y is None else several(y))
+    return FileTable(as_csr(X, "it", max_bytes), None if y is None else several(y))
 
 
 def read_mat(
     files: Sequence[bytes], target: str | int | None = None, max_bytes: int | None = None
-) -> Table:
+) -> FileTable:
     """Read a MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``.
 
     A sparse ``X`` stays sparse. Arguments as for :func:`read_npz`.
@@ -177,11 +177,11 @@ def read_mat(
     X = canonical(_pick(arrays, rows), "it", max_bytes)
     y = _pick(arrays, usual, target, needed=False)
     if y is None:
-        return Table(X, None)
+        return FileTable(X, None)
     y = dense(y, max_bytes)
     if y.dtype.kind == "U" and not y.all():
         raise DataError("its target has empty cells; leave these rows out")
-    return Table(X, several(y))
+    return FileTable(X, several(y))
 
 
 def several(y: np.ndarray) -> np.ndarray:
@@ -189,18 +189,18 @@ def several(y: np.ndarray) -> np.ndarray:
     return y if y.ndim == 2 and min(y.shape) > 1 else y.ravel()
 
 
-def read_idx(files: Sequence[bytes]) -> Table:
+def read_idx(files: Sequence[bytes]) -> FileTable:
     """Read MNIST and Fashion-MNIST: training images, labels, test images, labels."""
     return _joined(*(_idx_array(plain(data)) for data in files))
 
 
-def read_isolet(files: Sequence[bytes]) -> Table:
+def read_isolet(files: Sequence[bytes]) -> FileTable:
     """Read ISOLET of the UCI archive: ``isolet1+2+3+4.data`` to train, ``isolet5.data`` to test."""
     train, test = (_numbers(data, ",") for data in files)
     return _joined(train[:, :-1], train[:, -1], test[:, :-1], test[:, -1])
 
 
-def read_har(files: Sequence[bytes]) -> Table:
+def read_har(files: Sequence[bytes]) -> FileTable:
     """Read UCI HAR: X and y of train and test, ``features.txt``, ``activity_labels.txt``."""
     numbers = (_numbers(data, r"\s+") for data in files[:4])
     names = [line.split(maxsplit=1)[1] for line in plain(files[4]).decode().splitlines() if line]
@@ -208,7 +208,7 @@ def read_har(files: Sequence[bytes]) -> Table:
     return _joined(*numbers, feature_names=_unique(names), class_names=tuple(classes))
 
 
-def read_mice(files: Sequence[bytes]) -> Table:
+def read_mice(files: Sequence[bytes]) -> FileTable:
     """Read Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
     data = files[0]
     if data.startswith((b"\xd0\xcf\x11\xe0", b"PK")):
@@ -216,32 +216,32 @@ def read_mice(files: Sequence[bytes]) -> Table:
     else:
         frame = pd.read_csv(io.BytesIO(plain(data)))
     proteins = [name for name in frame.columns if str(name).endswith("_N")]
-    return Table(
+    return FileTable(
         frame[proteins].to_numpy(np.float32),
         frame["class"].to_numpy(dtype=str),
         feature_names=tuple(map(str, proteins)),
     )
 
 
-def read_nips_dense(files: Sequence[bytes]) -> Table:
+def read_nips_dense(files: Sequence[bytes]) -> FileTable:
     """Read a dense set of the NIPS 2003 challenge: training and validation data with labels."""
     return _joined(*(_numbers(data, r"\s+") for data in files))
 
 
-def read_dexter(files: Sequence[bytes]) -> Table:
+def read_dexter(files: Sequence[bytes]) -> FileTable:
     """Read Dexter of the NIPS 2003 challenge: rows of ``column:value`` pairs, columns from 1."""
     X_train, X_valid = (_sparse_rows(data, 20000) for data in (files[0], files[2]))
     y_train, y_valid = (_numbers(data, r"\s+") for data in (files[1], files[3]))
     return _joined(X_train, y_train, X_valid, y_valid)
 
 
-def read_cifar10(files: Sequence[bytes]) -> Table:
+def read_cifar10(files: Sequence[bytes]) -> FileTable:
     """Read CIFAR-10, Python version: five training batches, the test batch, ``batches.meta``."""
     batches = [_unpickle(data) for data in files]
     return _cifar(batches[:5], batches[5], b"labels", batches[6][b"label_names"])
 
 
-def read_cifar100(files: Sequence[bytes]) -> Table:
+def read_cifar100(files: Sequence[bytes]) -> FileTable:
     """Read CIFAR-100, Python version: ``train``, ``test`` and ``meta``; the 100 fine classes."""
     train, test, meta = (_unpickle(data) for data in files)
     return _cifar([train], test, b"fine_labels", meta[b"fine_label_names"])
@@ -283,12 +283,12 @@ def _joined(
     X_test: np.ndarray,
     y_test: np.ndarray,
     **names: tuple[str, ...],
-) -> Table:
+) -> FileTable:
     """Join flattened training and test rows, and mark them as the official split."""
     X = np.concatenate([X_train, X_test])
     y = np.concatenate([y_train.ravel(), y_test.ravel()])
     split = np.repeat(np.array([0, 1], np.uint8), [len(X_train), len(X_test)])
-    return Table(X.reshape(len(X), -1), y, split, **names)
+    return FileTable(X.reshape(len(X), -1), y, split, **names)
 
 
 def _idx_array(data: bytes) -> np.ndarray:
@@ -343,7 +343,7 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
 
 def _cifar(
     train: Sequence[dict[bytes, Any]], test: dict[bytes, Any], key: bytes, names: Sequence[bytes]
-) -> Table:
+) -> FileTable:
     def pixels(planes: np.ndarray) -> np.ndarray:
         return planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 

@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 
 from fsjax.datasets.catalog import ENTRIES, Entry
 from fsjax.datasets.download import fetch
-from fsjax.datasets.files import Found, find, places
-from fsjax.datasets.formats import Table, compact
+from fsjax.datasets.files import FoundFiles, find, places
+from fsjax.datasets.formats import FileTable, compact
 from fsjax.datasets.generated import ehr_like, madelon_like
 from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
@@ -128,8 +128,8 @@ def _load_files(
     entry, where = ENTRIES[name], places(data_dir)
     published = {remote.file: remote.sha256 for remote in entry.remotes}
     search = partial(find, name, entry.forms, tuple(where.values()), entry.source, published)
-    contents, reason = search(), "download=False"
-    if contents is None and download:
+    files, reason = search(), "download=False"
+    if files is None and download:
         folder = where.get("data.dir", where["cache"]) / name
         try:
             for remote in entry.remotes:
@@ -137,22 +137,22 @@ def _load_files(
         except DataError as error:
             reason = str(error)
         else:
-            contents, reason = search(), f"the download in {folder} does not hold the files"
-    if contents is None:
+            files, reason = search(), f"the download in {folder} does not hold the files"
+    if files is None:
         raise DataError(_not_found(name, entry, where, reason))
-    return _dataset(name, entry, contents, rule)
+    return _dataset(name, entry, files, rule)
 
 
-def _dataset(name: str, entry: Entry, contents: Found, rule: str | None) -> Dataset:
-    table, labels = _parse(name, entry, contents)
+def _dataset(name: str, entry: Entry, files: FoundFiles, rule: str | None) -> Dataset:
+    table, labels = _parse(name, entry, files)
     X = compact(table.X)
     y = np.unique(labels, return_inverse=True)[1].astype(np.int32)
-    _check_expected(name, entry, contents, X, y)
+    _check_expected(name, entry, files, X, y)
     if fill := rule or entry.impute:
-        X = impute(X, y, fill, contents.where)
-    check_features(X, table.feature_names, contents.where)
+        X = impute(X, y, fill, files.where)
+    check_features(X, table.feature_names, files.where)
     split = table.split
-    if split is None and entry.train_rows and not contents.paths[0].name.endswith(".npz"):
+    if split is None and entry.train_rows and not files.paths[0].name.endswith(".npz"):
         split = (np.arange(len(X)) >= entry.train_rows).astype(np.uint8)
     return Dataset(
         name=name,
@@ -163,40 +163,42 @@ def _dataset(name: str, entry: Entry, contents: Found, rule: str | None) -> Data
         official_split=split,
         image_shape=entry.image_shape,
         image_order=entry.image_order,
-        source=contents.where + (f" ({contents.form.note})" if contents.form.note else ""),
+        source=files.where + (f" ({files.form.note})" if files.form.note else ""),
     )
 
 
-def _parse(name: str, entry: Entry, contents: Found) -> tuple[Table, np.ndarray]:
+def _parse(name: str, entry: Entry, files: FoundFiles) -> tuple[FileTable, np.ndarray]:
     """The table of the files, X dense, and its labels ``(N,)``."""
     try:
-        table = contents.form.read(contents.contents)
+        table = files.form.read(files.contents)
         table = table._replace(X=dense(table.X))
     except ImportError as error:
         raise DataError(
-            f"{contents.where} needs a further Python package to be read: {error} Install it, or "
+            f"{files.where} needs a further Python package to be read: {error} Install it, or "
             "save the file as .csv in the same folder"
         ) from None
     except Exception as error:  # a damaged file may raise anything in a reader
-        kinds = {sniff(content[:512]) for content in contents.contents}
+        kinds = {sniff(content[:512]) for content in files.contents}
         raise DataError(
-            f"{contents.where} cannot be read as {contents.form.kind} of {name!r}: "
+            f"{files.where} cannot be read as {files.form.kind} of {name!r}: "
             f"{first_line(error)} (the file is {' and '.join(sorted(kinds))}); delete it and get "
             f"it again from {entry.source}"
         ) from None
     if table.y is None:
-        raise DataError(f"{contents.where} has no labels; {name!r} needs the array y beside X")
+        raise DataError(f"{files.where} has no labels; {name!r} needs the array y beside X")
     if len(table.y) != len(table.X):
         raise DataError(
-            f"{contents.where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, "
+            f"{files.where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, "
             f"get it again from {entry.source}"
         )
     return table, table.y
 
 
-def _check_expected(name: str, entry: Entry, contents: Found, X: np.ndarray, y: np.ndarray) -> None:
-    shape, classes = contents.form.shape or entry.shape, int(y.max()) + 1
-    wanted = list(entry.first_labels or ()) if contents.form.kind == "IDX file" else []
+def _check_expected(
+    name: str, entry: Entry, files: FoundFiles, X: np.ndarray, y: np.ndarray
+) -> None:
+    shape, classes = files.form.shape or entry.shape, int(y.max()) + 1
+    wanted = list(entry.first_labels or ()) if files.form.kind == "IDX file" else []
     first = y[: len(wanted)].tolist()
     if X.shape != shape:
         problem = f"X is {X.shape}, expected {shape}"
@@ -207,7 +209,7 @@ def _check_expected(name: str, entry: Entry, contents: Found, X: np.ndarray, y: 
     else:
         return
     raise DataError(
-        f"{contents.where}: {problem} for {name!r}; is it another data set, or truncated? Rename "
+        f"{files.where}: {problem} for {name!r}; is it another data set, or truncated? Rename "
         f"it (your own tables are loaded by their path), or get {name!r} from {entry.source}"
     )
 

@@ -12,7 +12,7 @@ import pandas as pd
 from pandas.api.types import infer_dtype
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.datasets.formats import Table, compact, read_mat, read_npz
+from fsjax.datasets.formats import FileTable, compact, read_mat, read_npz
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.readers.excel import excel_frame
@@ -63,7 +63,7 @@ class LoadedFrame(NamedTuple):
 _Frame = tuple[pd.DataFrame, tuple[str, ...]] | None
 
 
-def _no_arrays(data: bytes, target: Target, max_bytes: int | None) -> Table:
+def _no_arrays(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
     raise DataError("it holds no arrays")
 
 
@@ -79,7 +79,7 @@ class _Kind(NamedTuple):
 
     title: str
     looks: tuple[str, ...]
-    read: Callable[[bytes, Target, int | None], Table] = _no_arrays
+    read: Callable[[bytes, Target, int | None], FileTable] = _no_arrays
     frame: Callable[[bytes, Options], _Frame] = lambda data, options: None
 
 
@@ -241,7 +241,7 @@ def _locate(name: str, folders: Sequence[Path]) -> Path:
     )
 
 
-def _read(path: Path, target: Target, options: Options) -> tuple[Table, tuple[str, ...]]:
+def _read(path: Path, target: Target, options: Options) -> tuple[FileTable, tuple[str, ...]]:
     kind, data = _contents(path, options.max_bytes)
     table = _guarded(path, kind, lambda: kind.frame(data, options))
     if table is None:
@@ -338,16 +338,16 @@ def _size_of_texts(table: Any) -> int:
     return total
 
 
-def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> Table:
+def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
-    return Table(as_csr(X, "it", max_bytes), y)
+    return FileTable(as_csr(X, "it", max_bytes), y)
 
 
 def _read_arrays(
-    read: Callable[..., Table], data: bytes, target: Target, max_bytes: int | None
-) -> Table:
+    read: Callable[..., FileTable], data: bytes, target: Target, max_bytes: int | None
+) -> FileTable:
     """Read a file of named arrays; several targets are joined as columns."""
     targets = [None] if target is None else _names((), target)
     tables = [read([data], name, max_bytes) for name in targets]
@@ -389,7 +389,7 @@ KINDS: dict[str, _Kind] = {
 """The kinds of files by suffix."""
 
 
-def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
+def _from_frame(frame: pd.DataFrame, target: Target) -> FileTable:
     if len(frame) == 0:
         raise DataError("it is empty: there are column names but no rows")
     y = None
@@ -398,7 +398,7 @@ def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
     if frame.shape[1] == 0:
         raise DataError("it has no columns besides the target; give at least one feature")
     # In full precision: :func:`compact` decides how much of it the table needs.
-    return Table(features_of(frame), y, feature_names=tuple(map(str, frame.columns)))
+    return FileTable(features_of(frame), y, feature_names=tuple(map(str, frame.columns)))
 
 
 def features_of(frame: pd.DataFrame, dtype: type = np.float64) -> np.ndarray:
