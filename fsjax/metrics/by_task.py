@@ -87,7 +87,7 @@ def of_survival(outputs: np.ndarray, y: np.ndarray) -> Metrics:
 def deviance(y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
     """Mean Poisson deviance of expected counts above 0, ``(N,)`` or ``(N, C)``."""
     pairs = zip(*(np.reshape(target, (len(target), -1)).T for target in (y, expected)), strict=True)
-    # Expected counts that are rounded to 0 would give an infinite deviance.
+    # scikit-learn refuses expected counts that were rounded to 0.
     tiny = np.finfo(np.float64).tiny
     of_columns = [
         mean_poisson_deviance(target, np.maximum(other, tiny), sample_weight=sample_weight)

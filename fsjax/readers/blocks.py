@@ -109,7 +109,7 @@ def _parquet(path: Path, target: TargetColumn) -> Source:
     )
 
     def blocks() -> Iterator[tuple[np.ndarray, Any]]:
-        # What is read ahead lies in memory.
+        # Few, because batches that are read ahead are in memory.
         for batch in table.to_batches(
             batch_size=rows_of_block(len(names)), batch_readahead=1, fragment_readahead=1
         ):

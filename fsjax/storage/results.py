@@ -277,19 +277,12 @@ def _stored(value: Any) -> Any:
     return {"function": text_of(value), "sha256": digest(value)}
 
 
-def _restored(name: str, value: Any) -> Any:
-    """The inverse of :func:`_stored`; functions become placeholders."""
+def _restored(name: str, value: Any, kind: Kind | None = None) -> Any:
+    """The inverse of :func:`_stored`; functions become placeholders, optimizers by ``kind``."""
     if not isinstance(value, dict) or set(value) != {"function", "sha256"}:
         return value
-    return Missing(name, *(_value(value, field, str) for field in ("function", "sha256")))
-
-
-def _setting(name: str, value: Any, kind: Kind | None) -> Any:
-    """An argument of a method from its stored form."""
-    value = _restored(name, value)
-    if isinstance(value, Missing) and kind is not None and kind.function == "optimizer":
-        return value.as_optimizer()
-    return value
+    missing = Missing(name, *(_value(value, field, str) for field in ("function", "sha256")))
+    return missing.as_optimizer() if kind and kind.function == "optimizer" else missing
 
 
 def _plain(value: Any) -> Any:
@@ -316,7 +309,7 @@ def _rebuild(header: Mapping[str, Any]) -> tuple[Method, Spec]:
     # Values from a file may raise anything in a builder.
     try:
         kinds = METHODS[name].registration.kinds
-        method = METHODS[name](**{k: _setting(k, v, kinds.get(k)) for k, v in settings.items()})
+        method = METHODS[name](**{k: _restored(k, v, kinds.get(k)) for k, v in settings.items()})
         lists = {key: tuple(v) for key, v in fields.items() if isinstance(v, list)}
         spec = Spec(**{**fields, **lists, "loss": _restored("loss", fields.get("loss"))})
     except Exception as error:

@@ -16,8 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 from fsjax.cli import main
 from fsjax.data import convert, load, load_table
 from fsjax.errors import ConfigError, DataError
-from fsjax.readers import blocks as streams
-from fsjax.readers import conversion
+from fsjax.readers import blocks, conversion
 
 
 def frame(rows: int = 60) -> pd.DataFrame:
@@ -58,7 +57,7 @@ def test_the_numbers_are_those_of_the_table_in_memory(
     path = write(tmp_path, kind, table)
     table.to_csv(tmp_path / "plain.csv", index=False)
     wanted = load(tmp_path / "plain.csv", target="label")
-    monkeypatch.setattr(streams, "rows_of_block", lambda columns: 7)
+    monkeypatch.setattr(blocks, "rows_of_block", lambda columns: 7)
     folder = convert(path, tmp_path / "converted", "label", progress=False)
     stored = load(folder)
     np.testing.assert_array_equal(np.asarray(stored.X), wanted.X)
@@ -79,7 +78,7 @@ def test_libsvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zero_based: boo
     X[::2, 0] = 0.0
     path = tmp_path / "table.svm"
     dump_svmlight_file(X, np.arange(300) % 2, str(path), zero_based=zero_based)
-    monkeypatch.setattr(streams, "_LIBSVM_BYTES", 1000)
+    monkeypatch.setattr(blocks, "_LIBSVM_BYTES", 1000)
     stored, wanted = load(convert(path, progress=False)), load(path, dense=True)
     np.testing.assert_array_equal(np.asarray(stored.X), wanted.X)
     np.testing.assert_array_equal(stored.y, wanted.y)
@@ -223,7 +222,7 @@ def test_encodings_and_nameless_columns_have_the_same_rules_in_blocks(
     path = tmp_path / "t.csv"
     lines = [f"{i + 1};{i},5;{2**64 + i};{i % 2},5;" for i in range(20)]
     path.write_text("\nsep=;\n;größe;b;label;\n" + "\n".join(lines) + "\n", encoding=encoding)
-    monkeypatch.setattr(streams, "rows_of_block", lambda columns: 7)
+    monkeypatch.setattr(blocks, "rows_of_block", lambda columns: 7)
     whole = load_table(str(path), target="label")
     stored = load(convert(path, target="label", progress=False))
     assert stored.feature_names == whole.feature_names == ("größe", "b")

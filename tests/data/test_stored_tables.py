@@ -83,11 +83,11 @@ def test_a_scaling_is_the_same_bits_by_blocks(
 ) -> None:
     X = np.random.default_rng(seed).uniform(2, 200, (rows, columns)).astype(dtype)
     X[:, 0] = 5
-    stored = open_table(saved(tmp_path_factory.mktemp("scaling"), X))
+    table = open_table(saved(tmp_path_factory.mktemp("scaling"), X))
     in_memory = fit_scaler(kind, X)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stored, "BLOCK", block)
-        on_disk = fit_scaler(kind, stored)
+        on_disk = fit_scaler(kind, table)
     np.testing.assert_array_equal(in_memory.shift, on_disk.shift)
     np.testing.assert_array_equal(in_memory.scale, on_disk.scale)
     if kind == "standard":
@@ -117,10 +117,10 @@ def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) ->
     X[:, 4] = np.arange(20) % 3
     path = saved(tmp_path, X, y)
     np.save(tmp_path / "other.npy", rng.normal(size=(20, 2)))
-    stored = load(path)
-    assert isinstance(stored.X, StoredTable)
-    assert stored.class_names == ("a", "b")
-    np.testing.assert_array_equal(stored.y, (y == "b").astype(int))
+    dataset = load(path)
+    assert isinstance(dataset.X, StoredTable)
+    assert dataset.class_names == ("a", "b")
+    np.testing.assert_array_equal(dataset.y, (y == "b").astype(int))
     assert load(path, target="other.npy").y.shape == (20, 2)
     column = load(path, target=-1)
     np.testing.assert_array_equal(column.y, X[:, 4].astype(int))
@@ -128,7 +128,7 @@ def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) ->
     dense = load(path, dense=True)
     assert isinstance(dense.X, np.ndarray)
     np.testing.assert_array_equal(dense.X, X)
-    again = pickle.loads(pickle.dumps(stored))
+    again = pickle.loads(pickle.dumps(dataset))
     np.testing.assert_array_equal(again.X.read(), X)
 
 
