@@ -18,7 +18,7 @@ from fsjax.data import KINDS, Dataset, as_dataset, constant_columns, fit_scaler,
 from fsjax.errors import ConfigError, DataError
 from fsjax.tables.checks import check_features
 from fsjax.tables.scaling import apply, apply_sparse
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse import as_csr, as_frame, has_sparse_columns, joined_rows
 
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 
@@ -239,3 +239,23 @@ def test_the_option_dense_is_for_own_tables(files: list[Path]) -> None:
         load(str(files[0]), dense="yes")
     with pytest.raises(DataError, match="1,000 bytes, max_bytes, are allowed"):
         load(str(files[0]), dense=True, max_bytes=1_000)
+
+
+def test_rows_are_joined_in_one_form() -> None:
+    X = random_table(0)
+    sparse = sp.csr_array(X)
+    names = ("X", "validation_data")
+    np.testing.assert_array_equal(joined_rows(X, X[:2], names), np.concatenate([X, X[:2]]))
+    rows = joined_rows(sparse, sparse[:2], names)
+    np.testing.assert_array_equal(rows.toarray(), np.concatenate([X, X[:2]]))
+    with pytest.raises(DataError, match="X is sparse and validation_data is dense"):
+        joined_rows(sparse, X, names)
+    with pytest.raises(DataError, match="validation_data is sparse and X is dense"):
+        joined_rows(X, sparse, names)
+
+
+def test_frames_of_both_forms_are_equal() -> None:
+    X = random_table(0)
+    frames = [as_frame(table, list("abcdefgh")) for table in (X, sp.csr_array(X))]
+    assert has_sparse_columns(frames[1]) and not has_sparse_columns(frames[0])
+    np.testing.assert_array_equal(frames[1].to_numpy(), frames[0].to_numpy())
