@@ -57,7 +57,9 @@ def joined_rows(first: Any, second: Any, names: tuple[str, str]) -> Any:
     sparse = [sp.issparse(X) for X in (first, second)]
     if sparse[0] != sparse[1]:
         sparse_name, dense_name = names if sparse[0] else reversed(names)
-        raise DataError(f"{sparse_name} is sparse and {dense_name} is dense; give both in one form")
+        raise DataError(
+            f"{sparse_name} is sparse and {dense_name} is dense; give both sparse or both dense"
+        )
     return (sp.vstack if sparse[0] else np.concatenate)([first, second])
 
 
