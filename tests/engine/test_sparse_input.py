@@ -117,7 +117,7 @@ def test_the_whole_table_is_never_taken() -> None:
     with pytest.raises(TypeError, match="uses the whole table"):
         jnp.sum(rows)
     for index in (np.ones(23, bool), (slice(None), 2), 3):
-        with pytest.raises(TypeError, match="rows of a sparse table are taken"):
+        with pytest.raises(TypeError, match="rows of a sparse table are indexed"):
             rows[index]
 
 
