@@ -149,8 +149,12 @@ def test_a_mistake_ends_the_process(tmp_path: Path) -> None:
         ("stg", "method.strenght=3", "did you mean 'method.strength'"),
         ("stg", "method.strength=-3", "strength=-3.0; choose a value above 0"),
         ("stg", "method.name=lassonet", "does not fit lassonet.*configs/any.py:lassonet has its"),
-        ("fisher_score", "evaluation.protocols=embedded", "the method predicts nothing; choose"),
-        ("quick", "method.name=fisher_score", "the method predicts nothing; choose 'retrain'"),
+        (
+            "fisher_score",
+            "evaluation.protocols=embedded",
+            "the method makes no predictions; choose",
+        ),
+        ("quick", "method.name=fisher_score", "the method makes no predictions; choose 'retrain'"),
         ("wast,classification", "", "wast is for the task reconstruction"),
     ],
 )
