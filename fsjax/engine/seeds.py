@@ -26,7 +26,6 @@ from fsjax.method import Method, PyTree, Search, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.tables.sparse_rows import SparseRows
 from fsjax.tables.stored_rows import StoredRows
-from fsjax.tasks import TABLE
 
 
 def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
@@ -189,11 +188,7 @@ def finish_seeds(
         ranking = distinct_top_k(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
-        outputs: Array | dict[str, Array] | None
-        if isinstance(x, SparseRows) and not TABLE[state.spec.task].supervised:
-            outputs = loop.metrics_by_row(method, state, x)
-        else:
-            outputs = None if x is None else loop.predict_rows(method, state, x)
+        outputs = None if x is None else loop.outputs_of(method, state, x)
         return Chosen(state, selection.scores, ranking, gates, closed, outputs)
 
     return _one_after_another(one, has_own_rows(arrays), (arrays, x_test), states, threshold)

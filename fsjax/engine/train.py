@@ -19,7 +19,7 @@ from fsjax.engine.compile_effort import ONCE, training_work
 from fsjax.engine.control import Progress
 from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import output_structure, program, run
-from fsjax.engine.streamed import StreamedEpochs, is_on_disk
+from fsjax.engine.streamed import StreamedEpochs
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import PyTree, TrainState
@@ -146,11 +146,12 @@ class _Training:
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, states.masks, plan.spec, searches)
         static = (plan.structure, *self.layout)
-        on_host = plan.prepared.arrays
         self.streamed: StreamedEpochs | None = None
         self.program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
-        if is_on_disk(on_host):
-            self.streamed = StreamedEpochs(plan.structure, plan.spec, on_host, self.states, work)
+        if plan.dataset.table.on_disk:
+            self.streamed = StreamedEpochs(
+                plan.structure, plan.spec, plan.prepared.arrays, self.states, work
+            )
             self.program, names = self.streamed, self.streamed.names
         else:
             compiled = program(seeds.train_seeds, static, args, donate=(0,), work=work)
