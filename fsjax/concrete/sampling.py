@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.concrete.random import gumbel_row, key_words
 from fsjax.errors import ConfigError
 from fsjax.kernels.products import product
+from fsjax.kernels.random import gumbel_row, key_words
 
 #: Elements of B x K x D up to which the gradient keeps the samples; above, it draws them again.
 KEEP_LIMIT = 2**26
@@ -98,7 +98,7 @@ def select_per_row(words: Array, logits: Array, x: Array, temperature: Array) ->
     row.
 
     Args:
-      words: ``(2,)`` uint32 key words, see :func:`fsjax.concrete.random.key_words`. The noise of
+      words: ``(2,)`` uint32 key words, see :func:`fsjax.kernels.random.key_words`. The noise of
         row b is row b of ``jax.random.gumbel(key, (B, K, D))``.
       logits: ``(K, D)``.
       x: ``(B, D)``.

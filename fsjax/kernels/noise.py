@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from fsjax.concrete.random import key_words, threefry_2x32
 from fsjax.environment.jax_settings import setting
+from fsjax.kernels.random import key_words, threefry_2x32
 
 #: Of log(1 + f) beyond f - f^2 / 2, over f^3, from the highest power of f; 1.2e-7 relative to the
 #: logarithm for 1 + f between sqrt(1/2) and sqrt(2) (the coefficients of the Cephes library).
