@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsjax.environment.process_age import seconds_since_process_start
-from fsjax.environment.terminal import describe, end_with_reader, printable
-from fsjax.errors import ConfigError, FsjaxError, nearest
+from fsjax.environment.terminal import describe, end_with_reader
+from fsjax.errors import ConfigError, FsjaxError, nearest, printable
 from fsjax.version import __version__
 
 if TYPE_CHECKING:

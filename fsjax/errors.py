@@ -4,15 +4,25 @@ import difflib
 import functools
 import inspect
 import numbers
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
-from fsjax.environment.terminal import printable
-
 P = ParamSpec("P")
 R = TypeVar("R")
+
+#: What moves the cursor, colours, or turns the direction of text: all but the line end and the tab.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""Text with its control characters escaped, as in ``\x1b[31mred``.
+
+    Names of columns and labels come from files, which could tell a terminal anything.
+    """
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 class FsjaxError(ValueError):
