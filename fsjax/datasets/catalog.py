@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
-from fsjax.datasets import formats as parsers
 from fsjax.datasets.download import Remote
 from fsjax.datasets.files import Form
+from fsjax.readers import formats as parsers
 
 
 @dataclass(frozen=True)

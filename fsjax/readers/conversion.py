@@ -12,9 +12,9 @@ from typing import IO, Any
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.datasets.formats import NOTICEABLE
 from fsjax.errors import ConfigError, DataError, check_flag
 from fsjax.readers.blocks import Source, TargetColumn, open_source
+from fsjax.readers.formats import NOTICEABLE
 from fsjax.storage.atomic_files import write_text
 from fsjax.storage.identity import Identity
 
