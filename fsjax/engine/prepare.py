@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.arguments import NonNegative, check
+from fsjax.datasets.catalog import paper_scaling
+from fsjax.datasets.split_protocols import make_split
 from fsjax.engine.loop import Arrays, HostRows, Rows
 from fsjax.engine.options import DataOptions
 from fsjax.engine.value_ranges import check_nonzero, check_range
@@ -24,8 +26,8 @@ from fsjax.tables.scaled import (
     with_columns,
     without_rows,
 )
-from fsjax.tables.scaling import Scaler, fit_scaler, paper_scaling
-from fsjax.tables.splits import DEFAULT_SEED, Split, make_split
+from fsjax.tables.scaling import Scaler, fit_scaler
+from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE
 
