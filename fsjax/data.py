@@ -2,6 +2,7 @@
 
 from fsjax.datasets.catalog import paper_scaling
 from fsjax.datasets.extraneous import add_columns
+from fsjax.datasets.from_arrays import as_dataset, check_task
 from fsjax.datasets.generated import ehr_like, madelon_like
 from fsjax.datasets.loading import available, load
 from fsjax.datasets.nonlinear import ring_xor_sum
@@ -11,11 +12,9 @@ from fsjax.readers.table_files import load_table
 from fsjax.tables.checks import (
     check_features,
     check_num_features,
-    check_task,
     constant_columns,
 )
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.from_arrays import as_dataset
 from fsjax.tables.imputation import impute
 from fsjax.tables.scaling import KINDS, Scaler, apply, fit_scaler
 from fsjax.tables.splits import Split

@@ -82,7 +82,8 @@ def paper_scaling(name: str) -> tuple[str, str]:
     """The scaling that the papers used on a data set, and the rows they fitted it on.
 
     Any name that is not registered (a user's table) gets per-feature standardising. Returns
-    ``(kind, rows)`` with a kind of :data:`fsjax.tables.scaling.KINDS` and rows ``'train'`` or ``'train+valid'``.
+    ``(kind, rows)`` with a kind of :data:`fsjax.data.KINDS` and rows ``'train'`` or
+    ``'train+valid'``.
     """
     entry = ENTRIES.get(name)
     return entry.scaling if entry else ("standard", "train")

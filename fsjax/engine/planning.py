@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fsjax.datasets.from_arrays import as_dataset
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Control
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
@@ -28,7 +29,6 @@ from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.tables.checks import check_num_features
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.dense import check_size
-from fsjax.tables.from_arrays import as_dataset
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.registry import resembled
 

@@ -1,6 +1,5 @@
 """Checks of what the user hands in, made once at the boundary. Each error says what to do."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
@@ -11,8 +10,6 @@ from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
 from fsjax.errors import ConfigError, DataError
 from fsjax.tables.base import RawTable, as_table
-from fsjax.tables.dataset import CheckedDataset, Dataset
-from fsjax.tasks import TABLE, Task, name_of
 
 _NAMED = 5
 """How many columns a message names."""
@@ -64,33 +61,6 @@ def check_features(
         f"{where} has {' and '.join(faults)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
-
-
-def check_task(dataset: Dataset, task: str | Task) -> Dataset:
-    """Check that a data set can serve a task, and return it with the target that task wants.
-
-    Args:
-        dataset: any data set.
-        task: one of ``fsjax.tasks.TASKS``, or a registered task; the table says what each needs,
-            and others are a ConfigError.
-
-    Returns:
-        The data set itself; for tasks of numbers on whole numbers that were read as classes, a copy
-        whose ``y`` holds the original numbers as float32. DataError if the target does not fit.
-    """
-    task = name_of(task)
-    entry = TABLE[task]
-    if not entry.supervised or isinstance(dataset, CheckedDataset):
-        return dataset
-    if dataset.y is None:
-        raise DataError(
-            f"task={task} needs a target, but {dataset.name} has none; give y (data.target in a "
-            "config), or choose task=reconstruction"
-        )
-    y, names = entry.check(dataset.y, dataset.class_names, dataset.name)
-    if y is dataset.y:
-        return dataset
-    return dataclasses.replace(dataset, y=y, class_names=names)
 
 
 def check_num_features(num_features: int, D: int) -> None:
