@@ -28,7 +28,6 @@ from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
-from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.fingerprint import described, described_settings, fingerprint, versions
@@ -186,7 +185,7 @@ class Plan:
                 per_seed.append(entry.test_of_rows(of_rows))
                 continue
             truth = y if entry.supervised else dense_rows(x)
-            per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
+            per_seed.append(entry.test_metrics(outputs[row, : len(x)], truth))
         return {name: np.array([of_seed[name] for of_seed in per_seed]) for name in per_seed[0]}
 
     def fit(self) -> list[FitResult]:

@@ -1,12 +1,12 @@
 """Protocols that turn a selection or a trained network into numbers, and what they cost."""
 
 from fsjax.evaluation.cox import CoxRegression
+from fsjax.evaluation.embedded import embedded_metrics
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
 from fsjax.evaluation.retrain import retrain_metrics
 from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
 from fsjax.evaluation.svm import svm_accuracy
 from fsjax.metrics.cost import count_connections, training_flops
-from fsjax.metrics.embedded import embedded_metrics
 from fsjax.metrics.stability import (
     Stability,
     complementary_pairs,
