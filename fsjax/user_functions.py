@@ -23,7 +23,7 @@ class Missing:
     Attributes:
       argument: what the function was given as.
       text: what :func:`text_of` says of it.
-      sha256: what :func:`fsjax.storage.fingerprint.digest` says of it.
+      sha256: what :func:`fsjax.engine.fingerprint.digest` says of it.
     """
 
     argument: str

@@ -17,6 +17,7 @@ from fsjax.distributed.exchange import process_count
 from fsjax.distributed.same import check_same, code
 from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.control import Control
+from fsjax.engine.fingerprint import described, described_settings, fingerprint, versions
 from fsjax.engine.loop import Arrays, HostRows
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.programs import run
@@ -30,7 +31,6 @@ from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.storage.checkpoints import Checkpoints
-from fsjax.storage.fingerprint import described, described_settings, fingerprint, versions
 from fsjax.storage.identity import Identity
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
+from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.options import TrainOptions
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.user_function_checks import check_loss
 from fsjax.errors import check_whole
 from fsjax.method import Spec
-from fsjax.storage.fingerprint import fingerprint_of_task
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import filled_length
 from fsjax.tasks import COUPLED_BATCH, TABLE

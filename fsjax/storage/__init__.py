@@ -1,1 +1,1 @@
-"""What is written to disk and read again: arrays, results, checkpoints, and what a run is."""
+"""What is written to disk and read again: arrays, checkpoints, what a run is, and results."""
