@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from fsjax.auto.preparation import Part
+from fsjax.auto.rankers.parts import Part
 
 #: Rounds of Boruta; more change little among the first columns.
 _ROUNDS = 30
