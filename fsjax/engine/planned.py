@@ -34,7 +34,6 @@ from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.identity import Identity
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows
-from fsjax.tables.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
@@ -139,7 +138,7 @@ class Plan:
         arrays = self.prepared.arrays
         chosen = self._finished(trained, arrays, self._test_rows(), threshold)
         x = self.prepared.x_test[0]
-        if isinstance(x, StoredRows) and self.method.predict is not None and len(x):
+        if self.dataset.table.on_disk and self.method.predict is not None and len(x):
             outputs = predict_streamed(self.structure, chosen.states, filled_rows(x))
             return chosen._replace(outputs=outputs)
         return chosen

@@ -72,7 +72,7 @@ def planned_run(
             "argument of a registered builder; register the method with fsjax.register"
         )
     with paused():
-        check_functions(method, spec, prepared)
+        check_functions(method, spec, prepared, dataset.table.on_disk)
     return Plan(
         method=method,
         structure=structure,

@@ -27,7 +27,7 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
-from fsjax.tables.sparse_rows import SparseRows, dense, map_rows, rows_at_once
+from fsjax.tables.sparse_rows import SparseRows, dense, is_sparse, map_rows, rows_at_once
 
 #: Rows of a sparse table whose gradients are held at once.
 ROWS_AT_ONCE = 1024
@@ -104,7 +104,7 @@ def deep_lasso(
         def outputs(x: Array) -> Array:
             return predict(state, x)
 
-        if isinstance(data.x, SparseRows):
+        if is_sparse(data.x):
             norms = sparse_norms(outputs, state.spec.loss_of, data.x, y, data.weight)
         else:
             norms = jnp.linalg.norm(jax.grad(felt)(data.x), axis=0)

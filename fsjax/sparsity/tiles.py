@@ -9,7 +9,7 @@ import numpy as np
 #: Sides of the tiles that are looked for, the largest first.
 _TILES = (64, 32, 16, 8, 4, 2)
 
-#: Padded inputs of an output, as a share of all, above which a form by inputs, or by tiles, never pays.
+#: Padded inputs of an output, as a share of all, above which a form by inputs or tiles never pays.
 MOST_PADDED = 0.5
 
 
