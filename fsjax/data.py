@@ -7,13 +7,10 @@ from fsjax.datasets.generated import ehr_like, madelon_like
 from fsjax.datasets.loading import available, load
 from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.datasets.split_protocols import PROTOCOLS, make_split
+from fsjax.errors import check_num_features
 from fsjax.readers.conversion import convert
 from fsjax.readers.table_files import load_table
-from fsjax.tables.checks import (
-    check_features,
-    check_num_features,
-    constant_columns,
-)
+from fsjax.tables.checks import check_features, constant_columns
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.imputation import impute
 from fsjax.tables.scaling import KINDS, Scaler, apply, fit_scaler

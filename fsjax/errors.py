@@ -119,3 +119,15 @@ def check_whole(label: str, value: object, least: int = 1, most: int | None = No
     if most is not None and value > most:
         raise ConfigError(f"{label}={value!r}; choose a whole number, at most {most}")
     return int(value)
+
+
+def check_num_features(num_features: int, D: int) -> None:
+    """ConfigError unless the number of columns to select is whole and from 1 to ``D``, all of X."""
+    if (
+        type(num_features) is bool
+        or not isinstance(num_features, numbers.Integral)
+        or num_features < 1
+    ):
+        raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
+    if num_features > D:
+        raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, overload
@@ -286,11 +287,11 @@ class Feed(Protocol):
     For rows in memory an epoch is one compiled program (:class:`InMemory`). For rows on disk it is
     a program for each part, called by the host as rows arrive (:mod:`fsjax.engine.streamed`).
 
-    Attributes:
-      arrays: the rows of the run.
     """
 
-    arrays: Arrays[Any]
+    @property
+    def arrays(self) -> Arrays[Any]:
+        """The rows of the run."""
 
     def inspect(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
         """``part(method, state, *args)``, which leaves the state as it is."""
@@ -310,7 +311,8 @@ class Feed(Protocol):
         """:func:`evaluate` for the validation or the test rows."""
 
 
-class InMemory(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class InMemory:
     """The :class:`Feed` of rows in memory."""
 
     method: Method

@@ -139,7 +139,8 @@ class Plan:
         chosen = self._finished(trained, arrays, self._test_rows(), threshold)
         x = self.prepared.x_test[0]
         if self.dataset.table.on_disk and self.method.predict is not None and len(x):
-            outputs = predict_streamed(self.structure, chosen.states, filled_rows(x))
+            rows: Any = filled_rows(x)
+            outputs = predict_streamed(self.structure, chosen.states, rows)
             return chosen._replace(outputs=outputs)
         return chosen
 

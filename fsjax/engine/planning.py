@@ -22,11 +22,10 @@ from fsjax.engine.result import FitResult
 from fsjax.engine.run_spec import batch_size_of, spec_of
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import check_process
-from fsjax.errors import ConfigError, DataError, check_choice, check_whole
+from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
-from fsjax.tables.checks import check_num_features
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.dense import check_size
 from fsjax.tasks import TABLE, Task, name_of

@@ -12,12 +12,12 @@ from fsjax.engine.loop import CONNECTION_EPOCHS, keeps_snapshot
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
 from fsjax.engine.value_ranges import check_new_rows
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import ConfigError, DataError, check_num_features
 from fsjax.method import Method, TrainState
 from fsjax.metrics.stability import consensus
 from fsjax.registry import structure_of
 from fsjax.tables.base import numbers_of
-from fsjax.tables.checks import check_features, check_num_features
+from fsjax.tables.checks import check_features
 from fsjax.tables.scaling import Scaler
 from fsjax.tables.scaling import apply as apply_scaler
 from fsjax.tables.sparse_rows import ENTRIES_AT_ONCE
@@ -49,7 +49,7 @@ class FitResult:
         connections that were not there when the epoch began.
       best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
-        sense, see ``fsjax.metrics.cost``), ``train_seconds`` and ``compile_seconds`` (all
+        sense, see ``fsjax.sparsity.cost``), ``train_seconds`` and ``compile_seconds`` (all
         seeds together), ``trained_epochs`` (fewer than asked for in a resumed run); of a table on
         disk ``wait_seconds``, in which the device had nothing to do for want of rows.
       states: stacked train states ``(S, ...)`` of the kept epochs, without that of the optimiser.

@@ -1,14 +1,13 @@
 """Checks of what the user hands in, made once at the boundary. Each error says what to do."""
 
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 from fsjax.tables.base import RawTable, as_table
 
 _NAMED = 5
@@ -61,14 +60,6 @@ def check_features(
         f"{where} has {' and '.join(faults)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
-
-
-def check_num_features(num_features: int, D: int) -> None:
-    """ConfigError unless the number of columns to select is whole and from 1 to ``D``, all of X."""
-    if type(num_features) is bool or not isinstance(num_features, Integral) or num_features < 1:
-        raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
-    if num_features > D:
-        raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")
 
 
 def holds_numbers(column: pd.Series) -> bool:
