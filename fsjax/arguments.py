@@ -293,9 +293,9 @@ def imported(what: str, name: str) -> Callable[..., Any]:
       ConfigError: if there is no such module or function.
     """
     module, _, function = name.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         return getattr(importlib.import_module(module), function)
     except ModuleNotFoundError as error:

@@ -91,9 +91,12 @@ def as_batch(task: str, rows: DeviceRows) -> TrainingRows:
     return Batch(x, rows.y if tasks.TABLE[task].supervised else x, rows.weight)
 
 
-def key_of(state: TrainState) -> Array:
-    """The PRNG key of a state: threefry, as other generators share streams over vmapped seeds."""
-    return jax.random.wrap_key_data(state.key, impl="threefry2x32")
+def key_of(words: Array) -> Array:
+    """The PRNG key of a seed, as ``TrainState.key`` holds it.
+
+    It is of threefry, as other generators share streams over vmapped seeds.
+    """
+    return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
 def optimizer_of(method: Method, spec: Spec) -> optax.GradientTransformation:
@@ -382,10 +385,9 @@ def begin_epoch(method: Method, state: TrainState) -> tuple[tuple[Array, ...], P
 def epoch_keys(words: Array, epoch: Array) -> Array:
     """``(3,)`` keys of an epoch: for the order of the rows, for its steps, and for after it.
 
-    ``words`` are those of the seed's key (:class:`fsjax.method.TrainState`).
+    ``words`` are those of the seed's key, as in :func:`key_of`.
     """
-    key = jax.random.wrap_key_data(words, impl="threefry2x32")
-    return jax.random.split(jax.random.fold_in(key, epoch), 3)
+    return jax.random.split(jax.random.fold_in(key_of(words), epoch), 3)
 
 
 def end_steps(
@@ -449,11 +451,11 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
 
 def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
     """Sparsity in [0, 1], and the percentage of the connections that are new in this epoch."""
-    both = (jax.tree.leaves(masks, is_leaf=is_connections) for masks in (before, after))
+    leaves = (jax.tree.leaves(masks, is_leaf=is_connections) for masks in (before, after))
     active: Array | float = 0.0
     grown: Array | float = 0.0
     size = 0.0
-    for old, new in zip(*both, strict=True):
+    for old, new in zip(*leaves, strict=True):
         if is_connections(new):
             active += new.rows.size
             grown += (new.grown - old.grown).astype(jnp.float32)
@@ -489,8 +491,8 @@ def _count_connections(state: TrainState) -> TrainState:
     counts = input_connections(state)
     if counts is None:
         return state
-    now = (jnp.asarray(CONNECTION_EPOCHS) == state.epoch)[:, None]
-    return state.replace(trace=jnp.where(now, counts, state.trace))
+    is_counted = (jnp.asarray(CONNECTION_EPOCHS) == state.epoch)[:, None]
+    return state.replace(trace=jnp.where(is_counted, counts, state.trace))
 
 
 def train_epochs(
@@ -512,7 +514,7 @@ def train_epochs(
         for name, shape in shapes.items()
     }
 
-    def more(carry: tuple) -> Array:
+    def is_unfinished(carry: tuple) -> Array:
         i, state, _ = carry
         return (i < num_epochs) & ~state.done
 
@@ -522,5 +524,7 @@ def train_epochs(
         history = {name: values.at[i].set(metrics[name]) for name, values in history.items()}
         return i + 1, state, history
 
-    _, state, history = jax.lax.while_loop(more, body, (jnp.zeros((), jnp.int32), state, history))
+    _, state, history = jax.lax.while_loop(
+        is_unfinished, body, (jnp.zeros((), jnp.int32), state, history)
+    )
     return state, history

@@ -222,8 +222,8 @@ class Plan:
           states: before the first step.
           rows: the place of the seed of each state.
         """
-        once = np.array_equal(rows, np.arange(len(self.seeds)))
-        if self.method.loss is None or self.structure.in_library or not once:
+        each_seed_once = np.array_equal(rows, np.arange(len(self.seeds)))
+        if self.method.loss is None or self.structure.in_library or not each_seed_once:
             return
         # The program that selects after training, too.
         trained = Trained(states, {}, {})

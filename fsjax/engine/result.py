@@ -177,7 +177,8 @@ class FitResult:
         if isinstance(x, np.ndarray):
             return self._predict_dense(x)
         size = max(ENTRIES_AT_ONCE // columns, SMALLEST_BLOCK)
-        parts = (x[at : at + size].toarray() for at in range(0, max(x.shape[0], 1), size))
+        starts = range(0, max(x.shape[0], 1), size)
+        parts = (x[start : start + size].toarray() for start in starts)
         return np.concatenate([self._predict_dense(part) for part in parts], axis=1)
 
     def _predict_dense(self, x: np.ndarray) -> np.ndarray:

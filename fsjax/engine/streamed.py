@@ -242,7 +242,7 @@ def predict_streamed(
 def _blocks(x: StoredRows) -> list[np.ndarray]:
     """Numbers of the rows that are evaluated together."""
     size = min(EVALUATION_ROWS, max(ENTRIES // x.shape[1], 1))
-    return [np.arange(at, min(at + size, len(x))) for at in range(0, len(x), size)]
+    return [np.arange(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
 
 def _read(rows: StoredPart, places: np.ndarray) -> ReadRows:

@@ -1,5 +1,6 @@
 """The value that every loader returns: one table with what is known about it."""
 
+import functools
 from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
@@ -109,7 +110,7 @@ class Dataset:
             f"{target}, source={self.source!r})"
         )
 
-    @property
+    @functools.cached_property
     def table(self) -> Table:
         """X by the one interface of all forms."""
         return as_table(self.X)
