@@ -289,7 +289,6 @@ class Feed(Protocol):
 
     For rows in memory an epoch is one compiled program (:class:`InMemory`). For rows on disk it is
     a program for each part, called by the host as rows arrive (:mod:`fsjax.engine.streamed`).
-
     """
 
     @property

@@ -147,10 +147,16 @@ def _check_traced(
 
         return jax.eval_shape(of_arrays, state, *args)
 
-    trace(lambda method, s, d, k: method.select(method.finish(s, d, k)), data, key)
-    if method.predict is not None:
-        x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
-        trace(lambda method, s, x: method.predictor(s, x), x)
+    # In one trace, as each builds the method anew.
+    def selected_and_predicted(
+        method: Method, state: TrainState, data: TrainingRows, key: Array, x: Array
+    ) -> None:
+        method.select(method.finish(state, data, key))
+        if method.predict is not None:
+            method.predictor(state, x)
+
+    x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
+    trace(selected_and_predicted, data, key, x)
     batch = _batch(spec, data)
     check_custom(_watched(method, spec), state, batch)
     if method.loss is None:
