@@ -6,13 +6,12 @@ from scipy import stats
 
 from fsjax.auto import chance
 from fsjax.auto.budget import Clock
-from fsjax.auto.chance import Chance, chance_test
+from fsjax.auto.chance import Chance, chance_test, verdict
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.problem import Problem
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.row_sample import some_rows
 from fsjax.auto.scoring import METRICS
-from fsjax.auto.verdict import verdict
 
 
 def problem(X: np.ndarray, y: np.ndarray, task: str = "classification", **more) -> Problem:

@@ -172,7 +172,7 @@ def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
     contest.run_simple(0.9)
     contest.run_networks(0.9)
     assert contest.left_out == {"lassonet": contest.left_out["lassonet"]}
-    assert contest.left_out["lassonet"].startswith("left out: about")
+    assert contest.left_out["lassonet"].startswith("was not tried: about")
     assert {name for name, _ in contest.scores()} == {"all", "random", "univariate", "l1", "mrmr"}
 
 

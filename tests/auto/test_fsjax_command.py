@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 def test_a_table_gets_its_report(folder, capsys):
     assert main(["select", "table.csv", *FLAGS, "--groups=patient"]) == 0
     out = capsys.readouterr().out
-    assert "1 column is enough of 5" in out
+    assert "1 of 5 columns is enough" in out
     made = folder / "table-selection"
     said = json.loads((made / "selection.json").read_text())
     assert said["columns"] == ["b"] and said["score"] > 85 and said["classes"] == ["down", "up"]
@@ -90,7 +90,7 @@ def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(compete.Contest, "_fold", terminated)
     assert main(["select", "table.csv", *FLAGS, "--drop=patient"]) == 130
-    assert "stopped before all was done" in capsys.readouterr().out
+    assert "stopped before it was complete" in capsys.readouterr().out
     # Of what ran by then: the column that matters comes first.
     assert json.loads(Path("table-selection/selection.json").read_text())["columns"][0] == "b"
     assert signal.getsignal(signal.SIGTERM) is before

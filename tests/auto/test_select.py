@@ -47,7 +47,7 @@ def test_it_finds_the_columns_that_matter(found):
     assert found.task == "classification" and found.metric == "accuracy"
     assert found.score > 90 > found.score_chance > 40
     assert found.score <= found.score_at_choice + 2
-    assert found.statements[0].startswith("2 columns are enough of 10")
+    assert found.statements[0].startswith("2 of 10 columns are enough")
     low, high = found.score_interval
     assert low < found.score < high
     assert found.p_value <= found.level == 0.01 and found.judge
@@ -64,7 +64,9 @@ def test_shuffled_labels_are_no_finding():
     y = np.random.default_rng(3).permutation(y)
     said = fsjax.select(frame, y, methods=QUICK, budget=None)
     assert not said.better_than_chance and said.columns == () and said.num_features == 0
-    assert said.statements[0].startswith("Nothing is shown to be better than chance: p = ")
+    assert said.statements[0].startswith(
+        "Nothing was found that predicts the target better than chance: p = "
+    )
     assert "level 0.01" in said.statements[0] and not said.undecided
     assert (said.table["selected"] == 0).all()
 
@@ -82,7 +84,7 @@ def test_what_it_leaves(found, tmp_path):
         "column", "selected", "frequency", "score", "false_discovery_rate", "group",
     ]  # fmt: skip
     page = (folder / "report.html").read_text()
-    assert "2 columns are enough of 10" in page and page.count("<svg") == 8
+    assert "2 of 10 columns are enough" in page and page.count("<svg") == 8
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "weight" in str(found) and "kind" in str(found)
 
@@ -109,7 +111,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, found, monkeypatch):
     half = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path)
     assert half.stopped and not half.finished
     assert set(half.columns) == {"weight", "kind"}
-    assert "stopped before all was done" in half.statements[-1]
+    assert "stopped before it was complete" in half.statements[-1]
     assert (tmp_path / "report.html").exists()
     done = len(calls)
     whole = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path)
@@ -136,7 +138,7 @@ def test_what_is_found_survives_an_interruption_near_the_end(where, done, found,
     assert half.stopped and not half.finished and set(half.columns) == {"weight", "kind"}
     assert half.score == found.score and half.seconds > 0
     assert half.facts["halves"] == 2 * done
-    assert "stopped before all was done" in half.statements[-1]
+    assert "stopped before it was complete" in half.statements[-1]
 
 
 def test_selection_happens_within_the_training_rows(monkeypatch):
@@ -183,7 +185,7 @@ def test_a_method_of_the_library_competes_and_wins_where_it_should():
     assert said.method == "deep_lasso" and set(said.columns) == {"x1", "x4"}
     assert said.better_than_chance
     against = said.comparisons.set_index("against")
-    assert against.loc["2 columns of Lasso's path", "verdict"] == "better"
+    assert against.loc["2 columns selected by the Lasso path", "verdict"] == "better"
 
 
 def test_several_numbers_and_groups_of_rows():
@@ -248,7 +250,7 @@ def test_time_that_is_too_short_for_any_score_leaves_a_ranking(tmp_path):
     frame, y = table()
     said = fsjax.select(frame, y, budget=1e-6, workdir=tmp_path)
     assert said.undecided and not said.better_than_chance and said.columns == ()
-    assert said.statements[0].startswith("Undecided: ") and "Fewer than 49" in said.statements[0]
+    assert said.statements[0].startswith("Undecided: no fold of the cross-validation was scored")
     assert set(said.table["column"].iloc[:2]) == {"weight", "kind"}
     assert json.loads((tmp_path / "selection.json").read_text())["score"] is None
     assert (tmp_path / "report.html").exists()
@@ -354,7 +356,7 @@ def test_it_is_an_estimator_of_scikit_learn():
 
 
 def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
-    monkeypatch.setattr(answer, "beside_decoys", lambda problem, *_: answer.no_decoys(10, "l1"))
+    monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
     frame, y = table()
     said = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2)
     assert "are not known" in said.statements[0] and said.columns == ()
@@ -365,8 +367,8 @@ def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeyp
     # What is asked for runs before networks do, and counts where their own decoys find no time.
     real = answer.beside_decoys
 
-    def without_time(problem, statistic, *args):
-        return answer.no_decoys(10, statistic) if statistic != "l1" else real(problem, "l1", *args)
+    def without_time(contest, statistic, *args):
+        return answer.no_decoys(10, statistic) if statistic != "l1" else real(contest, "l1", *args)
 
     monkeypatch.setattr(answer, "decoy_statistic", lambda *_: "network")
     monkeypatch.setattr(answer, "beside_decoys", without_time)
@@ -376,11 +378,11 @@ def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeyp
 
 
 def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
-    monkeypatch.setattr(answer, "beside_decoys", lambda problem, *_: answer.no_decoys(10, "l1"))
+    monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
     frame, y = table()
     said = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2, keep=["noise 3"])
     assert said.columns == ("noise 3",)
-    assert "1 column is selected, those to be kept" in said.statements[0]
+    assert "only the columns named in keep are selected" in said.statements[0]
 
 
 def test_columns_to_keep_and_to_drop():
