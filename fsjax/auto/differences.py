@@ -1,4 +1,4 @@
-"""Paired comparisons over the same folds: differences of scores and what their intervals say."""
+"""Paired comparisons over the same folds: differences of scores, their intervals and verdicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import stats
 #: Confidence of the intervals.
 CONFIDENCE: Final = 0.95
 
-#: What an interval can say.
+#: Verdicts of an interval.
 BETTER, WORSE, ALIKE, UNCLEAR = "better", "worse", "as good", "no difference shown"
 
 
@@ -20,7 +20,7 @@ class Difference(NamedTuple):
     Attributes:
       mean: of the first minus the second, in units of the metric.
       low, high: its 95 % confidence interval; infinite with fewer than two folds.
-      folds: on which both ran.
+      folds: number of folds on which both ran.
     """
 
     mean: float
@@ -29,7 +29,7 @@ class Difference(NamedTuple):
     folds: int
 
     def verdict(self, margin: float) -> str:
-        """What the interval says of the first of the two: one of four constants of this module.
+        """What the interval shows about the first score: one of the four constants of this module.
 
         Args:
           margin: a difference that hardly matters, in units of the metric; infinite if unknown.
@@ -45,8 +45,8 @@ class Difference(NamedTuple):
 def interval(values: np.ndarray, share: float) -> tuple[float, float, float]:
     """Mean of scores or differences over folds, and its confidence interval.
 
-    The variance is that of Nadeau and Bengio (2003), which allows for folds that share their
-    training rows: ``(1 / F + share) * var``.
+    The variance is that of Nadeau and Bengio (2003), which accounts for folds that share training
+    rows: ``(1 / F + share) * var``.
 
     Args:
       values: ``(F,)``; NaN where a fold did not run.
@@ -70,13 +70,13 @@ def difference(first: np.ndarray, second: np.ndarray, share: float) -> Differenc
 
 
 def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
-    """One-sided p-value of a cross-validated score being above what chance gives.
+    """One-sided p-value of the hypothesis that a cross-validated score is not above chance.
 
     The t test of Nadeau and Bengio (2003), see :func:`interval`.
 
     Args:
       scores: ``(F,)`` of folds; NaN where one did not run.
-      chance: ``(F,)`` what is reached there without any column.
+      chance: ``(F,)`` scores there without any column.
       share: test rows for each training row.
     """
     gain = (scores - chance)[~np.isnan(scores - chance)]

@@ -1,4 +1,4 @@
-"""How large the work may be: which rows, which judge and which numbers of columns fit the time."""
+"""Fits the work to the budget: number of rows, judge, and numbers of columns."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ import numpy as np
 from fsjax.auto.budget import Clock
 from fsjax.auto.judge import Judge, Tried, choose_judge, judges_of
 from fsjax.auto.preparation import parts
-from fsjax.auto.problem import Problem, sizes_of
+from fsjax.auto.problem import Problem, on_rows, sizes_of, some_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE
-from fsjax.auto.row_sample import on_rows, some_rows
 
-#: Rows that take part in the comparison of methods: as many as there is time for.
+#: Numbers of rows on which methods are compared: the largest that there is time for.
 ROWS: Final = (10_000, 6_000, 4_000, 2_500, 1_500, 1_000, 600, 300)
 
-#: Numbers that the rows may hold together, as several folds of them are prepared at a time.
+#: Most values of the compared rows; several folds of them are in memory at a time.
 _NUMBERS: Final = 10_000_000
 
-#: Rows and columns on which judges are tried, and folds of it for few rows and for others.
+#: Most rows and columns on which judges are tried, their folds for few and for many rows, and the
+#: number of rows that counts as many.
 _TRIAL_ROWS, _TRIAL_COLUMNS, _TRIAL_FOLDS, _FEW = 1_000, 50, (5, 3), 300
 
-#: Rows, and numbers of columns, that a judge has to leave time for to be chosen.
+#: Rows, and numbers of columns, that a judge must have time for to be chosen.
 _LEAST_ROWS, _LEAST_SIZES = 1_500, 6
 
-#: Share of the budget that the judge may take, for so many methods in a round of folds.
+#: Share of the budget that the judge may take in a round of folds, and the methods of a round.
 _SHARE, _METHODS = 0.3, 8
 
-#: By which power of the rows, and of the columns, the seconds of a judge grow; others by the first.
+#: Power of the rows, and of the columns, by which the seconds of a judge grow; 1 by default.
 _GROWTH: Final = {"rbf": 2.0}
 _COLUMN_GROWTH: Final = {"rbf": 0.7, "linear": 0.7}
 
 
 def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Clock) -> Problem:
-    """The problem as the methods compete for it: fewer rows, a judge, numbers of columns.
+    """The problem as methods compete on it: perhaps fewer rows, a judge, and numbers of columns.
 
     Args:
       problem: what is asked, with all rows.
-      user_judge: the user's own, or ``None`` for the one that predicts best.
-      ledger: keeps the plan, so that the same work goes on when it is started again.
-      clock: the time.
+      user_judge: the user's own judge, or ``None`` for the one that predicts best.
+      ledger: records the plan, so that a resumed run does the same work.
+      clock: the budget.
     """
     record = ledger.get("plan", lambda: _make(problem, user_judge, clock))
     sample = on_rows(problem, some_rows(problem, record["rows"]))
@@ -65,7 +65,7 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
         columns = np.sort(np.argsort(-scores, kind="stable")[:_TRIAL_COLUMNS])
         splits.append((train, test, columns))
     seen = min(_TRIAL_COLUMNS, len(problem.design.names))
-    # A judge that would leave but few rows or numbers of columns tells less than a plain one.
+    # A judge with time for only a few rows or numbers of columns is worth less than a plain one.
     fewest = sizes_of(problem.design.num_units, len(problem.keep), thin=True)[:_LEAST_SIZES]
     grown = max(min(len(problem.y), _LEAST_ROWS) / len(trial.y), 1.0)
 
@@ -75,13 +75,13 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
 
     candidates = (user_judge,) if user_judge else judges_of(problem.task)
     judge, tried = choose_judge(candidates, problem.task, problem.metric, splits, affordable)
-    seconds = {one.name: one.seconds for one in tried}[judge.name]
+    seconds = {trial.name: trial.seconds for trial in tried}[judge.name]
     rows = len(folds[0].train)
     sizes, most = _fitting(judge, seconds, trial.folds, problem, rows, seen, clock)
     return {
         "rows": most,
         "judge": judge.name,
-        "tried": [_plain(one) for one in tried] if len(candidates) > 1 else [],
+        "tried": [_plain(trial) for trial in tried] if len(candidates) > 1 else [],
         "sizes": list(sizes),
     }
 
@@ -95,7 +95,7 @@ def _fitting(
     seen: int,
     clock: Clock,
 ) -> tuple[tuple[int, ...], int]:
-    """The numbers of columns, and of rows, that the judge has time for: rows are given up first."""
+    """Numbers of columns, and rows, that the judge has time for: rows are reduced first."""
     units, kept = problem.design.num_units, len(problem.keep)
     available = min(len(problem.y), max(_NUMBERS // len(problem.design.names), ROWS[-1]))
     most = [count for count in ROWS if count < available] or [available]
@@ -129,23 +129,23 @@ def _cost(
     grown: float,
     seen: int,
 ) -> float:
-    """Seconds in which a judge looks at the selections of all methods in a round of folds.
+    """Seconds that a judge takes for the selections of all methods in a round of folds.
 
     Args:
       name: of the judge.
       seconds: of one fit in the trial.
       sizes: numbers of columns.
-      folds: of a round.
+      folds: number of folds in a round.
       problem: what is asked.
-      grown: rows, as a multiple of those of the trial.
-      seen: columns of the trial.
+      grown: number of rows, as a multiple of those of the trial.
+      seen: number of columns of the trial.
     """
     width = len(problem.design.names) / problem.design.num_units
     power = _COLUMN_GROWTH.get(name, 1.0)
     columns = np.maximum(np.array(sizes) * width / seen, 0.3) ** power
-    each = seconds * grown ** _GROWTH.get(name, 1.0)
+    seconds_per_fit = seconds * grown ** _GROWTH.get(name, 1.0)
     everything = max(len(problem.design.names) / seen, 1.0) ** power
-    return folds * each * (_METHODS * float(columns.sum()) + everything)
+    return folds * seconds_per_fit * (_METHODS * float(columns.sum()) + everything)
 
 
 def _plain(trial: Tried) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What the training rows of a fold teach about filling gaps and scaling; the test rows follow."""
+"""Imputes and scales the rows of a fold by the statistics of its training rows."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from fsjax.tables.columns import Columns, has_missing, moments, scaled
 
 
 class Fold(NamedTuple):
-    """One split of the rows: numbers of those that teach, and of those that judge."""
+    """One split of the rows: numbers of the training rows and of the test rows."""
 
     train: np.ndarray
     test: np.ndarray
 
 
 class Part(NamedTuple):
-    """Filled and standardised rows.
+    """Imputed and standardised rows.
 
     Attributes:
-      X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 where constant there);
+      X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 if constant there);
         sparse columns have that deviation and are not centred.
       y: ``(n,)`` or ``(n, C)``.
-      raw: the same rows before they were standardised, missing values imputed, for methods with a
-        scaling of their own; None where only X is known.
+      raw: the imputed rows before they were standardised, for methods with a scaling of their own;
+        None if only X is known.
     """
 
     X: Columns
@@ -48,12 +48,12 @@ def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
 def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     """Columns ``(n, D)`` with mean 0 and deviation 1 in the first rows, 0 where constant there.
 
-    Sparse ones are divided by their deviation only, and so stay sparse. Constant is what
-    :func:`fsjax.data.constant_columns` calls so.
+    Sparse columns are only divided by their deviation, and so stay sparse. Columns are constant in
+    the sense of :func:`fsjax.data.constant_columns`.
     """
     lowest, highest = as_table(rows).limits()
     constant = one_value(lowest, highest, np.dtype(np.float64))
-    # Moments are taken in [-1, 1]: squares of 1e-200 vanish, and the mean of 1e13 + v hides v.
+    # Moments are computed in [-1, 1]: squares of 1e-200 underflow, and 1e13 + v loses digits of v.
     shift = np.zeros_like(lowest) if as_table(rows).sparse else lowest / 2 + highest / 2
     reach = np.maximum(highest - shift, shift - lowest)
     reach = np.where(constant | (reach == 0), 1.0, reach)
@@ -65,13 +65,13 @@ def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
 
 
 def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:
-    """Some rows, or all of them, filled and standardised by themselves."""
+    """Some rows, or all of them, imputed and standardised by their own statistics."""
     rows = np.arange(len(y)) if rows is None else rows
     return parts(design, y, Fold(rows, rows[:0]))[0]
 
 
 def _centres(rows: np.ndarray, rule: str) -> np.ndarray:
-    """``(D,)`` means or medians; 0 where a column has no value in these rows."""
+    """Means or medians ``(D,)``; 0 for a column without any value in these rows."""
     known = ~np.isnan(rows)
     filled = np.where(known.any(axis=0), rows, 0.0)
     return np.nanmean(filled, axis=0) if rule == "mean" else np.nanmedian(filled, axis=0)

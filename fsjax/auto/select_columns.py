@@ -21,15 +21,13 @@ from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, Note, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.contenders import contenders
-from fsjax.auto.folds import common_classes
+from fsjax.auto.folds import common_classes, group_numbers
 from fsjax.auto.judge import Judge, own_judge
 from fsjax.auto.leaks import leaks
 from fsjax.auto.plan import plan
-from fsjax.auto.problem import Problem
+from fsjax.auto.problem import Problem, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
-from fsjax.auto.row_groups import group_numbers
-from fsjax.auto.row_sample import on_rows, some_rows
 from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection

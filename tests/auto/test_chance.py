@@ -8,9 +8,8 @@ from fsjax.auto import chance
 from fsjax.auto.budget import Clock
 from fsjax.auto.chance import Chance, chance_test, verdict
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.problem import Problem
+from fsjax.auto.problem import Problem, some_rows
 from fsjax.auto.progress_file import Ledger
-from fsjax.auto.row_sample import some_rows
 from fsjax.auto.scoring import METRICS
 
 
@@ -112,7 +111,7 @@ def test_verdicts_are_called_what_they_are():
 def test_good_folds_count_where_permutations_do_not_see_it():
     rng = np.random.default_rng(0)
     one = problem(rng.normal(size=(50, 3)), np.resize([0, 1], 50))
-    from fsjax.auto.plan import on_rows
+    from fsjax.auto.problem import on_rows
 
     one = on_rows(one, np.arange(50))
     nothing, good = np.full(5, 50.0), np.array([92.0, 88.0, 95.0, 84.0, 90.0])

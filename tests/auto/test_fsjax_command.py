@@ -133,7 +133,7 @@ def test_small_tables_and_useless_ones(folder, capsys):
     frame.assign(label="up").to_csv("one.csv", index=False)
     assert main(["select", "one.csv", *FLAGS]) == 2
     told = capsys.readouterr().err
-    assert "there is nothing to select" in told and "one value only" in told
+    assert "is left to choose from" in told and "one value only" in told
     assert not list(folder.glob("*-selection"))
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from fsjax.auto import library, screening
+from fsjax.auto import library
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.contenders import contenders, expected_seconds
+from fsjax.auto.library import screened_columns, stratified_rows
 from fsjax.auto.preparation import Fold, Part, parts, standardise
-from fsjax.auto.screening import drawn_rows, screened_columns
 from fsjax.tables.dataset import Dataset
 
 
@@ -80,7 +80,7 @@ def test_a_method_sees_its_registered_scaling_of_the_raw_values(trainings):
 
 
 def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatch):
-    monkeypatch.setattr(screening, "MOST_COLUMNS", 8)
+    monkeypatch.setattr(library, "MOST_COLUMNS", 8)
     part = planted_part(80, 20)
     kept, others = screened_columns(part, "classification", 0)
     assert {1, 4} <= set(kept) and len(kept) == 8 and len(others) == 12
@@ -95,17 +95,17 @@ def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatc
 def test_units_of_several_columns_are_ranked_with_and_without_screening(name, monkeypatch):
     part, groups = planted_part(80, 12), np.repeat(np.arange(6), 2)
     for most in (12, 8):
-        monkeypatch.setattr(screening, "MOST_COLUMNS", most)
+        monkeypatch.setattr(library, "MOST_COLUMNS", most)
         ranking = library.rank(name, part, "classification", groups, (2, 6), 0)
         assert set(ranking.order[2]) == {0, 2} and set(ranking.order[6]) == set(range(6))
 
 
 def test_drawn_rows_keep_every_class_in_proportion():
     y = np.array([0] * 900 + [1] * 98 + [2] * 2)
-    rows = drawn_rows(y, "classification", 100, 0)
+    rows = stratified_rows(y, "classification", 100, 0)
     assert len(rows) == 100 == len(set(rows))
     np.testing.assert_allclose(np.bincount(y[rows]), [90, 9, 1], atol=1)
-    np.testing.assert_array_equal(drawn_rows(y, "classification", 1000, 0), np.arange(1000))
+    np.testing.assert_array_equal(stratified_rows(y, "classification", 1000, 0), np.arange(1000))
 
 
 def test_contenders_suit_the_shape_of_the_table():

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 import fsjax
-from fsjax.auto import compete, judge, library, rankers, screening
+from fsjax.auto import compete, judge, library, rankers
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
 from fsjax.auto.leaks import alike, leaks
@@ -109,7 +109,7 @@ def test_shuffled_labels_are_no_finding():
 
 def test_a_network_competes(never_dense, monkeypatch):
     # Networks train on the columns that screening keeps, which alone become dense.
-    monkeypatch.setattr(screening, "MOST_COLUMNS", 100)
+    monkeypatch.setattr(library, "MOST_COLUMNS", 100)
     rng = np.random.default_rng(0)
     X = sp.random_array((150, 200), density=0.1, rng=rng, format="csc")
     X = sp.csc_array(X + sp.csc_array((200 * [1.0], (np.arange(200) % 150, np.arange(200)))))

@@ -82,7 +82,7 @@ def test_one_day_above_12_settles_which_part_is_the_day() -> None:
 def test_texts_that_are_no_dates_are_counted() -> None:
     written = [*days("2024-01-01", 59).strftime("%Y-%m-%d"), "soon"]
     found = column(written, impute="median")
-    assert "has 1 texts that are no dates, taken as missing" in notes_of(found, "c")
+    assert "has 1 texts that are not dates, taken as missing" in notes_of(found, "c")
 
 
 def test_one_date_and_gaps() -> None:
