@@ -51,10 +51,11 @@ def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     Sparse columns are only divided by their deviation, and so stay sparse. Columns are constant in
     the sense of :func:`fsjax.data.constant_columns`.
     """
-    lowest, highest = as_table(rows).limits()
+    table = as_table(rows)
+    lowest, highest = table.limits()
     constant = one_value(lowest, highest, np.dtype(np.float64))
     # Moments are computed in [-1, 1]: squares of 1e-200 underflow, and 1e13 + v loses digits of v.
-    shift = np.zeros_like(lowest) if as_table(rows).sparse else lowest / 2 + highest / 2
+    shift = np.zeros_like(lowest) if table.sparse else lowest / 2 + highest / 2
     reach = np.maximum(highest - shift, shift - lowest)
     reach = np.where(constant | (reach == 0), 1.0, reach)
     mean, deviation = moments(scaled(rows, shift, reach))

@@ -1,4 +1,4 @@
-"""What a fitted estimator is made of, as a header of what JSON knows, and arrays."""
+"""Converts a fitted estimator to a header of JSON values and arrays."""
 
 from typing import Any
 
@@ -11,14 +11,15 @@ from fsjax.user_functions import is_function, text_of
 
 KIND = "estimator"
 
-#: What is learnt beside the result.
+#: Fitted attributes that are not part of the result.
 ARRAYS = ("classes_", "feature_names_in_")
 
 
 def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Takes a fitted estimator apart; ``estimators.load`` is the way back.
+    """The header and the arrays of a fitted estimator; ``estimators.load`` is the inverse.
 
-    ConfigError for parameters and labels that JSON and plain arrays do not hold.
+    Raises:
+      ConfigError: for parameters and labels that JSON and plain arrays cannot hold.
     """
     result, arrays = results.pack(estimator.result_)
     parameters = {
@@ -42,7 +43,7 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def to_json(name: str, value: Any) -> Any:
-    """A parameter as JSON knows it; dictionaries become pairs, as their keys may be numbers."""
+    """A parameter as a JSON value; dictionaries become pairs, as their keys may be numbers."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if value is None or isinstance(value, bool | int | float | str):
@@ -54,7 +55,7 @@ def to_json(name: str, value: Any) -> Any:
     if is_function(value):
         raise ConfigError(
             f"{name}={text_of(value)} cannot be saved, as files hold no functions; "
-            "fsjax.save(estimator.result_, path) saves what was learnt"
+            "fsjax.save(estimator.result_, path) saves the result"
         )
     raise ConfigError(
         f"{name}={value!r} cannot be saved; use numbers, text, tuples, dictionaries or None"

@@ -1,4 +1,4 @@
-"""The parameters of an estimator checked together, before a file is written or believed."""
+"""Checks all parameters of an estimator, before it is saved and after it is loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsjax.errors import ConfigError
 from fsjax.estimators import inputs
 from fsjax.tasks import TABLE
 
-#: What the parameters that all estimators have may be, but for those that :mod:`inputs` reads.
+#: Allowed values of the parameters of all estimators, except those that :mod:`inputs` checks.
 _COMMON: dict[str, Any] = {
     "num_epochs": Count,
     "batch_size": Count | None,
@@ -27,11 +27,11 @@ _COMMON: dict[str, Any] = {
 
 
 def check_parameters(estimator: Any, result: FitResult) -> None:
-    """ConfigError unless a fitted estimator's parameters are such as ``fit`` takes.
+    """ConfigError unless a fitted estimator's parameters are allowed and match its result.
 
     Args:
-      estimator: with its parameters; of what is learnt only ``classes_`` is looked at.
-      result: of ``fit``, with which the arguments of the method have to agree.
+      estimator: with its parameters and, for classification, ``classes_``.
+      result: of ``fit``; it was trained with the same arguments of the method.
     """
     for name, annotation in _COMMON.items():
         check(annotation, **{name: getattr(estimator, name)})
@@ -43,14 +43,16 @@ def check_parameters(estimator: Any, result: FitResult) -> None:
         inputs.number_to_select(estimator.n_features_to_select, spec.num_units)
     if estimator.class_weight is not None:
         if not TABLE[spec.task].classes:
-            raise ConfigError(f"class_weight={estimator.class_weight!r} needs classes")
+            raise ConfigError(
+                f"class_weight={estimator.class_weight!r} needs task='classification'"
+            )
         classes = estimator.classes_
         inputs.class_weights(estimator.class_weight, classes, np.arange(len(classes)))
     _check_method(estimator, result)
 
 
 def _check_method(estimator: Any, result: FitResult) -> None:
-    """ConfigError unless the method's arguments are allowed, and those it was trained with."""
+    """ConfigError unless the method's arguments are allowed and equal to those of the training."""
     trained = dict(result.method.about.settings)
     number = trained.get("num_features")
     settings = dict(estimator._method(number).about.settings)

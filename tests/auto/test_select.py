@@ -343,7 +343,7 @@ def test_parameters_of_the_estimator_reach_the_selection(monkeypatch):
 def test_the_estimator_keeps_all_columns_of_noise():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(80, 6)), rng.integers(0, 2, 80)
-    with pytest.warns(UserWarning, match="no column is selected, so that all are kept: Nothing"):
+    with pytest.warns(UserWarning, match="no column is selected, so all are kept: Nothing"):
         selector = AutoSelector(methods=QUICK, budget=None).fit(X, y)
     assert selector.support_.all() and selector.n_features_ == 6
 

@@ -47,7 +47,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"validation_data": (X, None)}, r"validation_data has 60 rows in X and a y of shape \(\)"),
         ({"validation_data": (X[:, :3], Y)}, "validation_data: X has 3 features"),
         ({"validation_data": (X * np.nan, Y)}, r"validation_data has .*\(NaN\).*impute them as"),
-        ({"validation_data": 3}, r"validation_data is a pair \(X, y\)"),
+        ({"validation_data": 3}, r"validation_data is not a pair; give \(X, y\)"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

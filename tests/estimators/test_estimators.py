@@ -448,7 +448,7 @@ def test_saved_and_loaded_in_a_fresh_process(fitted: FisherScore, tmp_path: Path
 
 def test_files_that_are_no_estimator(fitted: FisherScore, tmp_path: Path) -> None:
     fsjax.save(fitted.result_, tmp_path / "result.npz")
-    with pytest.raises(DataError, match="no estimator"):
+    with pytest.raises(DataError, match="not an estimator"):
         estimators.load(tmp_path / "result.npz")
     with pytest.raises(ConfigError, match="random_state"):
         quick(random_state=np.random.RandomState(0)).fit(*table()).save(tmp_path / "x.npz")

@@ -66,7 +66,7 @@ def parameters(**changes: object) -> Callable[[dict, dict], None]:
         (
             "classes",
             lambda h, a: h.update({"class": "IPCAE"}),
-            "no estimator of this|is of 'ip_cae'",
+            "not an estimator of this|is for 'ip_cae'",
         ),
         ("classes", lambda h, a: h.update({"class": ["STG"]}), "estimator \\['STG'\\]"),
         ("classes", lambda h, a: h["parameters"].update(task="regression"), "for 'regression'"),
@@ -77,16 +77,16 @@ def parameters(**changes: object) -> Callable[[dict, dict], None]:
         ("classes", parameters(random_state="x"), "random_state='x'; choose a seed"),
         ("classes", parameters(standardize="x"), "standardize='x'; choose True"),
         ("classes", parameters(class_weight={"pairs": [["none", 1]]}), "class 'none'; y has"),
-        ("numbers", parameters(class_weight="balanced"), "class_weight='balanced' needs classes"),
+        ("numbers", parameters(class_weight="balanced"), "class_weight='balanced' needs task="),
         ("classes", parameters(n_features_to_select=9), "n_features_to_select=9 but"),
         ("classes", parameters(callback="os:system"), "'callback' is in it, which files do not"),
         ("classes", lambda h, a: h["parameters"].update(groups=[0, 0, 1, 1, 2]), "'groups' is not"),
         (
             "classes",
             lambda h, a: h["parameters"].update(hidden={"pairs": [[1]]}),
-            "no estimator of",
+            "not an estimator of",
         ),
-        ("classes", lambda h, a: h.update(result=3), "no estimator of this version"),
+        ("classes", lambda h, a: h.update(result=3), "not an estimator of this version"),
         ("classes", lambda h, a: h["result"].update(seeds=[1, 1]), "expected|repeats a seed"),
     ],
 )
