@@ -40,8 +40,8 @@ _HEAD: Final = {
     "curve": "partial dependence",
     "frequency": "selection frequency",
     "false_discovery_rate": "false discovery rate",
-    "p_value": "p",
-    "q_value": "q",
+    "p_value": "p-value",
+    "q_value": "q-value",
     "cost": "cost",
     "score": "importance",
     "alike": "correlated with",
@@ -258,7 +258,7 @@ def _curve(curve: Curve, output: str, span: tuple[float, float]) -> str:
 def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> dict[str, str]:
     """What the headings of the table mean, and how the values were computed."""
     facts, classes = selection.facts, selection.task == "classification"
-    test = "Kruskal and Wallis" if classes else "Spearman's rank correlation"
+    test = "Kruskal-Wallis test" if classes else "Spearman's rank correlation"
     low, high = _span(table)
     tested = facts["rows"]
     if selection.effects is not None:
@@ -281,7 +281,7 @@ def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> 
         "false_discovery_rate": "estimated share of false discoveries among the columns that gain "
         "at least as much over their decoys (knockoffs of numeric columns, permuted copies of the "
         "others)",
-        "p_value": f"test of the column by itself ({test}){part}, assuming independent rows",
+        "p_value": f"of the column by itself ({test}){part}, assuming independent rows",
         "q_value": "false discovery rate by Benjamini and Hochberg over all "
         f"{facts['columns_offered']} columns",
         "cost": "cost of the column, as given",

@@ -188,13 +188,13 @@ def _comparisons(selection: Selection, comparisons: pd.DataFrame) -> str:
 
 
 def _methods(selection: Selection) -> str:
-    digits = metric_named(selection.metric, selection.task).digits
+    metric = metric_named(selection.metric, selection.task)
     sizes = sorted(selection.curves["num_features"].unique())
     rows = []
     for name, curve in selection.curves.groupby("method", sort=False):
         scores = curve.set_index("num_features")[["mean", "error"]]
         cells = [
-            "{:.{d}f} ± {:.{d}f}".format(*scores.loc[size], d=digits)
+            "{:.{d}f} ± {:.{d}f}".format(*scores.loc[size], d=metric.digits)
             if size in scores.index
             else ""
             for size in sizes
@@ -204,8 +204,8 @@ def _methods(selection: Selection) -> str:
         f"<p>{html.escape(name)} {html.escape(reason)}.</p>"
         for name, reason in selection.facts["methods_left_out"].items()
     )
-    caption = "<p>Mean score and standard error, by number of columns.</p>"
-    return caption + rows_table(["method", "folds", *map(str, sizes)], rows) + left_out
+    caption = f"Cross-validated {metric.short} ± standard error, by number of columns."
+    return f"<p>{caption}</p>" + rows_table(["method", "folds", *map(str, sizes)], rows) + left_out
 
 
 def _notes(notes: Sequence[Note]) -> str:
@@ -229,7 +229,7 @@ def _how(selection: Selection) -> dict[str, str]:
         "task": selection.task,
         "score": metric.label,
         "cross-validation": f"{facts['folds']} folds{rounds}, selection within the training rows",
-        "predictions by": _judge(selection),
+        "judge (model that predicts)": _judge(selection),
         "rule": "fewest columns within one standard error of the best score, paired over the folds"
         + (f", and at most {metric.margin:g} behind it" if math.isfinite(metric.margin) else ""),
         "permutation test": f"{facts['permutations']} permutations of the target, of which "

@@ -184,7 +184,7 @@ class Selection:
         if len(left_out) > 10:
             lines.append(f"... and {len(left_out) - 10} more left out")
         warnings = [note for note in self.notes if note.kind in LOOK_AT]
-        lines += [f"look at: {note.column!r} {note.text}" for note in warnings[:5]]
+        lines += [f"check: {note.column!r} {note.text}" for note in warnings[:5]]
         if len(warnings) > 5:
             lines.append(f"... and {len(warnings) - 5} more such notes")
         return printable("\n".join(lines).rstrip())

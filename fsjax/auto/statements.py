@@ -94,7 +94,8 @@ def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[s
         return _nothing_found(findings, metric)
     return [
         _selected(findings, choice, units, fdr),
-        *_scores(findings, choice, metric, contest.judge.words),
+        f"Better than chance: {findings.verdict.words}.",
+        _scores(findings, choice, metric, contest.judge.words),
         *_certainty(findings, choice),
         *_compared(findings.comparisons, metric),
         *_alternatives(findings.enough, choice, units),
@@ -156,17 +157,16 @@ def _selected(findings: Findings, choice: Choice, units: int, fdr: float | None)
     number, sets = len(findings.chosen), findings.decoys.sets
     if choice.method == ALL:
         prediction = (
-            f"All {units:,} columns are needed: no smaller selection that was tried comes close "
-            "enough to their score."
+            f"All {units:,} columns are needed to predict the target: no smaller selection that "
+            "was tried comes close enough to their score."
         )
     else:
         prediction = (
-            f"{choice.size:,} of {units:,} columns {_are(choice.size)} enough: "
-            f"{'that' if choice.size == 1 else 'those'} {selected_by(choice.method)}."
+            f"{choice.size:,} of {units:,} columns {_are(choice.size)} enough to predict the "
+            f"target: {'that' if choice.size == 1 else 'those'} {selected_by(choice.method)}."
         )
     if fdr is None:
         return prediction
-    prediction = f"For prediction, {prediction[0].lower()}{prediction[1:]}"
     if not sets:
         selected = "only the columns named in keep are" if number else "no column is"
         return (
@@ -179,19 +179,18 @@ def _selected(findings: Findings, choice: Choice, units: int, fdr: float | None)
     return f"{number:,} of {units:,} columns {_are(number)} selected with {rate}. {prediction}"
 
 
-def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> list[str]:
-    """What the selection predicts, how sure that is, and that it is better than chance."""
+def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> str:
+    """How well the selection predicts, with an interval, beside all columns and none."""
     score, low, high = findings.score
     interval = ""
     if np.isfinite([low, high]).all():
         interval = f" (95 % interval {metric.show(low)} to {metric.show(high)})"
-    return [
+    return (
         f"Cross-validated {metric.short} of the whole procedure, selection included: "
         f"{metric.show(score)}{interval}; of this selection {metric.show(choice.mean)}, of all "
         f"columns {metric.show(findings.all_columns)}, without any column "
-        f"{metric.show(findings.no_columns)}. All predictions are made by {judge}.",
-        f"Better than chance: {findings.verdict.words}.",
-    ]
+        f"{metric.show(findings.no_columns)}. All predictions are made by {judge}."
+    )
 
 
 def _compared(comparisons: Sequence[Comparison], metric: Metric) -> list[str]:
@@ -250,7 +249,7 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
         else ""
     )
     selected = "column" if number == 1 else "columns"
-    return [f"Of the {number:,} selected {selected}, {' and '.join(facts)}.{meaning}"]
+    return [f"Of the {number:,} selected {selected}, {', and '.join(facts)}.{meaning}"]
 
 
 def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
