@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
 
 import numpy as np
 
@@ -126,13 +125,6 @@ class Pace:
             return float(np.median(self._ratios[kind][-3:]))
         seen = [ratios[-1] for ratios in self._ratios.values() if ratios]
         return float(np.clip(np.median(seen), 0.5, 20.0)) if seen else 1.0
-
-
-def timed(work: Callable[[], dict]) -> dict:
-    """The result of a function, with the ``seconds`` that it took."""
-    start = time.monotonic()
-    result = work()
-    return {**result, "seconds": time.monotonic() - start}
 
 
 def rounded(need: float) -> str:

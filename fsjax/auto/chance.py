@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
-from fsjax.auto.budget import Clock, timed
+from fsjax.auto.budget import Clock
 from fsjax.auto.differences import above_chance
 from fsjax.auto.preparation import Fold, all_rows
 from fsjax.auto.problem import Problem, some_rows
@@ -173,8 +173,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
         clock.tell(f"permuted targets, {drawn} of {len(orders)}")
         batch = orders[drawn : drawn + size]
         batch = np.concatenate([real[None], batch]) if drawn == 0 else batch
-        work = functools.partial(_piece, predictors, target, batch)
-        piece = ledger.get(key, functools.partial(timed, work))
+        piece = ledger.timed(key, functools.partial(_piece, predictors, target, batch))
         statistics += piece["scores"]
         size = int(np.clip(_NUMBERS // width, 1, _CHUNK))
         seconds = piece["seconds"]
@@ -212,24 +211,15 @@ def _permutations(chance: Chance) -> str:
 def _piece(
     predictors: Callable[[], Sequence[_Predictors]], target: np.ndarray, orders: np.ndarray
 ) -> dict[str, list[list[float]]]:
-    return {"scores": _scores(predictors(), target, orders)}
-
-
-def _scores(
-    predictors: Sequence[_Predictors], target: np.ndarray, orders: np.ndarray
-) -> list[list[float]]:
-    """For each order of the target, the mean score of every predictor over the folds.
+    """The mean scores over the folds, M predictors for each of P orders of the target.
 
     Args:
-      predictors: of each fold.
+      predictors: returns those of each fold.
       target: ``(N, C)``.
       orders: ``(P, N)``.
-
-    Returns:
-      ``P`` lists of M scores.
     """
-    scores = [_scores_of_fold(fold_predictors, target[orders]) for fold_predictors in predictors]
-    return np.mean(scores, axis=0).tolist()
+    scores = [_scores_of_fold(fold_predictors, target[orders]) for fold_predictors in predictors()]
+    return {"scores": np.mean(scores, axis=0).tolist()}
 
 
 def _scores_of_fold(predictors: _Predictors, permuted: np.ndarray) -> np.ndarray:
@@ -243,7 +233,8 @@ def _scores_of_fold(predictors: _Predictors, permuted: np.ndarray) -> np.ndarray
     train = train - train.mean(axis=0)
     predictions = [hat @ train for hat in predictors.hats]
     slopes = np.asarray(predictors.train.T @ train)
-    predictions += [predictors.test @ _largest(slopes, k) for k in _sizes(len(slopes))]
+    sizes = [size for size in _SIZES if size == 1 or size <= len(slopes) // 2]
+    predictions += [predictors.test @ _largest(slopes, size) for size in sizes]
     scores = [_correlation(prediction, test) for prediction in predictions]
     return np.stack([score.reshape(draws, outputs).mean(axis=1) for score in scores], axis=1)
 
@@ -255,10 +246,6 @@ def _largest(slopes: np.ndarray, count: int) -> np.ndarray:
     size = np.abs(slopes)
     least = np.partition(size, len(slopes) - count, axis=0)[len(slopes) - count]
     return np.where(size >= least, slopes, 0.0)
-
-
-def _sizes(columns: int) -> tuple[int, ...]:
-    return tuple(k for k in _SIZES if k == 1 or k <= columns // 2)
 
 
 def _correlation(prediction: np.ndarray, truth: np.ndarray) -> np.ndarray:

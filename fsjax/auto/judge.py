@@ -88,27 +88,31 @@ class Tried(NamedTuple):
 
 def judges_of(task: str) -> tuple[Judge, ...]:
     """The judges that suit a task, the fastest first."""
-    trees = "gradient boosted trees"
     if task in ("classification", "multilabel"):
-        many = task == "multilabel"
-        return (
-            Judge("linear", "L2-regularized logistic regression", _each(_logistic, many)),
-            Judge("rbf", "support vector machine with an RBF kernel", _each(_svc, many),
-                  _KERNEL_ROWS),
-            Judge("trees", trees, _each(_boosted_classes, many)),
+        classifiers = (
+            Judge("linear", "L2-regularized logistic regression", _logistic),
+            Judge("rbf", "support vector machine with an RBF kernel",
+                  lambda train: SVC(cache_size=500), _KERNEL_ROWS),
+            Judge("trees", "gradient boosted trees",
+                  lambda train: HistGradientBoostingClassifier(**_trees(train))),
         )  # fmt: skip
+        if task == "classification":
+            return classifiers
+        return tuple(judge._replace(build=_each_label(judge.build)) for judge in classifiers)
     if task == "regression":
         return (
             Judge("linear", "ridge regression", lambda train: RidgeCV(_PENALTIES)),
             Judge("rbf", "support vector regression with an RBF kernel", _several(_svr),
                   _KERNEL_ROWS),
-            Judge("trees", trees, _several(_boosted_numbers)),
+            Judge("trees", "gradient boosted trees",
+                  _several(lambda train: HistGradientBoostingRegressor(**_trees(train)))),
         )  # fmt: skip
     if task == "counts":
         return (
             Judge("linear", "Poisson regression", _several(_poisson)),
-            Judge("trees", f"{trees} with the Poisson loss", _several(_boosted_counts)),
-        )
+            Judge("trees", "gradient boosted trees with the Poisson loss", _several(
+                  lambda train: HistGradientBoostingRegressor(loss="poisson", **_trees(train)))),
+        )  # fmt: skip
     return (Judge("linear", "ridge Cox regression", _cox),)
 
 
@@ -264,16 +268,8 @@ class _Rotation(TransformerMixin, BaseEstimator):
         return X if self.directions_ is None else np.asarray(X @ self.directions_)
 
 
-def _rotated(model: BaseEstimator) -> Any:
-    return make_pipeline(_Rotation(), model)
-
-
 def _logistic(train: Part) -> Any:
-    return _rotated(LogisticRegression(C=1.0, max_iter=200, tol=1e-3))
-
-
-def _svc(train: Part) -> Any:
-    return SVC(cache_size=500)
+    return make_pipeline(_Rotation(), LogisticRegression(C=1.0, max_iter=200, tol=1e-3))
 
 
 def _svr(train: Part) -> Any:
@@ -302,30 +298,14 @@ def _trees(train: Part) -> dict[str, Any]:
     }
 
 
-def _boosted_classes(train: Part) -> Any:
-    return HistGradientBoostingClassifier(**_trees(train))
-
-
-def _boosted_numbers(train: Part) -> Any:
-    return HistGradientBoostingRegressor(**_trees(train))
-
-
-def _boosted_counts(train: Part) -> Any:
-    return HistGradientBoostingRegressor(loss="poisson", **_trees(train))
-
-
-def _each(build: Callable[[Part], Any], many: bool) -> Callable[[Part], Any]:
-    """One classifier, or one for each label."""
-    return (lambda train: _EachLabel(build)) if many else build
+def _each_label(build: Callable[[Part], Any]) -> Callable[[Part], Any]:
+    """One classifier for each label."""
+    return lambda train: _EachLabel(build)
 
 
 def _several(build: Callable[[Part], Any]) -> Callable[[Part], Any]:
-    """One regressor, or one for each number."""
-    return lambda train: (MultiOutputRegressor if train.y.ndim > 1 else _same)(build(train))
-
-
-def _same(model: Any) -> Any:
-    return model
+    """One regressor, or one for each column of the target."""
+    return lambda train: build(train) if train.y.ndim == 1 else MultiOutputRegressor(build(train))
 
 
 class _EachLabel(ClassifierMixin, BaseEstimator):

@@ -18,7 +18,7 @@ from fsjax.auto.network_training import (
 from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import Ranking, univariate
 from fsjax.engine.fit import fit
-from fsjax.method import About, Method
+from fsjax.method import Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tables.columns import densify
 from fsjax.tables.dataset import Dataset
@@ -124,7 +124,8 @@ def rank_folds(
         split=splits,
         task=trained_task,
         scaling="standard" if facts.scaling in _BY_COLUMN else "none",
-        num_features=_number(facts, about),
+        # Methods that can select any number are asked for one: the ranking has all columns.
+        num_features=None if "num_features" in facts.parameters else 1,
         groups=groups if grouped and about.takes_groups and not screened else None,
         **fit_options(facts, training, length, trained_task, effort),
     )
@@ -238,11 +239,6 @@ def _method(
         units = min(int(groups.max()) + 1, columns)
         settings["num_features"] = min(MOST_SELECTED, max(1, units // 2))
     return get_method(facts.name)(**settings)
-
-
-def _number(facts: Registration, about: About) -> int | None:
-    """1 for methods that can select any number, as the ranking has all columns anyway."""
-    return None if "num_features" in facts.parameters else 1
 
 
 def _ranking(

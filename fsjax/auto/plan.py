@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +57,7 @@ def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Cloc
 
 
 def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str, Any]:
+    """The plan as JSON values."""
     trial = on_rows(problem, some_rows(problem, _TRIAL_ROWS))
     folds = trial.rounds[0][-_TRIAL_FOLDS[len(trial.y) >= _FEW] :]
     splits = []
@@ -64,88 +66,64 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
         scores = SIMPLE["univariate"](train, problem.task, problem.seed, 1.0)
         columns = np.sort(np.argsort(-scores, kind="stable")[:_TRIAL_COLUMNS])
         splits.append((train, test, columns))
-    seen = min(_TRIAL_COLUMNS, len(problem.design.names))
+    num_columns, units = len(problem.design.names), problem.design.num_units
+    seen = min(_TRIAL_COLUMNS, num_columns)
     # A judge with time for only a few rows or numbers of columns is worth less than a plain one.
-    fewest = sizes_of(problem.design.num_units, len(problem.keep), thin=True)[:_LEAST_SIZES]
-    grown = max(min(len(problem.y), _LEAST_ROWS) / len(trial.y), 1.0)
+    fewest = sizes_of(units, len(problem.keep), thin=True)[:_LEAST_SIZES]
+    most_grown = max(min(len(problem.y), _LEAST_ROWS) / len(trial.y), 1.0)
 
-    def affordable(judge: Judge, seconds: float) -> bool:
-        cost = _cost(judge.name, seconds, fewest, trial.folds, problem, grown, seen)
-        return cost <= _SHARE * clock.usable
+    def affordable(
+        judge: Judge,
+        seconds: float,
+        sizes: tuple[int, ...] = fewest,
+        grown: float = most_grown,
+    ) -> bool:
+        """Whether there is time for the selections of all methods in a round of folds.
+
+        ``seconds`` are those of a fit in the trial, whose rows are multiplied by ``grown``.
+        """
+        power = _COLUMN_GROWTH.get(judge.name, 1.0)
+        columns = np.maximum(np.array(sizes) * (num_columns / units) / seen, 0.3) ** power
+        seconds_per_fit = seconds * grown ** _GROWTH.get(judge.name, 1.0)
+        all_columns = max(num_columns / seen, 1.0) ** power
+        fits = _METHODS * float(columns.sum()) + all_columns
+        return trial.folds * seconds_per_fit * fits <= _SHARE * clock.usable
 
     candidates = (user_judge,) if user_judge else judges_of(problem.task)
     judge, tried = choose_judge(candidates, problem.task, problem.metric, splits, affordable)
-    seconds = {trial.name: trial.seconds for trial in tried}[judge.name]
-    rows = len(folds[0].train)
-    sizes, most = _fitting(judge, seconds, trial.folds, problem, rows, seen, clock)
+    seconds = {result.name: result.seconds for result in tried}[judge.name]
+
+    def fits(sizes: tuple[int, ...], rows: int) -> bool:
+        grown = rows * (trial.folds - 1) / trial.folds / len(folds[0].train)
+        return affordable(judge, seconds, sizes, max(grown, 0.3))
+
+    sizes, rows = _fitting(problem, fits)
     return {
-        "rows": most,
+        "rows": rows,
         "judge": judge.name,
-        "tried": [_plain(trial) for trial in tried] if len(candidates) > 1 else [],
+        "tried": [_plain(result) for result in tried] if len(candidates) > 1 else [],
         "sizes": list(sizes),
     }
 
 
 def _fitting(
-    judge: Judge,
-    seconds: float,
-    folds: int,
-    problem: Problem,
-    rows: int,
-    seen: int,
-    clock: Clock,
+    problem: Problem, fits: Callable[[tuple[int, ...], int], bool]
 ) -> tuple[tuple[int, ...], int]:
     """Numbers of columns, and rows, that the judge has time for: rows are reduced first."""
     units, kept = problem.design.num_units, len(problem.keep)
     available = min(len(problem.y), max(_NUMBERS // len(problem.design.names), ROWS[-1]))
-    most = [count for count in ROWS if count < available] or [available]
+    counts = [count for count in ROWS if count < available] or [available]
     if available <= ROWS[0]:
-        most = [available, *(count for count in most if count < available)]
+        counts = [available, *(count for count in counts if count < available)]
     for thin in (False, True):
         sizes = sizes_of(units, kept, thin)
-        for count in most:
-            if thin or count >= min(available, _LEAST_ROWS):
-                grown = max(count * (folds - 1) / folds / rows, 0.3)
-                if _cost(judge.name, seconds, sizes, folds, problem, grown, seen) <= (
-                    _SHARE * clock.usable
-                ):
-                    return sizes, count
-    sizes = sizes_of(units, kept, thin=True)
-    count = min(available, max(ROWS[-1], 1))
-    grown = max(count * (folds - 1) / folds / rows, 0.3)
-    while len(sizes) > 3 and (
-        _cost(judge.name, seconds, sizes, folds, problem, grown, seen) > _SHARE * clock.usable
-    ):
+        for count in counts:
+            if (thin or count >= min(available, _LEAST_ROWS)) and fits(sizes, count):
+                return sizes, count
+    count = min(available, ROWS[-1])
+    while len(sizes) > 3 and not fits(sizes, count):
         sizes = sizes[:-1]
     return sizes, count
-
-
-def _cost(
-    name: str,
-    seconds: float,
-    sizes: tuple[int, ...],
-    folds: int,
-    problem: Problem,
-    grown: float,
-    seen: int,
-) -> float:
-    """Seconds that a judge takes for the selections of all methods in a round of folds.
-
-    Args:
-      name: of the judge.
-      seconds: of one fit in the trial.
-      sizes: numbers of columns.
-      folds: number of folds in a round.
-      problem: what is asked.
-      grown: number of rows, as a multiple of those of the trial.
-      seen: number of columns of the trial.
-    """
-    width = len(problem.design.names) / problem.design.num_units
-    power = _COLUMN_GROWTH.get(name, 1.0)
-    columns = np.maximum(np.array(sizes) * width / seen, 0.3) ** power
-    seconds_per_fit = seconds * grown ** _GROWTH.get(name, 1.0)
-    everything = max(len(problem.design.names) / seen, 1.0) ** power
-    return folds * seconds_per_fit * (_METHODS * float(columns.sum()) + everything)
 
 
 def _plain(trial: Tried) -> list[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,16 @@ class Ledger:
                     os.fsync(file.fileno())
             self._done[key] = value
         return self._done[key]
+
+    def timed(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """As :meth:`get`, of a piece that also has the ``seconds`` that it took."""
+
+        def work() -> dict[str, Any]:
+            start = time.monotonic()
+            piece = make()
+            return {**piece, "seconds": time.monotonic() - start}
+
+        return self.get(key, work)
 
 
 class Section(Ledger):

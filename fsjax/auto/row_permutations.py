@@ -15,13 +15,14 @@ _LEAST_SHIFT = 0.1
 Draw = Callable[[np.random.Generator], np.ndarray]
 
 
-def permutation(
+def permutations(
     y: np.ndarray,
-    rng: np.random.Generator,
+    count: int,
+    seed: int,
     row_groups: Sequence | None = None,
     ordered: bool = False,
 ) -> np.ndarray:
-    """An order of the rows ``(N,)``, so that ``y[order]`` is a target without relation to X.
+    """Orders of the rows ``(count, N)``, so that ``y[order]`` is a target without relation to X.
 
     Dependent rows stay together, because a test would otherwise take their dependence for a
     relation of columns and target (Winkler et al. 2015):
@@ -33,24 +34,14 @@ def permutation(
 
     Args:
       y: ``(N,)`` or ``(N, C)``.
-      rng: random generator.
+      count: number of orders; a larger count starts with the same orders.
+      seed: of the draws.
       row_groups: ``(N,)`` labels of dependent rows, such as patients.
       ordered: whether the rows are in order of time.
 
     Raises:
       ConfigError: for groups that do not fit, or together with ``ordered``.
     """
-    return _draw(y, row_groups, ordered)(rng)
-
-
-def permutations(
-    y: np.ndarray,
-    count: int,
-    seed: int,
-    row_groups: Sequence | None = None,
-    ordered: bool = False,
-) -> np.ndarray:
-    """Several orders ``(count, N)`` of :func:`permutation`; a larger count starts with the same."""
     draw = _draw(y, row_groups, ordered)
     orders = [draw(np.random.default_rng((seed, number))) for number in range(count)]
     return np.array(orders, int).reshape(count, len(y))

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fsjax.auto.differences import corrected_error
+
 #: Share of the margin that is always given up for fewer columns.
 _NOTHING = 0.25
 
@@ -127,8 +129,7 @@ def paired_error(differences: np.ndarray, folds: int) -> float:
     """
     if len(differences) < 2:
         return 0.0
-    share = 1.0 / max(folds - 1, 1)
-    return float(np.sqrt((1.0 / len(differences) + share) * differences.var(ddof=1)))
+    return float(corrected_error(differences, 1.0 / max(folds - 1, 1)))
 
 
 def levelled_means(scores: Scores) -> dict[Key, float]:

@@ -78,10 +78,6 @@ def _auc(model: Any, X: Any, y: np.ndarray) -> float:
     return float("nan") if np.unique(y).size < 2 else float(get_scorer("roc_auc")(model, X, y))
 
 
-def _label_accuracy(model: Any, X: Any, y: np.ndarray) -> float:
-    return 100.0 * float(np.mean(model.predict(X) == y))
-
-
 def _commonest(train: np.ndarray, test: np.ndarray) -> float:
     return 100.0 * float(np.mean(test == (train.mean(axis=0) > 0.5)))
 
@@ -117,7 +113,7 @@ METRICS: Final = {
         Metric("auc", "area under the ROC curve", "AUC", 3, _auc, lambda train, test: 0.5,
                (0.0, 1.0)),
         Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
-               _label_accuracy, _commonest, (0.0, 100.0)),
+               _accuracy, _commonest, (0.0, 100.0)),
         Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean, (-np.inf, 1.0)),
         Metric("d2", "D2 (Poisson)", "D2", 3, _d2,
                lambda train, test: d2_poisson(test, _mean(train, test)), (-np.inf, 1.0)),

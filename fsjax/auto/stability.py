@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fsjax.auto import library
-from fsjax.auto.budget import timed
 from fsjax.auto.compete import ALL, MERGED, Contest, rank
 from fsjax.auto.discoveries import (
     NETWORK,
@@ -179,7 +178,7 @@ def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> 
             work = functools.partial(_network_beside, problem, part, draw)
         else:
             work = functools.partial(_beside, contest, part, draw, statistic, number)
-        piece = ledger.get(key, functools.partial(timed, work))
+        piece = ledger.timed(key, work)
         need = piece["seconds"]
         unit_scores += piece["scores"]
         decoy_scores += piece["decoys"]
