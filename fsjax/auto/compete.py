@@ -98,17 +98,14 @@ class Contest:
 
     def run_networks(self, share: float) -> None:
         """Runs the first round of the library's methods."""
-        for name in self.problem.methods:
-            if name not in SIMPLE and name != CONSENSUS:
-                self._network_round(name, 0, share)
+        for name in filter(of_library, self.problem.methods):
+            self._round(name, 0, share)
 
     def run_further_rounds(self, share: float) -> None:
         """Runs new folds for the methods that may still win."""
         for number in range(1, len(self.problem.rounds)):
             for name in self._still_in():
-                network = name not in (ALL, CONSENSUS) and name not in SIMPLE
-                run = self._network_round if network else self._round
-                if not run(name, number, share):
+                if not self._round(name, number, share):
                     return
 
     def scores(self) -> dict[tuple[str, int], np.ndarray]:
@@ -169,9 +166,9 @@ class Contest:
 
     def seconds_of_rankings(self, name: str, count: int) -> float:
         """Seconds that a method takes for ``count`` rankings, which networks train together."""
-        if name in SIMPLE or name == CONSENSUS:
-            return count * self.seconds_of(name)
-        return self._listed(name, count) * self._pace.of(name)
+        if of_library(name):
+            return self._listed(name, count) * self._pace.of(name)
+        return count * self.seconds_of(name)
 
     def effort(self, name: str) -> float:
         """The effort in (0, 1] at which a simple method runs; a resumed run keeps it."""
@@ -209,68 +206,62 @@ class Contest:
         return [piece for piece in pieces if piece is not None]
 
     def _round(self, name: str, number: int, share: float) -> bool:
-        """Runs the folds of a round; False if time ran out."""
-        problem, folds = self.problem, self.problem.rounds[number]
+        """Runs a round of a method; False if time ran out."""
         if name in self.left_out:
             return True
-        for place in range(len(folds)):
-            if (name, number, place) in self._pieces:
-                continue
-            rest = [self._need(name, number, later) for later in range(place, len(folds))]
-            # A round starts only if all of it fits, and then goes on while the next fold fits.
-            need = sum(rest) if place == 0 else rest[0]
-            if need > self.clock.left(share):
-                if number == 0:
-                    needed = rounded(max(sum(rest), 1.0))
-                    self.left_out[name] = f"{NO_TIME}: about {needed} more were needed"
-                return False
-            self.clock.tell(
-                f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "
-                f"{place + 1} of {len(folds)}"
-            )
-            # A method that fails on this table must not end the contest of the others.
-            try:
-                self._run(name, number, place)
-            except (ValueError, np.linalg.LinAlgError) as error:
-                self.left_out[name] = _failure(error, number)
-                break
-        return True
-
-    def _network_round(self, name: str, number: int, share: float) -> bool:
-        """Runs a round of a network, whose folds train together; False if time ran out."""
-        problem, folds = self.problem, self.problem.rounds[number]
-        keys = [(name, number, place) for place in range(len(folds))]
-        if name in self.left_out or all(key in self._pieces for key in keys):
-            return True
-        listed = self._listed(name, len(folds))
-        need = listed * self._pace.of(name) + len(folds) * self._judging()
-        if need > self.clock.left(share):
-            if number == 0:
-                self.left_out[name] = f"{NO_TIME}: about {rounded(need)} more were needed"
-            return False
-        self.clock.tell(f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}")
-        training_parts = [self._parts(number, place)[0] for place in range(len(folds))]
-        start = time.monotonic()
+        run = self._run_together if of_library(name) else self._run_folds
         # A method that fails on this table must not end the contest of the others.
         try:
-            rankings = library.rank_folds(
-                name,
-                training_parts,
-                problem.task,
-                problem.design.groups,
-                problem.sizes,
-                problem.seed,
-            )
+            missing = run(name, number, share)
         except (ValueError, np.linalg.LinAlgError) as error:
-            self.left_out[name] = _failure(error, number)
+            when = " in a later round" if number else ""
+            self.left_out[name] = f"failed{when}: {str(error).rstrip('.')}"
             return True
+        if missing is not None and number == 0:
+            self.left_out[name] = f"{NO_TIME}: about {rounded(missing)} more were needed"
+        return missing is None
+
+    def _run_folds(self, name: str, number: int, share: float) -> float | None:
+        """Runs the folds of a round one by one; returns the seconds that are missing, if any."""
+        folds = len(self.problem.rounds[number])
+        for place in range(folds):
+            if (name, number, place) in self._pieces:
+                continue
+            rest = [self._need(name, number, later) for later in range(place, folds)]
+            # A round starts only if all of it fits, and then goes on while the next fold fits.
+            if (sum(rest) if place == 0 else rest[0]) > self.clock.left(share):
+                return sum(rest)
+            self._tell(number, f"{name}, fold {place + 1} of {folds}")
+            self._run(name, number, place)
+        return None
+
+    def _run_together(self, name: str, number: int, share: float) -> float | None:
+        """Trains a network on all folds of a round; returns the seconds that are missing if any."""
+        problem, folds = self.problem, len(self.problem.rounds[number])
+        if all((name, number, place) in self._pieces for place in range(folds)):
+            return None
+        listed = self._listed(name, folds)
+        need = listed * self._pace.of(name) + folds * self._judging()
+        if need > self.clock.left(share):
+            return need
+        self._tell(number, name)
+        training_parts = [self._parts(number, place)[0] for place in range(folds)]
+        groups, sizes = problem.design.groups, problem.sizes
+        start = time.monotonic()
+        rankings = library.rank_folds(
+            name, training_parts, problem.task, groups, sizes, problem.seed
+        )
         seconds = time.monotonic() - start
         self._pace.record(name, listed, seconds)
         self._compiled.add(name)
         for place, ranking in enumerate(rankings):
-            piece = self._scored(number, place, with_kept(ranking, problem), seconds / len(folds))
+            piece = self._scored(number, place, with_kept(ranking, problem), seconds / folds)
             self._record(name, number, place, piece)
-        return True
+        return None
+
+    def _tell(self, number: int, text: str) -> None:
+        rounds = len(self.problem.rounds)
+        self.clock.tell(f"cross-validation, round {number + 1} of {rounds}: {text}")
 
     def _run(self, name: str, number: int, place: int) -> dict[str, Any]:
         """The piece of a method in a fold, computed if it is not there yet."""
@@ -400,6 +391,11 @@ class Contest:
         return [name for name in (ALL, *self.problem.methods) if name in kept or name in NEEDED]
 
 
+def of_library(name: str) -> bool:
+    """Whether a contender is a method of the library, which ranks several folds as one program."""
+    return name not in SIMPLE and name not in (ALL, CONSENSUS)
+
+
 def rank(
     problem: Problem,
     name: str,
@@ -434,11 +430,6 @@ def _outputs(problem: Problem) -> int:
     if problem.task == "classification":
         return int(problem.y.max()) + 1
     return 1 if problem.y.ndim == 1 else problem.y.shape[1]
-
-
-def _failure(error: Exception, number: int) -> str:
-    """The reason why a method that failed in a round is left out."""
-    return f"failed{' in a later round' * bool(number)}: {str(error).rstrip('.')}"
 
 
 def _key(name: str, number: int, place: int) -> str:

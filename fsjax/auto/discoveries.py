@@ -21,9 +21,10 @@ import numpy as np
 from scipy.sparse import hstack
 
 from fsjax.auto.columns import Design
+from fsjax.auto.compete import of_library
 from fsjax.auto.decoys import decoy_columns
 from fsjax.auto.preparation import Part, standardise
-from fsjax.auto.rankers import SIMPLE, rank_units
+from fsjax.auto.rankers import rank_units
 from fsjax.auto.stacked_fits import scores_of_tables
 from fsjax.method import Method
 from fsjax.registry import get_method
@@ -78,9 +79,7 @@ def decoy_statistic(means: Mapping[str, float], least: float, dense: bool) -> st
 
 def is_network(name: str) -> bool:
     """Whether a contender is a method of the library that trains a network, and not a filter."""
-    if name in SIMPLE or name in ("all", "consensus"):
-        return False
-    return get_method(name)().loss is not None
+    return of_library(name) and get_method(name)().loss is not None
 
 
 def pair_network() -> Method:

@@ -86,7 +86,7 @@ class _Settings(NamedTuple):
     keep: Sequence[str]
     drop: Sequence[str]
     costs: Mapping[str, float] | None
-    row_groups: ArrayLike | None
+    row_groups: Any
     ordered: bool
     seed: int
 

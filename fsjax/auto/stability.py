@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fsjax.auto import library
-from fsjax.auto.compete import ALL, MERGED, Contest, rank
+from fsjax.auto.compete import ALL, MERGED, Contest, of_library, rank
 from fsjax.auto.discoveries import (
     NETWORK,
     NETWORK_SETS,
@@ -20,7 +20,7 @@ from fsjax.auto.discoveries import (
 from fsjax.auto.folds import halves
 from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.problem import Problem, with_kept
-from fsjax.auto.rankers import SIMPLE, Ranking, consensus
+from fsjax.auto.rankers import Ranking, consensus
 from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.tables.columns import Columns
 
@@ -99,7 +99,8 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
     units, method = problem.design.num_units, choice.method
     if method == ALL or choice.size >= units:
         return Frequencies(np.full(units, np.nan), 0)
-    together = _together(method)
+    # Pairs that are ranked at once: networks compile once for all of them.
+    together = PAIRS if of_library(method) else 1
     counts, number = np.zeros(units), 0
     for first in range(0, pairs, together):
         numbers = range(first, min(first + together, pairs))
@@ -122,11 +123,6 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
     return Frequencies(counts / number if number else np.full(units, np.nan), number)
 
 
-def _together(method: str) -> int:
-    """Pairs of halves that are ranked by one program: networks compile once for all of them."""
-    return 1 if method in SIMPLE or method == CONSENSUS else PAIRS
-
-
 def _halves(problem: Problem, pair: int) -> list[np.ndarray]:
     return halves(problem.y, problem.task, problem.seed + pair, problem.row_groups, problem.ordered)
 
@@ -136,7 +132,7 @@ def _rank_all(
 ) -> list[Ranking]:
     """Rankings of several parts of the rows; those of a network train together."""
     problem = contest.problem
-    if _together(method) == 1:
+    if not of_library(method):
         return [_rank(problem, contest, method, size, part) for part in rows]
     parts = [all_rows(problem.design, problem.y, part) for part in rows]
     rankings = library.rank_folds(

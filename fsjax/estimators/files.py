@@ -101,7 +101,7 @@ def _check_kind(estimator: Selector, result: FitResult) -> None:
     if result.method.name != name or result.task != task:
         raise DataError(
             f"it holds a result of {result.method.name!r} for the task {result.task!r}, but the "
-            f"estimator {type(estimator).__name__} is for {name!r} and {task!r}"
+            f"estimator {type(estimator).__name__} is for {name!r} with task={task!r}"
         )
 
 

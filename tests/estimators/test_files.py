@@ -69,7 +69,7 @@ def parameters(**changes: object) -> Callable[[dict, dict], None]:
             "not an estimator of this|is for 'ip_cae'",
         ),
         ("classes", lambda h, a: h.update({"class": ["STG"]}), "estimator \\['STG'\\]"),
-        ("classes", lambda h, a: h["parameters"].update(task="regression"), "for 'regression'"),
+        ("classes", lambda h, a: h["parameters"].update(task="regression"), "task='regression'"),
         ("classes", parameters(learning_rate="os:system"), "learning_rate='os:system'; choose"),
         ("classes", parameters(hidden=[7]), r"hidden=\(7,\), but .* trained with \(3,\)"),
         ("classes", parameters(num_epochs=[1]), r"num_epochs=\(1,\); choose a whole number"),
@@ -79,7 +79,7 @@ def parameters(**changes: object) -> Callable[[dict, dict], None]:
         ("classes", parameters(class_weight={"pairs": [["none", 1]]}), "class 'none'; y has"),
         ("numbers", parameters(class_weight="balanced"), "class_weight='balanced' needs task="),
         ("classes", parameters(n_features_to_select=9), "n_features_to_select=9 but"),
-        ("classes", parameters(callback="os:system"), "'callback' is in it, which files do not"),
+        ("classes", parameters(callback="os:system"), "has the parameter 'callback'"),
         ("classes", lambda h, a: h["parameters"].update(groups=[0, 0, 1, 1, 2]), "'groups' is not"),
         (
             "classes",
