@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import hstack
 
-from fsjax.auto.columns import Design
 from fsjax.auto.compete import of_library
 from fsjax.auto.decoys import decoy_columns
 from fsjax.auto.preparation import Part, standardise
@@ -143,7 +142,7 @@ def network_scores(
 
 
 def decoy_model(
-    X: Columns, design: Design
+    X: Columns, groups: np.ndarray
 ) -> Callable[[np.random.Generator], tuple[Columns, np.ndarray]]:
     """A function that draws a table of the columns ``(N, D)`` and a decoy of each.
 
@@ -151,19 +150,23 @@ def decoy_model(
     table, get copies with permuted rows. Whether a column or its decoy is among the first D is
     drawn at random, so that no result depends on the position.
 
+    Args:
+      X: the columns, dense or sparse.
+      groups: ``(D,)`` the unit of each column, from 0 to G - 1.
+
     Returns:
       From a random generator to the columns and their decoys, ``(N, 2 D)``, and their units
       ``(2 D,)``, those of decoys from G on.
     """
-    draw = None if as_table(X).sparse else decoy_columns(X, design.groups)
+    draw = None if as_table(X).sparse else decoy_columns(X, groups)
+    both_groups = np.concatenate([groups, groups + groups.max() + 1])
 
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
         # Knockoffs of a sparse table would be dense.
         copy = sparse.permuted(X, rng) if draw is None else draw(rng)
         order = swapped(rng.random((X.shape[1],)) < 0.5)
-        groups = np.concatenate([design.groups, design.groups + design.num_units])
         joined = np.hstack([X, copy]) if draw is not None else hstack([X, copy], format="csr")
-        return joined[:, order], groups[order]
+        return joined[:, order], both_groups[order]
 
     return both
 

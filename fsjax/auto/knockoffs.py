@@ -9,8 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fsjax.auto.decoys import decoy_columns
-from fsjax.auto.discoveries import false_discovery_rates, statistics, swapped
+from fsjax.auto.discoveries import decoy_model, false_discovery_rates, statistics
 from fsjax.auto.stacked_fits import scores_of_tables, shares
 from fsjax.engine.planning import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
@@ -267,15 +266,10 @@ def _tables(
     rows: np.ndarray, num_draws: int, seed: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """For each draw, columns and decoys ``(N, 2 D)``, and their order ``(2 D,)``."""
-    draw = decoy_columns(rows, np.arange(rows.shape[1]))
-    tables, orders = [], []
-    for number in range(num_draws):
-        rng = np.random.default_rng((seed, number))
-        copy = draw(rng)
-        order = swapped(rng.random(rows.shape[1:]) < 0.5)
-        tables.append(np.hstack([rows, copy])[:, order])
-        orders.append(order)
-    return tables, orders
+    # Each column is a unit, so that the units of a table are its order.
+    draw = decoy_model(rows, np.arange(rows.shape[1]))
+    drawn = [draw(np.random.default_rng((seed, number))) for number in range(num_draws)]
+    return [table for table, _ in drawn], [order for _, order in drawn]
 
 
 def _registered_options(method: Method) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> 
     units = problem.design.num_units
     part = functools.cache(lambda: all_rows(problem.design, problem.y))
     # Fitted once, and only if a set is missing.
-    draw = functools.cache(lambda: decoy_model(part().X, problem.design))
+    draw = functools.cache(lambda: decoy_model(part().X, problem.design.groups))
     network = statistic == NETWORK
     # There are twice as many columns.
     need = (

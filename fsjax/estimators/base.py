@@ -19,8 +19,7 @@ from fsjax.engine.compilation import cache_by_default
 from fsjax.engine.planned import MAJORITY
 from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, nearest
 from fsjax.estimators import inputs
-from fsjax.estimators.packing import pack
-from fsjax.estimators.parameters import check_parameters
+from fsjax.estimators.packing import check_parameters, pack
 from fsjax.estimators.reading import Reader
 from fsjax.method import Method
 from fsjax.metrics.stability import consensus, selection_mask

@@ -11,8 +11,7 @@ from fsjax.errors import DataError, FsjaxError
 from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS
 from fsjax.estimators.inputs import group_numbers
-from fsjax.estimators.packing import ARRAYS, KIND, from_json
-from fsjax.estimators.parameters import check_parameters
+from fsjax.estimators.packing import ARRAYS, KIND, check_parameters, from_json
 from fsjax.storage import npz, results
 from fsjax.tasks import TABLE
 

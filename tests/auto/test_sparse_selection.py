@@ -267,7 +267,7 @@ def test_rare_columns_are_as_large_as_others_for_a_linear_model():
 def test_decoys_are_the_columns_with_their_rows_in_another_order():
     X, _ = both(0)
     design = sparse_design(sp.csr_array(X))
-    drawn, groups = decoy_model(design.X, design)(np.random.default_rng(0))
+    drawn, groups = decoy_model(design.X, design.groups)(np.random.default_rng(0))
     units = design.num_units
     np.testing.assert_array_equal(np.sort(groups), np.arange(2 * units))
     real, decoys = np.split(drawn.toarray()[:, np.argsort(groups)], 2, axis=1)
