@@ -174,7 +174,7 @@ def test_one_set_of_decoys_is_the_knockoff_filter():
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6])
 def test_few_of_the_discoveries_are_false(correlation):
-    false, found = [], []
+    false, discovered = [], []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X = neighbours(rng, 400, 120, correlation)
@@ -189,9 +189,9 @@ def test_few_of_the_discoveries_are_false(correlation):
             decoys.append(scores[120:])
         chosen = np.flatnonzero(false_discovery_rates(np.array(real), np.array(decoys)) <= 0.1)
         false.append(1 - np.isin(chosen, true).mean() if len(chosen) else 0.0)
-        found.append(np.isin(true, chosen).mean())
+        discovered.append(np.isin(true, chosen).mean())
     assert np.mean(false) < 0.15
-    assert np.mean(found) > 0.9
+    assert np.mean(discovered) > 0.9
 
 
 def test_useless_neighbours_of_useful_columns_win_half_of_the_time():

@@ -70,8 +70,8 @@ def test_title():
     result = make_result(num_seeds=4)
     title = plot_stability(result).get_suptitle()
     assert title.startswith("ip_cae on coil20, K = 10, classification, 4 seeds\nstability 0.")
-    one = plot_stability(make_result(num_seeds=1)).get_suptitle()
-    assert one.endswith("1 seed\nonly one seed: stability needs two or more")
+    single = plot_stability(make_result(num_seeds=1)).get_suptitle()
+    assert single.endswith("1 seed\nonly one seed: stability needs two or more")
 
 
 def test_halves_of_the_rows():
