@@ -196,17 +196,14 @@ def _part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
         notes.append(Note(name, "empty", "has no value at all"))
         return None
     typed, remarks = _typed(column)
-    notes += [Note(name, "date" if _is_date(typed) else "number", remark) for remark in remarks]
+    is_date = is_datetime64_any_dtype(typed)
+    notes += [Note(name, "date" if is_date else "number", remark) for remark in remarks]
     if is_bool_dtype(typed) or is_numeric_dtype(typed):
         return _number_part(name, typed, notes)
     if typed.nunique(dropna=False) < 2:
         notes.append(Note(name, "constant", _one_value_only(typed.iloc[0])))
         return None
-    return (_date_part if _is_date(typed) else _category_part)(name, typed, notes)
-
-
-def _is_date(column: pd.Series) -> bool:
-    return is_datetime64_any_dtype(column)
+    return (_date_part if is_date else _category_part)(name, typed, notes)
 
 
 def _one_value_only(value: Any) -> str:
@@ -219,7 +216,7 @@ def _typed(column: pd.Series) -> tuple[pd.Series, list[str]]:
         column = column.sparse.to_dense()
     if is_timedelta64_dtype(column):
         return days_of(column), ["is a duration, taken as days"]
-    if holds_numbers(column) or _is_date(column):
+    if holds_numbers(column) or is_datetime64_any_dtype(column):
         return column, []
     return _read_text(column)
 

@@ -421,7 +421,7 @@ def rank(
         scores = SIMPLE[name](part, problem.task, seed, effort)
         ranking = rank_units(scores, units, sizes)
     else:
-        ranking = library.rank(name, part, problem.task, units, sizes, seed)
+        (ranking,) = library.rank_folds(name, [part], problem.task, units, sizes, seed)
     return with_kept(ranking, problem) if groups is None else ranking
 
 

@@ -58,19 +58,6 @@ def fits_task(name: str, task: str) -> bool:
     )
 
 
-def rank(
-    name: str,
-    part: Part,
-    task: str,
-    groups: np.ndarray,
-    sizes: Sequence[int],
-    seed: int,
-    effort: float = 1.0,
-) -> Ranking:
-    """Trains a method of the library on some rows; see :func:`rank_folds`."""
-    return rank_folds(name, [part], task, groups, sizes, seed, effort)[0]
-
-
 def rank_folds(
     name: str,
     parts: Sequence[Part],

@@ -48,7 +48,7 @@ def test_a_fold_by_itself_has_the_ranking_that_it_has_among_others():
     arguments = ("binmask", "classification", np.arange(12), (3,))
     name, *others = arguments
     together = library.rank_folds(name, folds, *others, seed=5)
-    alone = library.rank(name, folds[1], *others, seed=6)
+    (alone,) = library.rank_folds(name, [folds[1]], *others, seed=6)
     np.testing.assert_array_equal(together[1].scores, alone.scores)
 
 
@@ -63,7 +63,9 @@ def test_networks_find_columns_that_matter_only_together():
 
 
 def test_less_effort_trains_fewer_steps(trainings):
-    library.rank("binmask", planted_part(60, 6), "classification", np.arange(6), (2,), 0, 0.1)
+    library.rank_folds(
+        "binmask", [planted_part(60, 6)], "classification", np.arange(6), (2,), 0, 0.1
+    )
     assert trainings[0][1]["num_epochs"] == 150
 
 
@@ -72,7 +74,7 @@ def test_a_method_sees_its_registered_scaling_of_the_raw_values(trainings):
     table = rng.normal(size=(40, 5)) * [1.0, 2.0, 3.0, 4.0, 50.0]
     y = (table[:, 1] > 0).astype(int)
     train, _ = parts(design_of_array(table, None, None), y, Fold(*np.split(np.arange(40), [30])))
-    library.rank("wast", train, "classification", np.arange(5), (2,), 0)
+    library.rank_folds("wast", [train], "classification", np.arange(5), (2,), 0)
     ((dataset, options),) = trainings
     expected = (table[:30] - table[:30].mean()) / table[:30].std()
     np.testing.assert_allclose(dataset.X, expected, rtol=1e-5, atol=1e-6)
@@ -84,7 +86,7 @@ def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatc
     part = planted_part(80, 20)
     kept, others = screened_columns(part, "classification", 0)
     assert {1, 4} <= set(kept) and len(kept) == 8 and len(others) == 12
-    ranking = library.rank("binmask", part, "classification", np.arange(20), (2, 20), 0)
+    (ranking,) = library.rank_folds("binmask", [part], "classification", np.arange(20), (2, 20), 0)
     assert set(ranking.order[2]) == {1, 4}
     assert set(ranking.order[20][:8]) == set(kept)
     np.testing.assert_array_equal(ranking.order[20][8:], others)
@@ -96,7 +98,7 @@ def test_units_of_several_columns_are_ranked_with_and_without_screening(name, mo
     part, groups = planted_part(80, 12), np.repeat(np.arange(6), 2)
     for most in (12, 8):
         monkeypatch.setattr(library, "MOST_COLUMNS", most)
-        ranking = library.rank(name, part, "classification", groups, (2, 6), 0)
+        (ranking,) = library.rank_folds(name, [part], "classification", groups, (2, 6), 0)
         assert set(ranking.order[2]) == {0, 2} and set(ranking.order[6]) == set(range(6))
 
 

@@ -234,8 +234,8 @@ def test_other_targets(task, metric, least, chance_level):
 def test_networks_compete_for_other_targets(task):
     X, y = planted(task, 120)
     part = Part(X, y.astype(float))
-    reference = library.rank("deep_lasso", part, task, np.arange(9), (2,), 0)
-    assert set(reference.order[2]) == {1, 5}
+    (ranking,) = library.rank_folds("deep_lasso", [part], task, np.arange(9), (2,), 0)
+    assert set(ranking.order[2]) == {1, 5}
 
 
 def test_martingale_residuals_are_those_of_the_definition():

@@ -121,7 +121,7 @@ def test_a_network_competes(never_dense, monkeypatch):
         sparse_design(X), (signs > 0)[:, 0].astype(int), Fold(*np.split(np.arange(150), [149]))
     )
     for name in ("deep_lasso", "l1_l21"):
-        ranking = library.rank(name, part, "classification", np.arange(202), (2,), 0)
+        (ranking,) = library.rank_folds(name, [part], "classification", np.arange(202), (2,), 0)
         assert 200 in ranking.order[2]
 
 
