@@ -1,4 +1,7 @@
-"""A method in a file of one's own has everything that the library's methods have."""
+"""A method in a file of one's own has everything that the library's methods have.
+
+Covers ``fsjax.builders``, ``fsjax.user_methods``.
+"""
 
 from __future__ import annotations
 

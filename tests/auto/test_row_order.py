@@ -1,4 +1,7 @@
-"""The order of rows by times, and groups of rows."""
+"""The order of rows by times, and groups of rows.
+
+Covers ``fsjax.auto.row_groups``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files with one wrong byte, and small files of huge tables: refused before they are unfolded."""
+"""Files with one wrong byte, and small files of huge tables: refused before they are unfolded.
+
+Covers ``fsjax.readers.matlab_process``.
+"""
 
 from __future__ import annotations
 

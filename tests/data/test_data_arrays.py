@@ -1,4 +1,7 @@
-"""The user's own arrays and frames as a data set."""
+"""The user's own arrays and frames as a data set.
+
+Covers ``fsjax.tables.from_arrays``, ``fsjax.tables.nullable``, ``fsjax.tables.user_arrays``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checks at the boundary, the data set value itself, generated data, and error helpers."""
+"""Checks at the boundary, the data set value itself, generated data, and error helpers.
+
+Covers ``fsjax.datasets.generated``.
+"""
 
 import numpy as np
 import pytest

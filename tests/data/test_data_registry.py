@@ -1,4 +1,7 @@
-"""Registered data sets: every form they come in, and what is said when they do not."""
+"""Registered data sets: every form they come in, and what is said when they do not.
+
+Covers ``fsjax.datasets.loading``.
+"""
 
 import gzip
 import io

@@ -1,4 +1,7 @@
-"""Splits: torch's permutation, the papers' sizes on the real files, disjoint and complete."""
+"""Splits: torch's permutation, the papers' sizes on the real files, disjoint and complete.
+
+Covers ``fsjax.tables.torch_random``.
+"""
 
 import hashlib
 

@@ -1,4 +1,7 @@
-"""The user's own tables: every format, and a clear message for every kind of bad input."""
+"""The user's own tables: every format, and a clear message for every kind of bad input.
+
+Covers ``fsjax.readers.file_type``, ``fsjax.tables.imputation``.
+"""
 
 import gzip
 

@@ -1,4 +1,7 @@
-"""Generated tables of two benchmarks: what makes the class, and what is only added."""
+"""Generated tables of two benchmarks: what makes the class, and what is only added.
+
+Covers ``fsjax.datasets.extraneous``.
+"""
 
 from itertools import permutations
 

@@ -1,4 +1,7 @@
-"""Tables on disk: the rows, the statistics and the messages of those in memory."""
+"""Tables on disk: the rows, the statistics and the messages of those in memory.
+
+Covers ``fsjax.readers.on_disk``, ``fsjax.tables.aligned_arrays``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Estimators in the hands of a scikit-learn user: tables, pipelines, searches, mistakes."""
+"""Estimators in the hands of a scikit-learn user: tables, pipelines, searches, mistakes.
+
+Covers ``fsjax.estimators.inputs``, ``fsjax.estimators.reading``.
+"""
 
 from __future__ import annotations
 

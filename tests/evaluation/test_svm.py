@@ -1,4 +1,7 @@
-"""The SVM protocol against scikit-learn written out by hand, and its noise."""
+"""The SVM protocol against scikit-learn written out by hand, and its noise.
+
+Covers ``fsjax.evaluation.svm``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The concrete family on data with known truth, beside controls; and its options."""
+"""The concrete family on data with known truth, beside controls; and its options.
+
+Covers ``fsjax.methods.shared.concrete``.
+"""
 
 from __future__ import annotations
 

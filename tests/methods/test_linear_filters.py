@@ -1,4 +1,7 @@
-"""Filters by a linear model of the labels, as methods: what they find, and what they leave out."""
+"""Filters by a linear model of the labels, as methods: what they find, and what they leave out.
+
+Covers ``fsjax.methods.shared.linear_filter``, ``fsjax.methods.shared.on_host``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A task in a file of one's own is trained, saved, continued and refused as the built-in ones."""
+"""A task in a file of one's own is trained, saved, continued and refused as the built-in ones.
+
+Covers ``fsjax.tasks.checks``, ``fsjax.tasks.derived``, ``fsjax.tasks.registry``,
+``fsjax.tasks.task``.
+"""
 
 from __future__ import annotations
 
