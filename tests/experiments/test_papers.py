@@ -17,8 +17,6 @@ from experiments.papers.curves import compared_values
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
 
-ROOT = Path(__file__).parents[2]
-
 
 def cell(paper: str, table: str, method: str, dataset: str, metric: str, **row) -> Cell:
     found = [
@@ -264,16 +262,3 @@ def test_page() -> None:
 
 def test_every_paper_has_a_protocol() -> None:
     assert set(PAPERS) == set(papers.PROTOCOLS)
-
-
-def test_the_page_shows_the_results_that_are_kept() -> None:
-    kept = ROOT / "reproduction" / "results.csv"
-    cells = [one for paper in PAPERS for one in cells_of(paper)]
-    table = results.read_results(kept, cells)
-    shown = (ROOT / "docs" / "reproduction.md").read_text()
-    for title in page.TITLES.values():
-        assert title in shown
-    for state, agrees in (("agrees", 1), ("differs", 0)):
-        assert shown.count(f"class='{state}'") == int((table["agrees"] == agrees).sum())
-    unexplained = table[(table["agrees"] == 0) & (table["reason"] == "")]
-    assert unexplained.empty, unexplained.iloc[:, :6].to_string()
