@@ -200,7 +200,7 @@ def test_wrong_bits_of_a_matlab_file(packed: bool, tmp_path: Path) -> None:
     # The tries of tools/fuzz are many more.
     whole = mat_of_kinds(tmp_path / "a.mat", packed).read_bytes()
     right = read_mat([whole])
-    for bit in np.random.default_rng(0).integers(8 * 128, 8 * len(whole), size=8):
+    for bit in np.random.default_rng(0).integers(8 * 128, 8 * len(whole), size=3):
         data = bytearray(whole)
         data[bit // 8] ^= 1 << bit % 8
         try:

@@ -234,6 +234,11 @@ def test_too_few_rows(rows: int) -> None:
             data.make_split(table(rows), protocol)
 
 
+def test_fractions_that_leave_no_training_rows() -> None:
+    with pytest.raises(DataError, match="table.csv has 3 rows, too few for fractions"):
+        data.make_split(table(3), "random", fractions=(0.1, 0.4, 0.5))
+
+
 def test_too_many_classes_for_the_test_part() -> None:
     y = (np.arange(60) % 20).astype(np.int32)
     with pytest.raises(DataError, match="20 classes.*only 12"):
