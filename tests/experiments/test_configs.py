@@ -5,33 +5,50 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from marks import some_slow
 from quick_configs import MODULES, quick, quick_any
 
 from configs import any as any_method
 from configs import ctre_sim, gjsd, ip_cae, quick_selection, wast
-from experiments.launch.experiment import build_method, run_experiment
+from experiments.launch.experiment import build_method, load_data, make_plan, run_experiment
 from fsjax.data import available
 from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols
 from fsjax.methods import METHODS
 
+#: Configs that run without ``-m slow``: one of each kind of artifacts.
+RUN = ("binmask", "ctre_seq", "fisher_score", "icap")
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_has_a_config_that_runs(name: str, tmp_path: Path) -> None:
+
+def quick_config(name: str):
+    """The method's own config, or that of any method, on a network of one layer."""
     module = MODULES.get(name)
     config = quick(module) if module else quick_any(name)
-    assert config.method.name == name
     if len(config.method.get("hidden", ())) > 1:
-        # The same network with one layer less to compile.
         config.method.hidden = (20,)
     if "search" in config.method:
         config.method.search = False
     config.train.min_steps_per_epoch = config.evaluation.retrain.num_epochs = 1
-    result = run_experiment(config, tmp_path / name, progress=False)
-    assert result["method"] == name
+    return config
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_a_config_that_can_be_run(name: str) -> None:
+    config = quick_config(name)
+    assert config.method.name == name
+    about = {"task": config.task, "num_features": config.num_features}
+    planned = make_plan(config, build_method(config), load_data(config), **about)
+    assert planned.method.name == name
+    module = MODULES.get(name)
     for variant in ("coil20,quick", "isolet,reconstruction", "madelon") if module else ():
         assert module.get_config(variant).data.name == variant.split(",")[0]
+
+
+@pytest.mark.parametrize("name", some_slow(METHODS, {*METHODS} - {*RUN}))
+def test_every_config_runs(name: str, tmp_path: Path) -> None:
+    result = run_experiment(quick_config(name), tmp_path / name, progress=False)
+    assert result["method"] == name
 
 
 def test_the_variant_chooses_the_settings() -> None:
