@@ -1,6 +1,6 @@
 """What a type checker says of a user's file: misspelt arguments are errors, right calls are not.
 
-Covers ``fsjax.signatures``, ``fsjax.typing``.
+Covers ``fsjax.typing``.
 """
 
 from __future__ import annotations
