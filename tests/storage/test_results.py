@@ -165,6 +165,17 @@ def test_a_method_that_no_name_and_settings_give_is_not_saved(
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_not_a_whole_result_is_not_saved(
+    results: dict[str, fsjax.FitResult], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="takes what fsjax.fit returns, not dict"):
+        save({}, tmp_path / "a")
+    scores = np.full_like(results["stg"].scores, np.nan)
+    with pytest.raises(ConfigError, match="the scores hold NaN"):
+        save(dataclasses.replace(results["stg"], scores=scores), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
 def test_states_of_another_method_are_not_saved(results: dict[str, fsjax.FitResult]) -> None:
     changed = dataclasses.replace(results["wast"], method=wast(hidden=(5,)))
     with pytest.raises(ConfigError, match="do not fit its method: .*layer_0.* expected"):
