@@ -1,4 +1,7 @@
-"""Sparse training of parameters of any framework, packed, sharded, saved and restored."""
+"""Sparse training of parameters of any framework, packed, sharded, saved and restored.
+
+Covers ``fsjax.sparsity.packing``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Path scores against a count of the paths one by one, and the rules that grow by them."""
+"""Path scores against a count of the paths one by one, and the rules that grow by them.
+
+Covers ``fsjax.sparsity.paths``.
+"""
 
 from __future__ import annotations
 
