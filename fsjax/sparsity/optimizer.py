@@ -185,7 +185,11 @@ def sparse(
         def rewired() -> tuple[dict[str, Array], PyTree]:
             key = jax.random.wrap_key_data(words, impl=jax.random.key_impl(state.key))
             key = jax.random.fold_in(key, step)
-            weights = params if recipe.replaces_step else optax.apply_updates(params, train()[0])
+            weights = params
+            if recipe.straight_through:  # Usually at every step: no second computation.
+                weights = optax.apply_updates(params, moves)
+            elif not recipe.replaces_step:
+                weights = optax.apply_updates(params, train()[0])
             if not recipe.straight_through:
                 weights = apply_masks(weights, masks)
             weights, turned = turn(weights), turn(masks)
