@@ -1,7 +1,4 @@
-"""Path scores against a count of the paths one by one, and the rules that grow by them.
-
-Covers ``fsjax.sparsity.paths``.
-"""
+"""Path scores against a count of the paths one by one, and the rules that grow by them."""
 
 from __future__ import annotations
 
