@@ -197,7 +197,7 @@ def test_the_masks_of_binmask_keep_their_own_optimizer(data) -> None:
         ),
         (
             lambda: methods.stg(3, strength=lambda step: 0.1),
-            "strength is the function .*computes with the number",
+            "strength is the function .*needs a number",
         ),
         (
             lambda: methods.cae(3, learning_rate=lambda spec: 1.0 / spec.num_epochs),
@@ -205,14 +205,14 @@ def test_the_masks_of_binmask_keep_their_own_optimizer(data) -> None:
         ),
         (
             lambda: methods.cae(3, learning_rate=lambda step: jnp.ones(2)),
-            "does not give a number for a step",
+            "does not return a number for a step",
         ),
         (lambda: methods.cae(3, optimizer=optax.adam), "call it, as in optimizer=optax.adam"),
         (lambda: methods.cae(3, optimizer=0.1), "optimizer=0.1; give 'adam', an Optax"),
         (lambda: methods.cae(3, optimizer="adm"), "did you mean 'adam'"),
         (
             lambda: methods.cae(3, optimizer=optax.adam(0.1), learning_rate=0.1),
-            "learning_rate plays no part beside an optimizer",
+            "learning_rate=.* has no effect with an optimizer of your own",
         ),
     ],
 )
@@ -229,7 +229,7 @@ def test_what_is_no_schedule_and_no_optimizer_is_refused(
         (
             methods.cae(3, hidden=(), optimizer=lambda spec: 0.1),
             {},
-            "gives a float; a function of the Spec gives an Optax transformation",
+            "returns a float; a function of the Spec must return an Optax transformation",
         ),
         (methods.cae(3, hidden=()), {"loss": "mse"}, "loss='mse'; give a function"),
         (
@@ -302,7 +302,8 @@ def test_a_saved_result_names_its_functions_and_trains_no_more(data, tmp_path: P
         assert isinstance(loaded.states.spec.loss, Missing)
         assert repr(loaded.method) == repr(method)
         (name,) = given
-        with pytest.raises(ConfigError, match=f"{name} was .* files hold no functions; to train"):
+        message = f" as {name}, and functions are not saved; to train again"
+        with pytest.raises(ConfigError, match=message):
             fsjax.fit(loaded.method, data, num_epochs=2, **WHOLE)
         # Saved once more, the file says the same.
         fsjax.save(loaded, tmp_path / "again.npz")

@@ -68,7 +68,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "optimizer": ({"optimizer": None}, "has a loss but no optimizer; give"),
     "of spec": (
         {"optimizer": lambda spec: 0.1},
-        "the optimizer .* gives a float; a function of the Spec",
+        "the optimizer .* returns a float; a function of the Spec",
     ),
     "no predict": ({"predict": None}, "has a loss but no predict; give"),
     "keep": ({"keep": "lst"}, "keep='lst': did you mean 'last'"),
@@ -144,7 +144,7 @@ def test_arguments_without_annotation_are_refused(registered_by_test) -> None:
 def test_names_of_the_estimator_are_refused(name: str, registered_by_test) -> None:
     scope: dict[str, Any] = {"PLAIN": PLAIN}
     exec(f"def hiding(*, {name}: float = 1.0): return PLAIN", scope)  # noqa: S102
-    with pytest.raises(ConfigError, match=f"argument '{name}', which its estimator has for itself"):
+    with pytest.raises(ConfigError, match=f"argument '{name}', a name that estimators reserve"):
         register(scope["hiding"])
 
 

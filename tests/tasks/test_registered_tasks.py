@@ -361,7 +361,7 @@ def test_the_contract_tells_what_is_wrong(my_tasks: ModuleType) -> None:
         ({"loss": lambda o, y, w: absolute(o, y, w > 0)}, "a row of weight 2 is not two rows"),
         ({"loss": lambda o, y, w: jnp.sum(w * of_rows(o, y, w))}, "divide by the sum"),
         ({"loss": lambda o, y, w: absolute(o - o.mean(), y, w)}, "weight 0 change loss"),
-        ({"loss": lambda o, y, w: absolute(o - w @ o / w.sum(), y, w)}, "say coupled=True"),
+        ({"loss": lambda o, y, w: absolute(o - w @ o / w.sum(), y, w)}, "set coupled=True"),
         ({"loss": lambda o, y, w: absolute(jnp.round(o), y, w)}, "gradient of the loss is 0"),
         ({"loss": lambda o, y, w: absolute(o, y, w) / 0.0}, "loss is inf"),
         ({"metrics": lambda o, y, w: {"worst": jnp.max(jnp.abs(y - o))}}, "change worst"),
