@@ -40,7 +40,7 @@ def test_two_processes_then_one_is_lost_then_three_go_on(folder: Path) -> None:
     assert survivor.code in (1, -6) and victim.code == -9
     if survivor.code == 1:
         assert "another process was lost. The same command" in survivor.err
-        assert "continues from the newest checkpoint" in survivor.err
+        assert "resumes from the newest checkpoint" in survivor.err
 
     second = workers(3, folder, "resumed", "other_data")
     assert (folder / "trained.txt").read_text() == "5"

@@ -24,7 +24,7 @@ from fsjax.errors import ConfigError
         (("node1:9123", 2, 2), "process_id=2 with num_processes=2; choose a number from 0 to 1"),
         (("node1:9123", 2, -1), "process_id=-1; choose a whole number, at least 0"),
         (("node1:9123", 0, 0), "num_processes=0; choose a whole number, at least 1"),
-        (("127.0.0.1:9123", 2, 0), "comes too late, JAX has its devices already"),
+        (("127.0.0.1:9123", 2, 0), "comes too late: JAX has already initialised its devices"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(place: Any, message: str) -> None:

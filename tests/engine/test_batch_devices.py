@@ -53,14 +53,17 @@ def test_a_loss_that_couples_rows_sees_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
-        (dict(batch_devices=3), "batch_devices=3 with 2 devices; choose a number that divides"),
-        (dict(batch_devices=2, batch_size=15), "batches of 15 rows; choose a batch_size that"),
+        (dict(batch_devices=3), "batch_devices=3 does not divide the 2 devices"),
+        (
+            dict(batch_devices=2, batch_size=15),
+            "divide batches of 15 rows; choose another batch_size",
+        ),
         (dict(batch_devices=0), "batch_devices=0; choose a whole number"),
-        (dict(batch_devices=2, seed_axis="map"), "seed_axis='map' is of one device"),
+        (dict(batch_devices=2, seed_axis="map"), "seed_axis='map' uses one device"),
     ],
 )
-def test_layouts_that_do_not_fit_are_refused(changes, told, data) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_layouts_that_do_not_fit_are_refused(changes, message, data) -> None:
+    with pytest.raises(ConfigError, match=message):
         fsjax.plan(METHODS["ip_cae"], data, **OPTIONS | changes)

@@ -268,7 +268,7 @@ def test_several_sizes_of_a_ranking_share_one_fit(data, monkeypatch) -> None:
         fsjax.fit_sizes(method, data, ())
     with pytest.raises(ConfigError, match="num_features=12"):
         fsjax.fit_sizes(method, data, (2, 12), num_epochs=1)
-    with pytest.raises(ConfigError, match="give no num_features"):
+    with pytest.raises(ConfigError, match="leave num_features out"):
         fsjax.fit_sizes(method, data, (2,), num_features=2)
     with pytest.raises(ConfigError, match="fit_sizes has no 'num_epoch': did you mean"):
         fsjax.fit_sizes(method, data, (2,), num_epoch=2)
