@@ -235,7 +235,7 @@ def test_what_is_no_schedule_and_no_optimizer_is_refused(
         (
             methods.cae(3, hidden=()),
             {"loss": lambda outputs, y, weight: outputs[:, 0]},
-            r"gives an array of the shape \(56,\); give the mean over the rows",
+            r"returns an array of shape \(56,\); return the mean over the rows",
         ),
         (methods.dufs(), {"loss": squared, "num_features": 3}, "dufs never calls state.spec.loss"),
         # By fsjax.tasks.loss.

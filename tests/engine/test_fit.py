@@ -210,7 +210,7 @@ def test_what_is_no_method_or_no_data_is_named(data) -> None:
         ({"valid_fraction": "a"}, "valid_fraction='a'; choose a share"),
         ({"noise_std": None}, "noise_std=None; choose a finite number"),
         ({"shuffle": "no"}, "shuffle='no'; choose True or False"),
-        ({"checkpoint_dir": 3}, "checkpoint_dir=3; give a folder, or None"),
+        ({"checkpoint_dir": 3}, "checkpoint_dir=3; give a path, or None"),
         ({"sample_weight": "balanced"}, "sample_weight='balanced'; give a number"),
         ({"num_features": "2"}, "num_features='2'"),
     ],

@@ -47,10 +47,10 @@ def branching(params: Any, state: TrainState, batch: Any, key: jax.Array) -> tup
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "init": ({"init": lambda k, s, d: {}}, "init returns a value of the type dict; return a Train"),
+    "init": ({"init": lambda k, s, d: {}}, "init returns a value of type dict; return a Train"),
     "predict": (
         {"predict": wide},
-        r"predict returns an array of the shape \(2, \d+\) for 2 rows; ret",
+        r"predict returns an array of shape \(2, \d+\) for 2 rows; ret",
     ),
     "array": ({"select": lambda s: jnp.zeros(13)}, "select returns an array .* return fsjax.Selec"),
     "scores": ({"select": lambda s: Selection(jnp.zeros(3))}, r"scores that are .* shape \(3,\)"),
@@ -64,7 +64,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no aux": ({"loss": lambda p, *a: PLAIN.loss(p, *a)[0]}, r"return a pair \(loss, aux\)"),
     "loss": ({"loss": lambda p, *a: (jnp.ones(8), {})}, r"shape \(8,\) and aux; return a scalar"),
-    "branch": ({"loss": branching}, r"loss asks in Python .*\(test_method_checks.py, line \d+: if"),
+    "branch": (
+        {"loss": branching},
+        r"loss needs the value of a traced .*\(test_method_checks.py, line \d+: if",
+    ),
     "optimizer": ({"optimizer": None}, "has a loss but no optimizer; give"),
     "of spec": (
         {"optimizer": lambda spec: 0.1},
@@ -73,8 +76,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no predict": ({"predict": None}, "has a loss but no predict; give"),
     "keep": ({"keep": "lst"}, "keep='lst': did you mean 'last'"),
     "kept": ({"keep": lambda s: s.extra["seen"]}, "keep returns an array .* return a scalar"),
-    "shape": ({"after_step": grown}, r"after_step turns state.extra\['seen'\] from float32\["),
-    "new": ({"after_epoch": more}, r"after_epoch adds state.extra\['new'\]; make all arrays in in"),
+    "shape": ({"after_step": grown}, r"after_step changes state.extra\['seen'\] from float32\["),
+    "new": (
+        {"after_epoch": more},
+        r"after_epoch adds state.extra\['new'\]; create all arrays in in",
+    ),
     "type": ({"after_step": counted}, r"from float32\[.*\] into int32"),
     "state": ({"finish": lambda s, d, k: s.params}, "finish returns .* dict; return a TrainState"),
     "monitor": ({"monitor": lambda s: {"seen": s.extra["seen"]}}, "return a dictionary of scalars"),
@@ -127,7 +133,7 @@ def test_a_branch_on_a_traced_argument_is_named(data, registered_by_test) -> Non
 
     method = register(branching_builder)()
     with pytest.raises(
-        ConfigError, match=r"the builder asks in Python .* if penalty > 0.5.*STATIC"
+        ConfigError, match=r"the builder needs the value .* in Python .* if penalty > 0.5.*STATIC"
     ):
         fsjax.plan(method, data)
 

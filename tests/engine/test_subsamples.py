@@ -104,7 +104,7 @@ def test_validation_rows(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seeds": (1, 2)}, "fit_subsamples makes seeds itself"),
+        ({"seeds": (1, 2)}, "fit_subsamples sets seeds itself"),
         ({"split": "paper"}, "makes split itself"),
         ({"split_per_seed": True}, "makes split_per_seed itself"),
         ({"num_pairs": 0}, "num_pairs=0"),

@@ -224,8 +224,8 @@ def test_methods_that_ignore_the_loss_refuse_the_task(my_tasks: ModuleType) -> N
     neural = neural_network(hidden=(4,))
     x, y = table(100)
     for method, task, message in (
-        (fisher_score(), smoothed(), "fisher_score trains nothing, so that the loss of the task"),
-        (dufs(), rows_apart(), "dufs has a loss of its own, so that the loss of the task"),
+        (fisher_score(), smoothed(), "fisher_score trains nothing, so the loss of the task"),
+        (dufs(), rows_apart(), "dufs has a loss of its own, so the loss of the task"),
         (wast(hidden=(4,)), rows_apart(), "derivative of the squared error .*'reconstruction'"),
         (neural._replace(loss=own_loss), my_tasks.quantile(0.9), "has a loss of its own"),
         (wast(), my_tasks.quantile(0.9), "not for quantile.*, which is like regression"),
