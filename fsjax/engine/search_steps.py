@@ -121,7 +121,7 @@ def _around(width: int) -> list[int]:
 
 
 def _share(gates_low: np.ndarray, gates_high: np.ndarray, k: int) -> float:
-    """The position in a bracket, in [0.15, 0.85], at which k gates should be open (log-log scale)."""
+    """The position in a bracket, in [0.15, 0.85], where k gates should be open (log-log scale)."""
     count_low, count_high = (math.log(_count(gates)) for gates in (gates_low, gates_high))
     if count_low <= count_high:
         return 0.5

@@ -90,7 +90,7 @@ def test_targets_of_files_that_are_none() -> None:
         (Split(["a"], ["b"], ["c"]), "the part 'train' of a split has the type <U1"),
         (Split([0.5], [1.5], [2.5]), "the part 'train' of a split has the type float64"),
         (Split([0], None, []), "the part 'valid' of a split has the type object"),
-        (Split(Y == 0, [], []), "the part 'train' .* np.flatnonzero gives those of a mask"),
+        (Split(Y == 0, [], []), "the part 'train' .* convert a mask by np.flatnonzero"),
         (Split(np.arange(60).reshape(2, 30), [], []), r"the shape \(2, 30\)"),
         (Split([[1], [2, 3]], [], []), "'train' of a split is not an array"),
         (Split([2**70], [], []), "the part 'train' of a split has the type object"),

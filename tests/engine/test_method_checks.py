@@ -56,11 +56,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "scores": ({"select": lambda s: Selection(jnp.zeros(3))}, r"scores that are .* shape \(3,\)"),
     "whole scores": (
         {"select": lambda s: Selection(jnp.zeros(s.spec.num_columns, int))},
-        "of the type int32; return a float",
+        "dtype int32; return a float",
     ),
     "picks": (
         {"select": lambda s: PLAIN.select(s)._replace(picks=jnp.zeros((2, 2), int))},
-        "select returns picks .* numbers of K columns",
+        "select returns picks .* indices of K columns",
     ),
     "no aux": ({"loss": lambda p, *a: PLAIN.loss(p, *a)[0]}, r"return a pair \(loss, aux\)"),
     "loss": ({"loss": lambda p, *a: (jnp.ones(8), {})}, r"shape \(8,\) and aux; return a scalar"),
@@ -79,14 +79,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "shape": ({"after_step": grown}, r"after_step changes state.extra\['seen'\] from float32\["),
     "new": (
         {"after_epoch": more},
-        r"after_epoch adds state.extra\['new'\]; create all arrays in in",
+        r"after_epoch adds state.extra\['new'\]; create all arrays",
     ),
-    "type": ({"after_step": counted}, r"from float32\[.*\] into int32"),
+    "type": ({"after_step": counted}, r"from float32\[.*\] to int32"),
     "state": ({"finish": lambda s, d, k: s.params}, "finish returns .* dict; return a TrainState"),
     "monitor": ({"monitor": lambda s: {"seen": s.extra["seen"]}}, "return a dictionary of scalars"),
     "nan": (
         {"select": lambda s: Selection(0.0 / (0.0 * jnp.arange(s.spec.num_columns)))},
-        "columns the score nan before the first step; give each a finite number",
+        "columns the score nan before the first step; scores must be finite",
     ),
 }
 

@@ -190,7 +190,7 @@ def test_bad_settings_of_validation_and_noise_are_named(data, changes: dict, mes
 
 
 def test_a_method_that_selects_any_number_wants_one(data) -> None:
-    with pytest.raises(ConfigError, match="static_sparse selects any number; give"):
+    with pytest.raises(ConfigError, match="static_sparse can select any number of columns; give"):
         fsjax.fit(STATIC, data, num_epochs=2)
 
 
@@ -235,7 +235,8 @@ def test_weights_stand_for_repeated_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weight", "message"), [(np.ones(3), "one for each"), (np.zeros(14), "not above 0")]
+    ("weight", "message"),
+    [(np.ones(3), "one for each"), (np.zeros(14), "not finite numbers above 0")],
 )
 def test_weights_that_do_not_fit(weight: np.ndarray, message: str) -> None:
     data = np.random.default_rng(0).normal(size=(14, 5)), np.arange(14) % 2

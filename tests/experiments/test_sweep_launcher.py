@@ -81,7 +81,7 @@ def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.M
         (["method.sensitivity_weight"], "write field=value,value"),
         (["method.name=wast,set"], "cannot sweep over method.name"),
         (["data.name=digits,madelon"], "cannot sweep over data.name"),
-        (["method.density=0.1,0.1"], "give different values"),
+        (["method.density=0.1,0.1"], "give at least one value, and each only once"),
         (["method.density=0.1", "method.density=0.2"], "is given twice"),
         (["method.hidden=(100,),(2"], "write tuples as (100,),(200,100)"),
         (
