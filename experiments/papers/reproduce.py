@@ -1,4 +1,4 @@
-"""The launcher of the papers' tables: plans, trains and collects runs."""
+"""The launcher that reproduces the papers' tables: plans, trains and collects runs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from fsjax.datasets.catalog import ENTRIES
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, DataError, FsjaxError
 
-#: Seconds of CPU time above which a run gets fewer seeds.
+#: Runs of more CPU seconds get ``--long_seeds`` instead of ``--seeds``.
 LONG = 60.0
 
 
 class TimeIsUp(Exception):
-    """Ends the current training, which the next call continues from its checkpoint."""
+    """Ends the current training; the next call resumes it from its checkpoint."""
 
 
 def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The data sets that can be loaded with all their rows, and the others."""
+    """Splits data sets into those that can be loaded with all their rows, and the others."""
     present, missing = list[str](), list[str]()
     for name in datasets:
         try:
@@ -57,7 +57,7 @@ def planned(cells: Sequence[Cell], table: pd.DataFrame) -> list[tuple[Run, int, 
 
 
 def plan_table(todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path) -> str:
-    """What ``--plan`` prints."""
+    """The text that ``--plan`` prints."""
     lines = [
         {
             "run": run.label,
@@ -71,20 +71,25 @@ def plan_table(todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path
     text = pd.DataFrame(lines).to_string(index=False) if lines else "nothing to run"
     left = [item for item, line in zip(todo, lines, strict=True) if not line["state"]]
     return (
-        f"{text}\n\n{len(todo)} runs give {sum(len(item[3]) for item in todo)} cells; "
-        f"{len(left)} runs are left, about {sum(item[2] for item in left) / 60:.0f} minutes of CPU"
+        f"{text}\n\n{len(todo)} runs give {sum(len(item[3]) for item in todo)} cells; {len(left)} "
+        f"runs are left, about {sum(item[2] for item in left) / 60:.0f} minutes of CPU time"
     )
 
 
 def main() -> None:
-    """Trains and collects what the flags choose, or prints the plan."""
+    """Trains the runs that the flags choose and collects their cells, or prints the plan."""
     if not Path("configs/papers.py").is_file():
-        raise ConfigError("run this in the folder that holds configs/papers.py")
+        raise ConfigError(
+            f"{Path.cwd()} has no configs/papers.py; run this command in the root of the repository"
+        )
     if FLAGS.cluster is not None:
         check_address(FLAGS.cluster)
     cells = chosen(FLAGS.paper, FLAGS.tables, FLAGS.datasets, FLAGS.methods)
     if not cells:
-        raise ConfigError("no cell of the tables matches the flags; leave one of them out")
+        raise ConfigError(
+            "no cell of the tables matches all of --paper, --tables, --datasets and --methods; "
+            "leave one of them out"
+        )
     everything = [cell for paper in PAPERS for cell in cells_of(paper)]
     path = Path(FLAGS.results)
     table = results.read_results(path, everything)
@@ -97,8 +102,8 @@ def main() -> None:
     if missing:
         count = sum(cell.row.dataset in missing for cell in cells)
         print(
-            f"{count} cells are left out, as their data are not here: {', '.join(missing)}; "
-            "fsjax.data.load(NAME) says where each is looked for"
+            f"{count} cells are left out, because these data sets are missing: "
+            f"{', '.join(missing)}; the error of fsjax.data.load(NAME) says where it looks for each"
         )
     if not FLAGS.plan:
         cli.require(FLAGS.workdir, "workdir", "runs/papers")
@@ -129,7 +134,7 @@ def main() -> None:
 
 
 def _progress(cells: Sequence[Cell], table: pd.DataFrame) -> str:
-    """How many of the chosen cells are in the table, and how many of these agree with the paper."""
+    """Counts the chosen cells in the table, and those of them that agree with the paper."""
     keys = {cell.key for cell in cells}
     rows = [row for row in table.to_dict("records") if tuple(row[k] for k in results.KEY) in keys]
     agreeing = sum(row["agrees"] == 1 for row in rows)
@@ -147,7 +152,7 @@ def _is_here(name: str) -> bool:
 def _train(
     todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path
 ) -> Iterator[dict[Run, dict[str, Any]]]:
-    """Trains the missing runs until the time is up; yields all finished ones after each run."""
+    """Trains the missing runs until the time is up; yields all finished runs after each one."""
     finished: dict[Run, dict[str, Any]] = {}
     left = []
     for item in todo:
@@ -166,7 +171,7 @@ def _train(
     started = time.monotonic()
     if FLAGS.minutes is not None:
         signal.signal(signal.SIGALRM, _stop)
-        # Again every second: one that arrives in a finaliser is lost.
+        # Repeated every second, because an exception that is raised in a finaliser is lost.
         signal.setitimer(signal.ITIMER_REAL, max(1e-3, 60.0 * FLAGS.minutes), 1.0)
     try:
         for number, (run, seeds, seconds, _) in enumerate(left, start=1):
@@ -179,7 +184,7 @@ def _train(
             print(f"  {finished[run]['cpu_seconds']} s of CPU", flush=True)
             yield finished
     except Exception:
-        # JAX raises another exception in place of one from its callbacks.
+        # JAX replaces an exception that is raised in one of its callbacks by another type.
         if FLAGS.minutes is None or time.monotonic() - started < 60.0 * FLAGS.minutes:
             raise
         minutes = (time.monotonic() - started) / 60
@@ -194,7 +199,7 @@ def _train_on_cluster(
     workdir: Path,
     finished: dict[Run, dict[str, Any]],
 ) -> Iterator[dict[Run, dict[str, Any]]]:
-    """Trains each run on a worker; yields all finished ones after each run."""
+    """Trains each run on a worker; yields all finished runs after each one."""
     folder = workdir.absolute()
     jobs = [Job(run.label, runs.train, (run, seeds, folder)) for run, seeds, _, _ in left]
     seconds = None if FLAGS.minutes is None else 60.0 * FLAGS.minutes
@@ -213,23 +218,33 @@ def _stop(*_: object) -> None:
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_list("paper", [], f"Of {', '.join(PAPERS)}; all by default.")
-    flags.DEFINE_list("tables", [], "Numbers of tables; all by default.")
+    flags.DEFINE_list("paper", [], f"Papers: {', '.join(PAPERS)}; all by default.")
+    flags.DEFINE_list("tables", [], "Numbers of the tables; all by default.")
     flags.DEFINE_list("datasets", [], "Data sets; all by default.")
-    flags.DEFINE_list("methods", [], "Methods, also module:function; all by default.")
-    flags.DEFINE_bool("only_missing", False, "Trains only for cells that --results lacks.")
-    flags.DEFINE_integer("seeds", 3, "Seeds of runs that take less than a minute.", 1)
-    flags.DEFINE_integer("long_seeds", 2, "Seeds of the others.", 1)
-    flags.DEFINE_float("minutes", None, "Stops after these; 0 trains nothing.", 0.0)
+    flags.DEFINE_list(
+        "methods", [], "Methods, or your own as module:function; all of the tables by default."
+    )
+    flags.DEFINE_bool("only_missing", False, "Trains only for cells that are not in --results.")
+    flags.DEFINE_integer("seeds", 3, "Number of seeds of a run of up to a minute of CPU time.", 1)
+    flags.DEFINE_integer("long_seeds", 2, "Number of seeds of a longer run, at most --seeds.", 1)
+    flags.DEFINE_float(
+        "minutes", None, "Stops training after this many minutes; 0 trains nothing.", 0.0
+    )
     define_flag()
     flags.DEFINE_string("workdir", None, "Folder for the runs.")
-    flags.DEFINE_bool("plan", False, "Prints runs, cells and minutes, and trains nothing.")
-    flags.DEFINE_string("results", "reproduction/results.csv", "Where the cells are kept.")
+    flags.DEFINE_bool("plan", False, "Prints the runs, cells and minutes, and trains nothing.")
     flags.DEFINE_string(
-        "reference", "reproduction/reference.csv", "What reference code gives on the same rows."
+        "results", "reproduction/results.csv", "CSV file of the cells that were run."
     )
-    flags.DEFINE_string("reasons", "reproduction/reasons.toml", "Why cells disagree.")
-    flags.DEFINE_string("page", "docs/reproduction.md", "The page that shows them; or empty.")
+    flags.DEFINE_string(
+        "reference", "reproduction/reference.csv", "CSV file with the cells of reference code."
+    )
+    flags.DEFINE_string(
+        "reasons", "reproduction/reasons.toml", "File that says why cells differ from the paper."
+    )
+    flags.DEFINE_string(
+        "page", "docs/reproduction.md", "Page with the tables, to be written; empty for none."
+    )
 
 
 def start() -> None:

@@ -110,7 +110,7 @@ def test_splits_that_are_none(split: Split, message: str) -> None:
         ({"sample_weight": [[1], [1, 2]]}, "sample_weight is not an array"),
         ({"sample_weight": np.ma.masked_array(np.ones(60), Y)}, "sample_weight has .* masked"),
         ({"groups": [[1], [2, 3]]}, "groups has shape"),
-        ({"columns": np.array([[0, 99]])}, "columns has numbers from 0 to 99, but there are 4"),
+        ({"columns": np.array([[0, 99]])}, "columns has numbers from 0 to 99, but X has 4 columns"),
         ({"columns": np.array([[-1, 2]])}, "columns has numbers from -1"),
         ({"columns": np.array([[1, 1]])}, "columns has a column twice"),
         ({"columns": [1, 2]}, r"columns has the shape \(2,\)"),

@@ -75,7 +75,7 @@ def test_training_goes_on_from_a_result():
     second = network(num_epochs=1, seeds=(0, 1), start=first)
     anew = network(num_epochs=1, seeds=(0, 1))
     assert (second.history["train/loss"] < anew.history["train/loss"] - 0.02).all()
-    with pytest.raises(ConfigError, match="2 seeds, not 1"):
+    with pytest.raises(ConfigError, match="2 seeds, but this run has 1"):
         network(start=first)
     with pytest.raises(ConfigError, match="num_columns=6, not 5"):
         fsjax.fit(first.method, (X[:, :5], Y), seeds=(0, 1), start=first, **GIVEN)

@@ -105,8 +105,8 @@ def test_validation_rows(
     ("options", "message"),
     [
         ({"seeds": (1, 2)}, "fit_subsamples sets seeds itself"),
-        ({"split": "paper"}, "makes split itself"),
-        ({"split_per_seed": True}, "makes split_per_seed itself"),
+        ({"split": "paper"}, "sets split itself"),
+        ({"split_per_seed": True}, "sets split_per_seed itself"),
         ({"num_pairs": 0}, "num_pairs=0"),
         ({"seed": -1}, "seed=-1"),
         ({"seed": 2**31, "num_pairs": 1}, "a seed is 4294967296"),

@@ -142,8 +142,8 @@ def test_a_sweep_goes_on_where_it_stopped(table, tmp_path) -> None:
     [
         ({}, "empty"),
         ({"learning_rates": [0.1]}, "did you mean 'learning_rate'"),
-        ({"learning_rate": []}, "different values"),
-        ({"learning_rate": [0.1, 0.1]}, "different values"),
+        ({"learning_rate": []}, "each only once"),
+        ({"learning_rate": [0.1, 0.1]}, "each only once"),
         ({"learning_rate": 0.1}, "a list"),
         ({"learning_rate": [-1.0]}, "learning_rate"),
         ({"seeds": [(0,), (1,)]}, "whole sweep"),
