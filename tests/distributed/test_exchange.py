@@ -1,4 +1,4 @@
-"""What processes tell each other, in real processes; alone, a process gets its own values."""
+"""Exchange of values between real processes, and in a single one, which gets its own values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_three_processes_exchange_values_bytes_and_work(tmp_path: Path) -> None:
     processes = workers(3, tmp_path, "exchange", "other_name")
     for number in range(3):
         seen = json.loads((tmp_path / f"exchange{number}.json").read_text())
-        # Texts of several lengths, among them the empty list and one beyond a power of two.
+        # Texts of several lengths, including the empty list and one beyond a power of two.
         assert seen["gathered"] == [[], ["ä" * 40], ["ä" * 80]]
         assert seen["agreed"] == 1.0e-300
         assert seen["shared"] == [[0, 0], [2, 7], [200_000, 199_999 * 7 % 251]]

@@ -1,4 +1,4 @@
-"""Arguments of ``initialize_distributed`` that are refused before any process is waited for."""
+"""Arguments of ``initialize_distributed`` that are refused before it waits for any process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_timeout_is_a_positive_number(seconds: Any) -> None:
 
 
 def in_fresh_process(call: str) -> str:
-    """What ``initialize_distributed`` raises where JAX has not started."""
+    """The error of ``initialize_distributed`` in a process in which JAX has not started."""
     script = f"import fsjax\nfsjax.initialize_distributed({call})"
     command = [sys.executable, "-c", script]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stderr

@@ -1,4 +1,4 @@
-"""What users hand over by mistake: told in a sentence before any training, never taken silently."""
+"""Mistakes in calls: a one-sentence error before any training, never silent acceptance."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ import fsjax
 from fsjax.engine import programs
 from fsjax.errors import ConfigError
 
-#: A batch of 16 of 72 training rows: five steps an epoch, the last of which is filled up.
+#: Batches of 16 of 72 training rows: five steps per epoch; the last batch is padded.
 OPTIONS = dict(num_epochs=20, batch_size=16, seeds=(3,), num_features=4)
 
 METHODS = {
-    # Noise in each row, weights that decay.
+    # With noise in each row, and weight decay.
     "ip_cae": fsjax.methods.ip_cae(4, hidden=(8,), embedding_dim=6),
-    # Batch statistics and dropout.
+    # With batch statistics and dropout.
     "neural_network": fsjax.methods.neural_network(hidden=(8,), batch_norm=True, dropout=0.2),
 }
 
@@ -35,7 +35,7 @@ def test_a_batch_on_two_devices_is_the_batch_on_one(name, data) -> None:
 
 
 def adds_up_over_devices() -> bool:
-    """Whether devices have exchanged gradients in a program that is kept."""
+    """Whether devices exchange gradients in a program of the cache."""
     return any("all-reduce" in one.as_text() for one in programs._kept.values())
 
 

@@ -1,4 +1,4 @@
-"""Schedules, optimisers and losses of one's own, and what a loss records."""
+"""The user's schedules, optimisers and losses, and values that a loss records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fsjax.user_functions import Missing
 
 RATE = optax.linear_schedule(0.2, 0.01, 12)
 
-#: Of runs in which all training rows are one batch.
+#: Options of runs in which all training rows are one batch.
 WHOLE: dict[str, Any] = {"batch_size": None, "num_features": 3, "best_by": "last"}
 
 LINEAR = {"hidden": (), "weight_decay": 0.0}
@@ -89,7 +89,7 @@ def test_a_schedule_is_used_from_the_first_step_to_fine_tuning() -> None:
 
     wanted = [float(RATE(step)) for step in range(12)]
     np.testing.assert_allclose(rates(learning_rate=RATE), wanted, rtol=1e-5)
-    # The last two epochs of two steps begin anew, at a number.
+    # The last two epochs, of two steps each, start again, with a number as the rate.
     tuned = rates(learning_rate=RATE, finetune_epochs=2, final_learning_rate=None)
     np.testing.assert_allclose(tuned, [*wanted[:8], 0.01, 0.01, 0.01, 0.01], rtol=1e-5)
 
@@ -118,8 +118,8 @@ def test_one_step_on_a_loss_of_ones_own_is_its_formula(data) -> None:
 
     result = planned.fit()[0]
     np.testing.assert_allclose(result.history["train/loss"][0, 0], value, rtol=1e-5)
-    assert abs(float(usual) - float(value)) < 1e-4  # through the method, too
-    # The epochs are judged by it, and the other metrics are those of the task.
+    assert abs(float(usual) - float(value)) < 1e-4  # also when the method calls it
+    # It is the criterion for the best epoch; the other metrics are those of the task.
     rows = result.splits[0].valid
     outputs = jnp.asarray(result.predict(data[0][rows])[0])
     judged = squared(outputs, jnp.asarray(data[1][rows]), jnp.ones(len(rows)))
@@ -138,7 +138,7 @@ SCHEDULED = [
 def test_every_method_with_a_rate_takes_a_schedule_or_an_optimizer(
     name: str, data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As a method of others, whose steps are traced by a plan.
+    # As a method from outside the library, whose steps a plan traces.
     monkeypatch.setattr(Structure, "in_library", False)
     registration = METHODS[name].registration
     small = {k: v for k, v in registration.small.items() if k != "learning_rate"}
@@ -159,7 +159,7 @@ def test_those_are_all_that_train() -> None:
 
 
 def everywhere(amount: float) -> optax.GradientTransformation:
-    """Moves every weight, also those without a gradient."""
+    """An optimiser that moves every weight, even those without a gradient."""
     return optax.stateless(lambda updates, _: jax.tree.map(lambda u: u * 0 - amount, updates))
 
 
@@ -305,7 +305,7 @@ def test_a_saved_result_names_its_functions_and_trains_no_more(data, tmp_path: P
         message = f" as {name}, and functions are not saved; to train again"
         with pytest.raises(ConfigError, match=message):
             fsjax.fit(loaded.method, data, num_epochs=2, **WHOLE)
-        # Saved once more, the file says the same.
+        # Saved again, the file has the same content.
         fsjax.save(loaded, tmp_path / "again.npz")
         assert read(tmp_path / "again.npz")[0] == read(path)[0]
         stored = read(path)[0]["method"]["settings"][name]
@@ -326,7 +326,7 @@ def test_estimators_take_them_and_their_results_are_saved(data, tmp_path: Path) 
 
 
 def recording(**changes: Any) -> Method:
-    """A linear model whose loss tells the size of the weights and the mean of the inputs."""
+    """A linear model whose loss records the size of the weights and the mean of the inputs."""
     method = linear_method()
 
     def loss(params, state, batch, key):
@@ -349,11 +349,11 @@ def test_scalars_of_aux_are_recorded_as_means_over_the_steps(data) -> None:
     of_first = np.square(np.asarray(first)).sum(axis=(1, 2))
     np.testing.assert_allclose(whole.history["train/size"][:, 0], of_first, rtol=1e-5)
     chex.assert_shape(whole.history["train/size"], (2, 3))
-    # Batches of 16 rows, the last of which is smaller.
+    # Batches of 16 rows; the last one is smaller.
     parts = fsjax.fit(method, data, num_epochs=1, **options | {"batch_size": 16})
     steps = -(-rows // 16)
     np.testing.assert_allclose(parts.history["train/rows"][0, 0], rows / steps, rtol=1e-6)
-    # Nothing else is.
+    # Nothing else is recorded.
     usual = fsjax.fit(linear_method(), data, num_epochs=1, **options)
     assert set(whole.history) - set(usual.history) == {"train/size", "train/rows"}
 

@@ -1,4 +1,4 @@
-"""What an author of a method got wrong is said in one sentence, before anything is trained."""
+"""Mistakes of a method's author are reported in one sentence, before anything is trained."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLAIN = linear_method()
 
 
 def wide(state: TrainState, x: jax.Array) -> jax.Array:
-    """Outputs of a class too many."""
+    """Outputs for one class too many."""
     return jnp.pad(PLAIN.predict(state, x), ((0, 0), (0, 1)))
 
 

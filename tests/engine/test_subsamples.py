@@ -15,7 +15,7 @@ IP_CAE = fsjax.methods.ip_cae(2, hidden=(4,))
 
 
 def table(rows: int = 61) -> tuple[np.ndarray, np.ndarray]:
-    """Columns 1 and 4 tell the class; the third class is rare."""
+    """Columns 1 and 4 determine the class; the third class is rare."""
     rng = np.random.default_rng(0)
     y = np.arange(rows) % 2
     y[:6] = 2

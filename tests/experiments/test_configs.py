@@ -24,7 +24,7 @@ def test_every_method_has_a_config_that_runs(name: str, tmp_path: Path) -> None:
     config = quick(module) if module else quick_any(name)
     assert config.method.name == name
     if len(config.method.get("hidden", ())) > 1:
-        # The same network with one layer less to compile.
+        # The same network with fewer layers, to save compilation.
         config.method.hidden = (20,)
     if "search" in config.method:
         config.method.search = False

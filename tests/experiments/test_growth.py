@@ -1,4 +1,4 @@
-"""The benchmark of growth: its exponents, its picture, and what the page says of it."""
+"""The benchmark of growth: its exponents, its figure, and its page."""
 
 from __future__ import annotations
 
