@@ -5,13 +5,11 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from experiments.papers.cells import Cell
 from experiments.papers.verdicts import Verdict
-from fsjax.storage.atomic_files import write_text
 
 TITLES = {
     "wast": "WAST (Sokar et al., NeurIPS 2022)",
@@ -260,13 +258,3 @@ def _percent(part: pd.Series, whole: pd.Series) -> list[str]:
     """Percentages such as ``74 %``; ``-`` if the whole is 0."""
     pairs = zip(part, whole, strict=True)
     return [f"{100 * value / other:.0f} %" if other else "-" for value, other in pairs]
-
-
-def write_page(
-    cells: Sequence[Cell],
-    verdicts: Mapping[tuple[str, ...], Verdict],
-    summary: pd.DataFrame,
-    path: Path,
-) -> None:
-    """Writes the page of :func:`make_page`."""
-    write_text(path, make_page(cells, verdicts, summary))

@@ -19,11 +19,10 @@ from experiments.launch.experiment import load_data
 from experiments.papers import runs
 from experiments.papers.cells import Cell, chosen, run_of
 from experiments.papers.packages import PACKAGES, Package, Problem
-from experiments.papers.results import KEY
+from experiments.papers.results import KEY, by_key, read_cells, write_results
 from fsjax.datasets.split_protocols import make_split
 from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import svm_accuracy
-from fsjax.storage.atomic_files import write_text
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import Split
 
@@ -37,23 +36,13 @@ def read_reference(path: Path) -> pd.DataFrame:
     Raises:
       ConfigError: if the file has other columns.
     """
-    if not path.exists():
-        return pd.DataFrame(columns=COLUMNS)
-    table = pd.read_csv(path, dtype=dict.fromkeys((*KEY, "code", "version", "command"), str))
-    if tuple(table.columns) != COLUMNS:
-        odd = sorted(set(table.columns) ^ set(COLUMNS))
-        raise ConfigError(
-            f"{path} is from another version: its columns differ in {', '.join(odd)}; name another "
-            "file by --results of experiments.reference, or --reference of experiments.reproduce"
-        )
-    return table.fillna({"setting": ""})
+    return read_cells(path, COLUMNS, (*KEY, "code", "version", "command"))
 
 
 def write_reference(table: pd.DataFrame, path: Path) -> None:
     """Writes the file atomically, sorted by cell."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     table = table.drop_duplicates(list(KEY), keep="last").sort_values(list(KEY), kind="stable")
-    write_text(path, table.to_csv(index=False, lineterminator="\n"))
+    write_results(table, path)
 
 
 def cells_by_training(cells: Sequence[Cell]) -> dict[tuple[str, str], list[Cell]]:
@@ -155,7 +144,7 @@ def main() -> None:
         )
     path = Path(FLAGS.results)
     table = read_reference(path)
-    present = {tuple(row[name] for name in KEY) for row in table.to_dict("records")}
+    present = by_key(table)
     todo = cells_by_training(chosen(["wast"], (), FLAGS.datasets, FLAGS.method or list(PACKAGES)))
     for (method, name), cells in todo.items():
         cells = [

@@ -22,6 +22,7 @@ from fsjax.data import load
 from fsjax.datasets.catalog import ENTRIES
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, DataError, FsjaxError
+from fsjax.storage.atomic_files import write_text
 
 #: Runs of more CPU seconds get ``--long_seeds`` instead of ``--seeds``.
 LONG = 60.0
@@ -95,7 +96,7 @@ def main() -> None:
     table = results.read_results(path, everything)
     reasons = results.read_reasons(Path(FLAGS.reasons))
     if FLAGS.only_missing:
-        known = {tuple(row[name] for name in results.KEY) for row in table.to_dict("records")}
+        known = results.by_key(table)
         cells = [cell for cell in cells if cell.key not in known]
     here, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
     todo = planned([cell for cell in cells if cell.row.dataset in here], table)
@@ -122,12 +123,12 @@ def main() -> None:
             print(f"  {_progress(seen, table)}", flush=True)
     except CellsFailedError as error:
         failure = error
-    at_hand = [name for name in ENTRIES if name in here or _is_here(name)]
+    at_hand = [name for name in ENTRIES if name in here or available([name])[0]]
     packages = reference.read_reference(Path(FLAGS.reference))
     judged = verdicts.verdicts_of(everything, table, packages, reasons)
     summary = verdicts.coverage(everything, judged, at_hand)
     if FLAGS.page:
-        page.write_page(everything, judged, summary, Path(FLAGS.page))
+        write_text(Path(FLAGS.page), page.make_page(everything, judged, summary))
     print(summary.to_string(index=False))
     if failure is not None:
         raise failure
@@ -136,17 +137,13 @@ def main() -> None:
 def _progress(cells: Sequence[Cell], table: pd.DataFrame) -> str:
     """Counts the chosen cells in the table, and those of them that agree with the paper."""
     keys = {cell.key for cell in cells}
-    rows = [row for row in table.to_dict("records") if tuple(row[k] for k in results.KEY) in keys]
+    rows = [row for key, row in results.by_key(table).items() if key in keys]
     agreeing = sum(row["agrees"] == 1 for row in rows)
     return f"{len(rows)} of {len(keys)} cells, {agreeing} agree with the paper"
 
 
 def _done(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
     return runs.read_done(run, min(seeds, FLAGS.long_seeds), workdir)
-
-
-def _is_here(name: str) -> bool:
-    return not available([name])[1]
 
 
 def _train(

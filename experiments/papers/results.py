@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,34 @@ COLUMNS = (
 )
 
 
+def by_key(table: pd.DataFrame) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The rows of a table by the key of their cell."""
+    return {tuple(row[name] for name in KEY): row for row in table.to_dict("records")}
+
+
+def read_cells(path: Path, columns: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
+    """Reads a CSV file with a row per cell; the table is empty if there is no file.
+
+    Args:
+      path: the file.
+      columns: the columns that the file must have.
+      text: those of them that hold text; where the file has none, it is empty.
+
+    Raises:
+      ConfigError: if the file has other columns.
+    """
+    if not path.exists():
+        return pd.DataFrame(columns=columns)
+    table = pd.read_csv(path, dtype=dict.fromkeys(text, str))
+    if tuple(table.columns) != tuple(columns):
+        odd = sorted(set(table.columns) ^ set(columns))
+        raise ConfigError(
+            f"{path} is from another version: its columns differ in {', '.join(odd)}; name another "
+            "file, or delete it"
+        )
+    return table.fillna(dict.fromkeys(text, ""))
+
+
 def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
     """Reads a file of results; the table is empty if there is no file.
 
@@ -44,24 +72,15 @@ def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
     Raises:
       ConfigError: if the file has other columns, or if a published number has changed.
     """
-    if not path.exists():
-        return pd.DataFrame(columns=COLUMNS)
-    table = pd.read_csv(path, dtype={name: str for name in (*KEY, "commit", "reason")})
-    if tuple(table.columns) != COLUMNS:
-        odd = sorted(set(table.columns) ^ set(COLUMNS))
-        raise ConfigError(
-            f"{path} is from another version: its columns differ in {', '.join(odd)}; name another "
-            "file by --results"
-        )
-    table = table.fillna({"setting": "", "reason": "", "commit": ""})
+    table = read_cells(path, COLUMNS, (*KEY, "commit", "reason"))
     published = {cell.key: cell.row.mean for cell in cells}
-    for row in table.itertuples():
-        key = tuple(getattr(row, name) for name in KEY)
-        now = published.get(key, row.published_mean)
-        if not np.isclose(now, row.published_mean, rtol=1e-9, equal_nan=True):
+    for key, row in by_key(table).items():
+        before = row["published_mean"]
+        now = published.get(key, before)
+        if not np.isclose(now, before, rtol=1e-9, equal_nan=True):
             raise ConfigError(
                 f"{path} was made with another version of the tables: {', '.join(key)} was "
-                f"{row.published_mean} and is {now}; name another file by --results"
+                f"{before} and is {now}; name another file by --results"
             )
     return table
 
@@ -150,7 +169,7 @@ def merged(
     there: pd.DataFrame, rows: list[dict[str, Any]], reasons: Iterable[Mapping[str, Any]]
 ) -> pd.DataFrame:
     """Replaces the rows of cells that have new ones, and looks up all reasons again."""
-    table = {tuple(row[name] for name in KEY): row for row in there.to_dict("records")}
+    table = by_key(there)
     for row in rows:
         key = tuple(row[name] for name in KEY)
         # A row with more seeds is kept, even if it is older.
@@ -174,8 +193,8 @@ def write_results(table: pd.DataFrame, path: Path) -> None:
 def known_costs(cells: Iterable[Cell], table: pd.DataFrame) -> dict[Run, float]:
     """CPU seconds per seed of the runs behind the rows of a table."""
     seen = {
-        tuple(row[name] for name in KEY): row["cpu_seconds"] / row["seeds"]
-        for row in table.to_dict("records")
+        key: row["cpu_seconds"] / row["seeds"]
+        for key, row in by_key(table).items()
         if row["cpu_seconds"] == row["cpu_seconds"]
     }
     return {run_of(cell): seen[cell.key] for cell in cells if cell.key in seen}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from experiments.papers.cells import Cell, least_tolerance
-from experiments.papers.results import KEY, reason_of
+from experiments.papers.results import KEY, by_key, reason_of
 
 Row = Mapping[str, Any]
 
@@ -45,12 +45,6 @@ class Verdict(NamedTuple):
     def explained(self) -> bool:
         """Whether a cell that does not hold has a reason."""
         return not self.holds and (self.degenerate or bool(self.ours["reason"]))
-
-
-def by_key(table: pd.DataFrame) -> dict[tuple[str, ...], Row]:
-    """The rows of a table by the key of their cell."""
-    rows: list[dict[str, Any]] = table.to_dict("records")
-    return {tuple(row[name] for name in KEY): row for row in rows}
 
 
 def reference_tolerance(cell: Cell, ours: Row, reference: Row) -> float:
