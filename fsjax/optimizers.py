@@ -41,8 +41,8 @@ def cosine_by_epoch(
 
     def schedule(step: Array) -> Array:
         epoch = jnp.minimum(step // steps_per_epoch, num_epochs - 1)
-        way = epoch / max(num_epochs - 1, 1)
-        return last + 0.5 * (first - last) * (1.0 + jnp.cos(jnp.pi * way))
+        progress = epoch / max(num_epochs - 1, 1)
+        return last + 0.5 * (first - last) * (1.0 + jnp.cos(jnp.pi * progress))
 
     return schedule
 

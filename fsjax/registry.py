@@ -105,19 +105,19 @@ class Source(NamedTuple):
     Attributes:
       structure: its structure.
       hyper: values of its traced arguments, by name.
-      made: the fields that the builder returned; see :func:`is_as_built`.
+      fields: the fields that the builder returned; see :func:`is_as_built`.
     """
 
     structure: Structure
     hyper: tuple[tuple[str, float], ...]
-    made: tuple[Any, ...]
+    fields: tuple[Any, ...]
 
 
 def is_as_built(method: Method) -> bool:
     """Whether a registered builder made the method and no field has been replaced since."""
     source = method.about.source
     return source is not None and all(
-        part is other for part, other in zip(source.made, _parts(method), strict=True)
+        part is other for part, other in zip(source.fields, _parts(method), strict=True)
     )
 
 

@@ -272,7 +272,7 @@ def check_selection(planned: Plan, result: FitResult) -> None:
         _require(usable[0][chosen].all(), "a column that may not be selected is picked")
         first = np.isin(chosen, result.ranking[0][: len(chosen)]).all()
         _require(first, "the picks are not the first of the ranking")
-        _check_felt(planned, _seed(result, 0), chosen)
+        _check_seen(planned, _seed(result, 0), chosen)
 
 
 def _check_order(scores: np.ndarray, usable: np.ndarray) -> None:
@@ -289,20 +289,20 @@ def _check_order(scores: np.ndarray, usable: np.ndarray) -> None:
     _require(np.mean(shares) >= IN_ORDER, message)
 
 
-def _check_felt(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
+def _check_seen(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
     """Checks that the network depends on the chosen columns (or groups), and on no others."""
-    others = sorted(_felt(planned, state) - set(chosen.tolist()))
+    others = sorted(_seen_units(planned, state) - set(chosen.tolist()))
     _require(not others, f"the network sees {others}, which are not selected")
     # All columns at once: ReLU units may be inactive, so a single column need not have an effect.
     x = np.asarray(planned.prepared.arrays.valid.x)
     units = planned.spec.groups or range(NUM_COLUMNS)
     moved = x + np.isin(units, chosen) * np.linspace(1.0, 3.0, len(units))
     before, after = (_outputs(planned, state, rows) for rows in (x, moved.astype(x.dtype)))
-    felt = not np.allclose(after, before, rtol=1e-5)
-    _require(felt or not len(chosen), "the network does not see the columns that are selected")
+    changes = not np.allclose(after, before, rtol=1e-5)
+    _require(changes or not len(chosen), "the network does not see the columns that are selected")
 
 
-def _felt(planned: Plan, state: TrainState) -> set[int]:
+def _seen_units(planned: Plan, state: TrainState) -> set[int]:
     """The columns (or groups) that change the outputs of the network."""
     x = np.asarray(planned.prepared.arrays.valid.x)
     units = planned.spec.groups or range(NUM_COLUMNS)
@@ -379,17 +379,17 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
     state = _seed(result, 0)
     selection = planned.method.select(state)
     if selection.picks is not None:
-        _check_felt(planned, state, np.asarray(selection.picks))
+        _check_seen(planned, state, np.asarray(selection.picks))
     elif selection.gates is not None and method.search is not None:
         # Close half of the groups, whatever their gates are after training.
         closed = method.search.close(state, jnp.median(selection.gates))
         gates = np.asarray(method.select(closed).gates)
-        _check_felt(planned, closed, np.flatnonzero(gates > 0))
+        _check_seen(planned, closed, np.flatnonzero(gates > 0))
     else:
-        felt = _felt(planned, state)
-        first = set(result.ranking[0][: len(felt)].tolist())
-        fault = f"the network sees the groups {felt}, but the ranking begins with {first}"
-        _require(felt == first, fault)
+        seen = _seen_units(planned, state)
+        first = set(result.ranking[0][: len(seen)].tolist())
+        fault = f"the network sees the groups {seen}, but the ranking begins with {first}"
+        _require(seen == first, fault)
 
 
 def check_search(method: Method, task: str) -> None:
@@ -403,7 +403,7 @@ def check_search(method: Method, task: str) -> None:
         state = _seed(result, row)
         chosen = np.flatnonzero(np.asarray(method.select(state).gates))
         _require(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
-        _check_felt(planned, state, chosen)
+        _check_seen(planned, state, chosen)
 
 
 def table(task: str) -> tuple[np.ndarray, np.ndarray | None]:

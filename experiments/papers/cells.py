@@ -219,8 +219,8 @@ def chosen(
     published = [cell for paper in papers for cell in cells_of(paper)]
     _check_all("table", tables, (cell.table for cell in published))
     _check_all("data set", datasets, (cell.row.dataset for cell in published))
-    there = {cell.row.method for cell in published}
-    own_methods = tuple(name for name in methods if name not in there)
+    published_methods = {cell.row.method for cell in published}
+    own_methods = tuple(name for name in methods if name not in published_methods)
     for name in own_methods:
         get_method(name)
     return [

@@ -47,13 +47,13 @@ def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
 def planned(cells: Sequence[Cell], table: pd.DataFrame) -> list[tuple[Run, int, float, list[Cell]]]:
     """Runs with their seeds, CPU seconds and cells, the cheapest first."""
     by_run = runs.runs_of(cells)
-    known = results.known_costs(cells, table)
-    short = runs.expected(by_run, FLAGS.seeds, known)
+    measured = results.known_costs(cells, table)
+    seconds_of = runs.expected(by_run, FLAGS.seeds, measured)
     plan = []
-    for run, of_run in by_run.items():
-        long = short[run] > LONG
+    for run, run_cells in by_run.items():
+        long = seconds_of[run] > LONG
         seeds = min(FLAGS.seeds, FLAGS.long_seeds) if long else FLAGS.seeds
-        plan.append((run, seeds, short[run] * seeds / FLAGS.seeds, of_run))
+        plan.append((run, seeds, seconds_of[run] * seeds / FLAGS.seeds, run_cells))
     return sorted(plan, key=lambda item: item[2])
 
 
@@ -62,18 +62,19 @@ def plan_table(todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path
     lines = [
         {
             "run": run.label,
-            "cells": len(of_run),
+            "cells": len(run_cells),
             "seeds": seeds,
             "minutes": f"{seconds / 60:.1f}",
             "state": "done" if _done(run, seeds, workdir) else "",
         }
-        for run, seeds, seconds, of_run in todo
+        for run, seeds, seconds, run_cells in todo
     ]
     text = pd.DataFrame(lines).to_string(index=False) if lines else "nothing to run"
-    left = [item for item, line in zip(todo, lines, strict=True) if not line["state"]]
+    remaining = [item for item, line in zip(todo, lines, strict=True) if not line["state"]]
     return (
-        f"{text}\n\n{len(todo)} runs give {sum(len(item[3]) for item in todo)} cells; {len(left)} "
-        f"runs are left, about {sum(item[2] for item in left) / 60:.0f} minutes of CPU time"
+        f"{text}\n\n{len(todo)} runs give {sum(len(item[3]) for item in todo)} cells; "
+        f"{len(remaining)} runs are left, about {sum(item[2] for item in remaining) / 60:.0f} "
+        "minutes of CPU time"
     )
 
 
@@ -98,8 +99,8 @@ def main() -> None:
     if FLAGS.only_missing:
         known = results.by_key(table)
         cells = [cell for cell in cells if cell.key not in known]
-    here, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
-    todo = planned([cell for cell in cells if cell.row.dataset in here], table)
+    present, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
+    todo = planned([cell for cell in cells if cell.row.dataset in present], table)
     if missing:
         count = sum(cell.row.dataset in missing for cell in cells)
         print(
@@ -114,21 +115,21 @@ def main() -> None:
         return
     cache_by_default()
     fsjax.use_cpu_devices()
-    seen = [cell for _, _, _, of_run in todo for cell in of_run]
+    planned_cells = [cell for _, _, _, run_cells in todo for cell in run_cells]
     failure = None
     try:
         for finished in _train(todo, workdir):
-            table = results.merged(table, results.collect(seen, finished), reasons)
+            table = results.merged(table, results.collect(planned_cells, finished), reasons)
             results.write_results(table, path)
-            print(f"  {_progress(seen, table)}", flush=True)
+            print(f"  {_progress(planned_cells, table)}", flush=True)
     except CellsFailedError as error:
         failure = error
-    at_hand = [name for name in ENTRIES if name in here or available([name])[0]]
+    loadable = [name for name in ENTRIES if name in present or available([name])[0]]
     packages = reference.read_reference(Path(FLAGS.reference))
-    judged = verdicts.verdicts_of(everything, table, packages, reasons)
-    summary = verdicts.coverage(everything, judged, at_hand)
+    all_verdicts = verdicts.verdicts_of(everything, table, packages, reasons)
+    summary = verdicts.coverage(everything, all_verdicts, loadable)
     if FLAGS.page:
-        write_text(Path(FLAGS.page), page.make_page(everything, judged, summary))
+        write_text(Path(FLAGS.page), page.make_page(everything, all_verdicts, summary))
     print(summary.to_string(index=False))
     if failure is not None:
         raise failure
@@ -151,19 +152,19 @@ def _train(
 ) -> Iterator[dict[Run, dict[str, Any]]]:
     """Trains the missing runs until the time is up; yields all finished runs after each one."""
     finished: dict[Run, dict[str, Any]] = {}
-    left = []
+    remaining = []
     for item in todo:
         result = _done(item[0], item[1], workdir)
         if result is None:
-            left.append(item)
+            remaining.append(item)
         else:
             finished[item[0]] = result
     print(f"{len(finished)} of {len(todo)} runs are done")
     yield finished
-    if FLAGS.minutes == 0 or not left:
+    if FLAGS.minutes == 0 or not remaining:
         return
     if FLAGS.cluster is not None:
-        yield from _train_on_cluster(FLAGS.cluster, left, workdir, finished)
+        yield from _train_on_cluster(FLAGS.cluster, remaining, workdir, finished)
         return
     started = time.monotonic()
     if FLAGS.minutes is not None:
@@ -171,8 +172,8 @@ def _train(
         # Repeated every second, because an exception that is raised in a finaliser is lost.
         signal.setitimer(signal.ITIMER_REAL, max(1e-3, 60.0 * FLAGS.minutes), 1.0)
     try:
-        for number, (run, seeds, seconds, _) in enumerate(left, start=1):
-            print(f"[{number}/{len(left)}] {run.label}, {seeds} seeds, about {seconds:.0f} s")
+        for number, (run, seeds, seconds, _) in enumerate(remaining, start=1):
+            print(f"[{number}/{len(remaining)}] {run.label}, {seeds} seeds, about {seconds:.0f} s")
             try:
                 finished[run] = runs.train(run, seeds, workdir)
             except FsjaxError as error:
@@ -192,18 +193,18 @@ def _train(
 
 def _train_on_cluster(
     address: str,
-    left: Sequence[tuple[Run, int, float, list[Cell]]],
+    remaining: Sequence[tuple[Run, int, float, list[Cell]]],
     workdir: Path,
     finished: dict[Run, dict[str, Any]],
 ) -> Iterator[dict[Run, dict[str, Any]]]:
     """Trains each run on a worker; yields all finished runs after each one."""
     folder = workdir.absolute()
-    jobs = [Job(run.label, runs.train, (run, seeds, folder)) for run, seeds, _, _ in left]
+    jobs = [Job(run.label, runs.train, (run, seeds, folder)) for run, seeds, _, _ in remaining]
     seconds = None if FLAGS.minutes is None else 60.0 * FLAGS.minutes
     with connected(address) as cluster:
         try:
             for place, result in gathered(cluster, jobs, seconds):
-                finished[left[place][0]] = result
+                finished[remaining[place][0]] = result
                 yield finished
         except TimeoutError:
             print(f"stopped after {FLAGS.minutes:g} minutes; the same command continues")

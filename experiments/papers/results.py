@@ -166,16 +166,16 @@ def collect(
 
 
 def merged(
-    there: pd.DataFrame, rows: list[dict[str, Any]], reasons: Iterable[Mapping[str, Any]]
+    old_table: pd.DataFrame, rows: list[dict[str, Any]], reasons: Iterable[Mapping[str, Any]]
 ) -> pd.DataFrame:
     """Replaces the rows of cells that have new ones, and looks up all reasons again."""
-    table = by_key(there)
+    row_by_key = by_key(old_table)
     for row in rows:
         key = tuple(row[name] for name in KEY)
         # A row with more seeds is kept, even if it is older.
-        if key not in table or row["seeds"] >= table[key]["seeds"]:
-            table[key] = row
-    result = pd.DataFrame(list(table.values()), columns=COLUMNS)
+        if key not in row_by_key or row["seeds"] >= row_by_key[key]["seeds"]:
+            row_by_key[key] = row
+    result = pd.DataFrame(list(row_by_key.values()), columns=COLUMNS)
     reasons = list(reasons)
     result["reason"] = [
         "" if row["agrees"] in (1, "") else reason_of(row, reasons)
@@ -192,9 +192,11 @@ def write_results(table: pd.DataFrame, path: Path) -> None:
 
 def known_costs(cells: Iterable[Cell], table: pd.DataFrame) -> dict[Run, float]:
     """CPU seconds per seed of the runs behind the rows of a table."""
-    seen = {
+    seconds_per_seed = {
         key: row["cpu_seconds"] / row["seeds"]
         for key, row in by_key(table).items()
         if row["cpu_seconds"] == row["cpu_seconds"]
     }
-    return {run_of(cell): seen[cell.key] for cell in cells if cell.key in seen}
+    return {
+        run_of(cell): seconds_per_seed[cell.key] for cell in cells if cell.key in seconds_per_seed
+    }

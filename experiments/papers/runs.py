@@ -40,14 +40,14 @@ def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
     if run.num_epochs is not None:
         config.train.num_epochs = run.num_epochs
     if run.paper == "wast":
-        others = WAST_NUM_FEATURES if run.num_features is None else ()
+        other_sizes = WAST_NUM_FEATURES if run.num_features is None else ()
         if run.num_features is not None:
             config.num_features = run.num_features
             if run.method == "cae":
                 config.method.hidden = (3 * run.num_features // 2,)
         k, width = config.num_features, ENTRIES[run.dataset].shape[1]
         config.evaluation.num_features = tuple(
-            size for size in others if size != k and size <= width and k != 20
+            size for size in other_sizes if size != k and size <= width and k != 20
         )
     return config
 

@@ -67,21 +67,21 @@ def verdicts_of(
       reasons: the result of :func:`experiments.papers.results.read_reasons`; entries with
         ``degenerate`` mark cells whose scores are all equal.
     """
-    rows, others = by_key(results), by_key(reference)
+    rows, reference_rows = by_key(results), by_key(reference)
     degenerate = [entry for entry in reasons if entry.get("degenerate")]
     verdicts = {}
     for cell in cells:
         ours = rows.get(cell.key)
         if ours is None:
             continue
-        other = others.get(cell.key)
+        reference_row = reference_rows.get(cell.key)
         published = None if math.isnan(cell.row.mean) else ours["agrees"] == 1
         referenced = None
-        if other is not None:
-            limit = reference_tolerance(cell, ours, other) * (1 + 1e-9)
-            referenced = abs(ours["mean"] - other["mean"]) <= limit
+        if reference_row is not None:
+            limit = reference_tolerance(cell, ours, reference_row) * (1 + 1e-9)
+            referenced = abs(ours["mean"] - reference_row["mean"]) <= limit
         is_degenerate = bool(reason_of(dict(zip(KEY, cell.key, strict=True)), degenerate))
-        verdicts[cell.key] = Verdict(ours, other, published, referenced, is_degenerate)
+        verdicts[cell.key] = Verdict(ours, reference_row, published, referenced, is_degenerate)
     return verdicts
 
 

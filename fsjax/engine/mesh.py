@@ -141,8 +141,8 @@ def gathered(tree: PyTree, batch_devices: int = 1) -> PyTree:
     if jax.process_count() == 1:
         return tree
     leaves, structure = jax.tree.flatten(tree)
-    filled = [leaf for leaf in leaves if leaf.size]
-    full = iter(run(_everywhere, (batch_devices,), (filled,)))
+    nonempty = [leaf for leaf in leaves if leaf.size]
+    full = iter(run(_everywhere, (batch_devices,), (nonempty,)))
     merged = [
         # Replicated arrays have all their entries here; empty arrays need no program.
         np.asarray(next(full)) if leaf.size else np.zeros(leaf.shape, leaf.dtype)

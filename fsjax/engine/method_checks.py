@@ -368,13 +368,13 @@ def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows)
         del data, key
         return method.predictor(state, jnp.zeros((1, state.spec.num_columns)))
 
-    felt = _read(traced(predicted), names)
-    late = sorted(written & read - felt)
-    if late:
+    predicted_from = _read(traced(predicted), names)
+    late_names = sorted(written & read - predicted_from)
+    if late_names:
         raise ConfigError(
-            f"{method.name}: select reads extra{late[0]}, which after_epoch writes only after "
-            "validation, so the kept epoch would have the value of the epoch before; compute it in "
-            "finish, or keep the last epoch with best_by='last'"
+            f"{method.name}: select reads extra{late_names[0]}, which after_epoch writes only "
+            "after validation, so the kept epoch would have the value of the epoch before; compute "
+            "it in finish, or keep the last epoch with best_by='last'"
         )
 
 

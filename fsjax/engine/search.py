@@ -176,8 +176,10 @@ def _kept(
     outcomes, chosen = [], []
     for of_seed in known:
         tried, _ = _sequence(of_seed, k, following)
-        off = {s: (threshold_for(gates, k) is None, misses(gates, k)) for s, gates in tried.items()}
-        strength = min(tried, key=off.__getitem__)
+        distance = {
+            s: (threshold_for(gates, k) is None, misses(gates, k)) for s, gates in tried.items()
+        }
+        strength = min(tried, key=distance.__getitem__)
         threshold = threshold_for(tried[strength], k)
         if threshold is None:
             threshold = float(np.sort(tried[strength])[::-1][k - 1])

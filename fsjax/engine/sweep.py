@@ -241,15 +241,18 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     chosen = many.choose(trained)
     results = []
     for number, single in enumerate(plans):
-        mine = slice(number * seeds, (number + 1) * seeds)
-        states, of_plan = jax.tree.map(lambda leaf, mine=mine: leaf[mine], (trained.states, chosen))
-        history = {name: values[mine] for name, values in trained.history.items()}
+        rows_of_method = slice(number * seeds, (number + 1) * seeds)
+        states, of_plan = jax.tree.map(
+            lambda leaf, rows=rows_of_method: leaf[rows],
+            (trained.states, chosen),
+        )
+        history = {name: values[rows_of_method] for name, values in trained.history.items()}
         cost = {
             name: value / count if name.endswith("seconds") else value
             for name, value in trained.cost.items()
         }
-        mine_trained = trained._replace(states=states, history=history, cost=cost)
-        results.append(single.select(mine_trained, of_plan)[0])
+        trained_method = trained._replace(states=states, history=history, cost=cost)
+        results.append(single.select(trained_method, of_plan)[0])
     return results
 
 

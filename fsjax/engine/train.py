@@ -139,10 +139,10 @@ class _Training:
         arrays = plan.arrays_of(rows[self.rows])
         self.arrays = self._placed(arrays, shared=not seeds.has_own_rows(arrays))
         # Rows that only pad the devices are not trained either.
-        works = ~idle[self.rows] & (np.arange(len(self.rows)) < self.real)
-        self.works = works.astype(np.int32)
+        is_trained = ~idle[self.rows] & (np.arange(len(self.rows)) < self.real)
+        self.is_trained = is_trained.astype(np.int32)
         self.states = self.padded(states)
-        args = (self.states, self.arrays, self._placed(self.works))
+        args = (self.states, self.arrays, self._placed(self.is_trained))
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, states.masks, plan.spec, searches)
         static = (plan.structure, *self.layout)
@@ -200,8 +200,8 @@ class _Training:
             epochs = 1
         if self.checkpoints is not None:
             epochs = min(epochs, to_checkpoint)
-        asked = self._placed(epochs * self.works)
-        states, recorded, reached = self.program(self.states, self.arrays, asked)
+        requested = self._placed(epochs * self.is_trained)
+        states, recorded, reached = self.program(self.states, self.arrays, requested)
         # Placed again, because empty arrays lose their layout in the program.
         self.states = self._placed(states)
         trained = np.asarray(reached)[: self.real] - self.done
@@ -232,16 +232,18 @@ class _Training:
 
     def _record(self, recorded: Mapping[str, Any], trained: np.ndarray, count: int) -> None:
         new = {name: np.asarray(values)[: self.real, :count] for name, values in recorded.items()}
-        ran = np.arange(count) < trained[:, None]
-        self._check_finite(new["train/loss"], ran)
+        was_trained = np.arange(count) < trained[:, None]
+        self._check_finite(new["train/loss"], was_trained)
         self.history = {
-            name: np.concatenate([self.history[name], np.where(ran, values, np.nan)], axis=1)
+            name: np.concatenate(
+                [self.history[name], np.where(was_trained, values, np.nan)], axis=1
+            )
             for name, values in new.items()
         }
 
-    def _check_finite(self, losses: np.ndarray, ran: np.ndarray) -> None:
+    def _check_finite(self, losses: np.ndarray, was_trained: np.ndarray) -> None:
         """Raises NonFiniteLossError for the first non-finite loss ``(S, E)`` of a trained epoch."""
-        bad = ran & ~np.isfinite(losses)
+        bad = was_trained & ~np.isfinite(losses)
         if not bad.any():
             return
         epoch = int(np.argmax(bad.any(axis=0)))
