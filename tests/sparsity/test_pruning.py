@@ -200,16 +200,19 @@ def test_snip_and_grasp_over_all_layers() -> None:
     ("make", "message"),
     [
         (lambda: sparsity.polynomial(10, 10), "starts at step 10 and ends at 10"),
-        (lambda: sparsity.polynomial(-1, 10), "it must start at 0 or later"),
+        (lambda: sparsity.polynomial(-1, 10), "choose a start of at least 0"),
         (lambda: sparsity.one_shot(0), "step=0"),
         (lambda: sparsity.magnitude(0.1, schedule=3), "schedule=3 is not a schedule"),
         (
             lambda: sparsity.magnitude(
                 0.1, schedule=sparsity.polynomial(0, 9), grow=sparsity.grow.random
             ),
-            "the number of connections stays",
+            "with a grow rule the number of connections is constant",
         ),
-        (lambda: sparsity.rigl(0.1, scope="global"), "scope='global' is for pruning"),
+        (
+            lambda: sparsity.rigl(0.1, scope="global"),
+            "scope='global' works only for unstructured pruning",
+        ),
         (lambda: sparsity.rigl(0.1, scope="all"), "scope='all'"),
     ],
 )

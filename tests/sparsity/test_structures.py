@@ -171,11 +171,11 @@ def test_bfloat16_weights_and_convolutions() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: n_of_m(5, 4), r"n_of_m\(5, 4\): n must be at most m"),
+        (lambda: n_of_m(5, 4), r"n_of_m\(5, 4\): n=5 is larger than m=4"),
         (lambda: n_of_m(0, 4), "n=0"),
         (lambda: block(0, 4), "height=0"),
-        (lambda: sparsity.static(0.5, structure=n_of_m(2, 4)), "has a density of its own"),
-        (lambda: sparsity.static(structure=block(2, 2)), "give one of the two"),
+        (lambda: sparsity.static(0.5, structure=n_of_m(2, 4)), "determines the density"),
+        (lambda: sparsity.static(structure=block(2, 2)), "give exactly one of the two"),
     ],
 )
 def test_mistakes_in_a_structure(make: Callable[[], object], message: str) -> None:
@@ -188,7 +188,7 @@ def test_mistakes_in_a_structure(make: Callable[[], object], message: str) -> No
     [
         (n_of_m(2, 5), r"dense/kernel: n_of_m\(2, 5\) does not fit .*\(12, 8\), as 5 does not"),
         (block(3, 3), r"dense/kernel: block\(3, 3\) does not fit .* as 3 does not divide 8"),
-        (channel(2), r"dense/kernel: channel\(axis=2\) .* has no such axis"),
+        (channel(2), r"dense/kernel: channel\(axis=2\) .* choose an axis from -2 to 1"),
     ],
 )
 def test_layers_that_do_not_fit(structure: Structure, message: str) -> None:
