@@ -71,8 +71,8 @@ class Recipe:
         that matches applies and layers without a match stay dense; or a function from the shapes
         of the layers, by path, to their densities, by path. Give either this or ``epsilon``, or a
         structure with a fixed density.
-      epsilon: above 0; a layer gets ``epsilon (n_in + n_out)`` connections (Mocanu et al., 2018,
-        eq. 3).
+      epsilon: above 0; a layer gets ``epsilon (n_in + n_out)`` connections (SET, Mocanu et
+        al., 2018).
       distribution: how a single density is distributed over the layers: ``"uniform"``, ``"er"``
         or ``"erk"`` (Erdos-Renyi without and with the spatial dimensions of convolutions; Evci et
         al., 2020).

@@ -1,4 +1,4 @@
-"""What is left of a sparse network: tables, degrees of neurons, overlap of two runs, pictures."""
+"""Describes sparse networks: tables, degrees of neurons, overlap of two networks, pictures."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-#: Sizes of groups that are looked for.
+#: Values of M for which N:M structures are detected.
 _GROUPS = (2, 4, 8, 16, 32)
 
 
 def summarize(
     params: PyTree, masks: PyTree, function: Callable | None = None, *inputs: PyTree
 ) -> pd.DataFrame:
-    """A row for each array with connections and one for all, as a table.
+    """Tabulates the layers of a sparse network: a row per weight array, and one for all.
 
     Args:
       params: arrays.
-      masks: bool in their structure, such as of :func:`fsjax.sparsity.masks_of`.
-      function: ``(params, *inputs) -> outputs``, for the operations of one call.
+      masks: bool arrays in the structure of ``params``, as from :func:`fsjax.sparsity.masks_of`.
+      function: ``(params, *inputs) -> outputs``; if given, the FLOPs of a call are counted.
       *inputs: an example, arrays or their shapes.
 
     Returns:
-      Columns ``shape``, ``structure`` (what holds of the mask: ``"dense"``, ``"channels"``,
+      A table with the columns ``shape``, ``structure`` (``"dense"``, ``"channels"``,
       ``"tiles 4x4"``, ``"2:4"``, ``"fan-in 12"`` or ``"unstructured"``), ``connections``,
-      ``active``, ``density``, and with a function ``flops`` and ``dense_flops``: two for each
-      connection and vector that is multiplied. The index has the paths, and ``"all"``.
+      ``active``, ``density``, and with a function ``flops`` and ``dense_flops``: two per connection
+      and multiplied vector. The index holds the paths, and ``"all"``.
 
     Raises:
       ConfigError: if the masks have other paths or shapes than the parameters.
@@ -78,7 +78,7 @@ def summarize(
 
 
 def structure_of(mask: np.ndarray) -> str:
-    """The narrowest structure that a mask ``(..., I, O)`` has; see :func:`summarize`."""
+    """The most specific structure of a mask ``(..., I, O)``, named as in :func:`summarize`."""
     if mask.all():
         return "dense"
     if mask.ndim < 2:
@@ -100,20 +100,27 @@ def structure_of(mask: np.ndarray) -> str:
 
 
 def degrees(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Connections of every input and of every output of a mask ``(..., I, O)``: a connection map.
+    """Numbers of connections of each input ``(I,)`` and of each output ``(O,)`` of a mask.
 
-    Of the first layer of an image classifier, ``degrees(mask)[0].reshape(28, 28)`` shows the
-    pixels that the network looks at.
+    For the first layer of an image classifier, ``degrees(mask)[0].reshape(28, 28)`` shows which
+    pixels the network uses.
+
+    Args:
+      mask: bool ``(..., I, O)``.
     """
     mask = np.asarray(mask)
     return mask.sum(tuple(_other(mask, -2))), mask.sum(tuple(_other(mask, -1)))
 
 
 def overlap(masks: PyTree, others: PyTree, where: Where = is_kernel) -> dict[str, float]:
-    """By path, the connections that two networks share over those that either has (Jaccard).
+    """Jaccard index of the connections of two networks: shared over all, in [0, 1], by path.
+
+    Args:
+      masks, others: trees of bool arrays.
+      where: which leaves are compared.
 
     Raises:
-      ConfigError: if the two have other paths or shapes.
+      ConfigError: if the paths or shapes of the two differ.
     """
     first, second = named_leaves(masks, where), named_leaves(others, where)
     _check_same(
@@ -127,9 +134,9 @@ def overlap(masks: PyTree, others: PyTree, where: Where = is_kernel) -> dict[str
 
 
 def mask_figure(masks: PyTree, where: Where = is_kernel) -> Figure:
-    """A picture of the masks, one panel each: inputs down, outputs across, connections dark.
+    """Draws the masks, one panel each: rows are inputs, columns outputs, connections are dark.
 
-    Positions of a convolution lie below one another, one block of inputs each.
+    Kernels of convolutions are drawn as matrices; the inputs of each kernel position form a block.
     """
     from matplotlib.figure import Figure
 
@@ -165,6 +172,6 @@ def _check_same(shapes: dict[str, tuple], others: dict[str, tuple]) -> None:
     for path in shapes.keys() | others.keys():
         if shapes.get(path) != others.get(path):
             raise ConfigError(
-                f"{path} has shape {shapes.get(path)} in one and {others.get(path)} in the other; "
-                "give trees of the same network"
+                f"{path} has shape {shapes.get(path)} in one tree and {others.get(path)} in the "
+                "other; pass trees of the same network"
             )

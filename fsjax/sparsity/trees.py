@@ -1,4 +1,4 @@
-"""Leaves of parameter trees by the names of their paths."""
+"""Access to the leaves of parameter trees by the names of their paths."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from fsjax.typing import PyTree
 
 
 def path_name(path: tuple) -> str:
-    """``Dense_0/kernel`` for the path of a leaf."""
+    """The name of the path of a leaf, for example ``Dense_0/kernel``."""
     return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
 def leaves_by_name(tree: PyTree, none: bool = False) -> dict[str, Array]:
-    """All leaves by the names of their paths; with ``none`` those that are ``None``, too."""
+    """All leaves by the names of their paths; with ``none=True`` including ``None`` leaves."""
     is_leaf = (lambda node: node is None) if none else None
     return {path_name(path): leaf for path, leaf in jax.tree.leaves_with_path(tree, is_leaf)}
 
 
 def with_leaves(tree: PyTree, leaves: Mapping[str, Array | None]) -> PyTree:
-    """The tree with other leaves at some paths."""
+    """The tree with the leaves at some paths replaced."""
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: leaves.get(path_name(path), leaf), tree
     )
@@ -42,7 +42,7 @@ def is_output_first(tree: PyTree) -> bool:
 
 
 def outputs_last(tree: PyTree) -> PyTree:
-    """Leaves ``(outputs, inputs, ...)`` of two axes or more as ``(..., inputs, outputs)``."""
+    """Turns leaves ``(outputs, inputs, ...)``, of two axes or more, to ``(..., inputs, outputs)``."""
     return jax.tree.map(lambda leaf: jnp.transpose(leaf, _reversed(jnp.ndim(leaf))), tree)
 
 

@@ -175,7 +175,7 @@ def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
 
 def test_networks_without_anything_to_compress() -> None:
     masks = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
-    with pytest.raises(ConfigError, match="none of the masks lacks a connection"):
+    with pytest.raises(ConfigError, match="no mask has a missing connection"):
         sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
     mask = {"w": jnp.eye(4, dtype=bool)}
     with pytest.raises(ConfigError, match="none of w is used as the weights of a linear map"):

@@ -128,10 +128,10 @@ def test_a_trained_network_loses_less_than_by_magnitude(structure: Any) -> None:
 def test_mistakes() -> None:
     apply, params, x = (lambda p, x: x @ p["w"]), {"w": jnp.ones((6, 4))}, jnp.ones((5, 6))
     for options, message in (
-        ({}, "give one of density= and structure="),
+        ({}, "density=None and structure=None; give exactly one"),
         ({"density": 0.0}, "density=0.0"),
         ({"structure": sparsity.n_of_m(2, 4)}, "w: n_of_m.2, 4. does not fit 6 inputs"),
-        ({"structure": sparsity.block(2, 2)}, "block.2, 2. cannot be kept"),
+        ({"structure": sparsity.block(2, 2)}, "block.2, 2. cannot be pruned input by input"),
         ({"density": 0.5, "damping": 0.0}, "damping=0.0"),
         ({"density": {"v": 0.5}}, "the pattern 'v' matches none of w"),
     ):

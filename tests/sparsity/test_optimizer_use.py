@@ -79,7 +79,7 @@ def test_bad_masks_are_refused() -> None:
         ({"density": 0.1, "fraction": 1.2}, "fraction=1.2.*0 to 1"),
         ({"density": 0.1, "every": 0}, "every=0.*at least 1"),
         ({"density": 0.1, "end_step": 2.5}, "end_step=2.5.*whole"),
-        ({"density": 0.1, "grow": grow.random}, "a grow rule needs a drop rule"),
+        ({"density": 0.1, "grow": grow.random}, "a grow rule replaces .* give drop= too"),
         ({"density": 0.1, "drop": "random"}, "drop='random' is not a rule; pass a function"),
     ],
 )
