@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fsjax.errors import ConfigError
 from fsjax.sparsity.masks import apply_masks
-from fsjax.sparsity.trees import leaves_by_name, path_name
+from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, path_name
 from fsjax.typing import PyTree
 
 
@@ -41,14 +40,7 @@ def from_numpy(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
       ConfigError: if a path is missing or unknown, or an array has another shape.
     """
     expected = {path.replace("/", "."): leaf for path, leaf in leaves_by_name(like).items()}
-    for path in expected.keys() | arrays.keys():
-        shape = expected[path].shape if path in expected else None
-        other = np.shape(arrays[path]) if path in arrays else None
-        if shape != other:
-            raise ConfigError(
-                f"{path} has shape {other} in the arrays and {shape} in the network (None means "
-                "missing); pass the arrays of the same network"
-            )
+    check_same_shapes(arrays, expected, "the arrays", "the network")
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: jnp.asarray(arrays[path_name(path).replace("/", ".")], leaf.dtype), like
     )

@@ -11,7 +11,7 @@ from jax import Array
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.masks import Counts, Where, is_kernel, named_leaves
 from fsjax.sparsity.pruning import Scope
-from fsjax.sparsity.trees import leaves_by_name, with_leaves
+from fsjax.sparsity.trees import leaves_by_name, split, with_leaves
 from fsjax.typing import PyTree
 
 
@@ -83,8 +83,4 @@ def _of_largest(params: PyTree, scores: dict[str, Array], counts: Counts, scope:
         pairs = zip(scores.items(), numbers, strict=True)
         return with_leaves(dense, {name: largest(score, n) for (name, score), n in pairs})
     together = jnp.concatenate([score.reshape(-1) for score in scores.values()])
-    chosen, masks, start = largest(together, sum(numbers)), {}, 0
-    for name, score in scores.items():
-        masks[name] = chosen[start : start + score.size].reshape(score.shape)
-        start += score.size
-    return with_leaves(dense, masks)
+    return with_leaves(dense, split(largest(together, sum(numbers)), scores))

@@ -46,11 +46,7 @@ class Polynomial:
         check(Count, end=self.end)
         check(Count, every=self.every)
         check(Positive, power=self.power)
-        if not 0 <= self.start < self.end:
-            raise ConfigError(
-                f"the schedule starts at step {self.start} and ends at {self.end}; choose a start "
-                "of at least 0 and a later end"
-            )
+        _check_steps(self.start, self.end)
 
     def is_due(self, step: Array | int) -> Array:
         """True every ``every`` steps after the start, and at the end."""
@@ -76,11 +72,7 @@ class Periodic:
     def __post_init__(self) -> None:
         check(Count, every=self.every)
         check(Count | None, end_step=self.end)
-        if self.start < 0 or (self.end is not None and self.end <= self.start):
-            raise ConfigError(
-                f"the schedule starts at step {self.start} and ends at {self.end}; choose a start "
-                "of at least 0 and a later end"
-            )
+        _check_steps(self.start, self.end)
 
     def is_due(self, step: Array | int) -> Array:
         """True every ``every`` steps after the start, before the end."""
@@ -147,3 +139,11 @@ def periodic(every: int, start: int = 0, end: int | None = None) -> Periodic:
       ConfigError: for values outside these ranges.
     """
     return Periodic(every, start, end)
+
+
+def _check_steps(start: int, end: int | None) -> None:
+    if start < 0 or (end is not None and end <= start):
+        raise ConfigError(
+            f"the schedule starts at step {start} and ends at {end}; choose a start of at least 0 "
+            "and a later end"
+        )

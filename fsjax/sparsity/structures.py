@@ -146,9 +146,8 @@ def channel(axis: int = -1) -> Structure:
     name = f"channel(axis={axis})"
 
     def layout(shape: tuple[int, ...]) -> Layout:
-        place = _axis(name, axis, shape)
-        order = (place, *(other for other in range(len(shape)) if other != place))
-        units = shape[place]
+        order = _axis_first(name, axis, shape)
+        units = shape[order[0]]
         return Layout(shape, order, (1, units, math.prod(shape) // units))
 
     return Structure(name, layout)
@@ -164,9 +163,8 @@ def fan_in(output_axis: int = -1) -> Structure:
     name = f"fan_in(output_axis={output_axis})"
 
     def layout(shape: tuple[int, ...]) -> Layout:
-        place = _axis(name, output_axis, shape)
-        order = (place, *(other for other in range(len(shape)) if other != place))
-        outputs = shape[place]
+        order = _axis_first(name, output_axis, shape)
+        outputs = shape[order[0]]
         return Layout(shape, order, (outputs, math.prod(shape) // outputs, 1))
 
     return Structure(name, layout)
@@ -188,10 +186,10 @@ def n_of_m(n: int, m: int, axis: int = -2) -> Structure:
     name = f"n_of_m({n}, {m})" if axis == -2 else f"n_of_m({n}, {m}, axis={axis})"
 
     def layout(shape: tuple[int, ...]) -> Layout:
-        place = _axis(name, axis, shape)
-        _check_divides(name, m, shape[place], shape)
-        split = (*shape[:place], shape[place] // m, m, *shape[place + 1 :])
-        order = (*(other for other in range(len(split)) if other != place + 1), place + 1)
+        position = _axis_first(name, axis, shape)[0]
+        _check_divides(name, m, shape[position], shape)
+        split = (*shape[:position], shape[position] // m, m, *shape[position + 1 :])
+        order = (*(other for other in range(len(split)) if other != position + 1), position + 1)
         return Layout(split, order, (math.prod(shape) // m, m, 1))
 
     return Structure(name, layout, n / m, m if axis == -2 else None)
@@ -230,13 +228,15 @@ def highest(scores: Array, count: Array | int, among: Array) -> Array:
     return lowest(~ordered_bits(scores), count, among)
 
 
-def _axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
+def _axis_first(name: str, axis: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a layer, with one of them moved to the front; negative ones count from the end."""
     if not -len(shape) <= axis < len(shape):
         raise ConfigError(
             f"{name} does not fit a layer of shape {shape}; choose an axis from {-len(shape)} to "
             f"{len(shape) - 1}"
         )
-    return axis % len(shape)
+    first = axis % len(shape)
+    return (first, *(other for other in range(len(shape)) if other != first))
 
 
 def _check_divides(name: str, size: int, length: int, shape: tuple[int, ...]) -> None:

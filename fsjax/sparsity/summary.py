@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 import numpy as np
 
-from fsjax.errors import ConfigError
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves
 from fsjax.sparsity.tiles import tile_of
-from fsjax.sparsity.trees import is_output_first, leaves_by_name, outputs_last
+from fsjax.sparsity.trees import (
+    check_same_shapes,
+    is_output_first,
+    leaves_by_name,
+    outputs_last,
+)
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:
@@ -45,7 +49,9 @@ def summarize(
     """
     import pandas as pd
 
-    by_path, leaves = _of_params(params, masks), leaves_by_name(params)
+    leaves = leaves_by_name(params)
+    by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
+    check_same_shapes(leaves, by_path, "the parameters", "the masks")
     turned = leaves_by_name(outputs_last(masks)) if is_output_first(params) else by_path
     maps: dict[str, list[LinearMap]] = {}
     for linear in linear_maps(function, params, *inputs) if function is not None else ():
@@ -123,10 +129,7 @@ def overlap(masks: PyTree, others: PyTree, where: Where = is_kernel) -> dict[str
       ConfigError: if the paths or shapes of the two differ.
     """
     first, second = named_leaves(masks, where), named_leaves(others, where)
-    _check_same(
-        {path: leaf.shape for path, leaf in first.items()},
-        {path: leaf.shape for path, leaf in second.items()},
-    )
+    check_same_shapes(first, second, "the first tree", "the second")
     return {
         path: float(jnp.sum(mask & second[path]) / jnp.maximum(jnp.sum(mask | second[path]), 1))
         for path, mask in first.items()
@@ -157,21 +160,3 @@ def mask_figure(masks: PyTree, where: Where = is_kernel) -> Figure:
 
 def _other(mask: np.ndarray, axis: int) -> list[int]:
     return [other for other in range(mask.ndim) if other != axis % mask.ndim]
-
-
-def _of_params(params: PyTree, masks: PyTree) -> dict[str, np.ndarray]:
-    by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
-    _check_same(
-        {path: np.shape(leaf) for path, leaf in leaves_by_name(params).items()},
-        {path: mask.shape for path, mask in by_path.items()},
-    )
-    return by_path
-
-
-def _check_same(shapes: dict[str, tuple], others: dict[str, tuple]) -> None:
-    for path in shapes.keys() | others.keys():
-        if shapes.get(path) != others.get(path):
-            raise ConfigError(
-                f"{path} has shape {shapes.get(path)} in one tree and {others.get(path)} in the "
-                "other; pass trees of the same network"
-            )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from fsjax.errors import ConfigError
 from fsjax.typing import PyTree
 
 
@@ -29,6 +32,34 @@ def with_leaves(tree: PyTree, leaves: Mapping[str, Array | None]) -> PyTree:
     )
 
 
+def split(flat: Array, like: Mapping[str, Array]) -> dict[str, Array]:
+    """Splits concatenated, flattened leaves into arrays with the shapes of ``like``."""
+    ends = np.cumsum([leaf.size for leaf in like.values()])[:-1]
+    parts = zip(like.items(), jnp.split(flat, ends), strict=True)
+    return {name: part.reshape(leaf.shape) for (name, leaf), part in parts}
+
+
+def check_same_shapes(
+    leaves: Mapping[str, Any], others: Mapping[str, Any], where: str, elsewhere: str
+) -> None:
+    """Checks that two trees have leaves of the same shapes at the same paths.
+
+    Args:
+      leaves, others: arrays by path.
+      where, elsewhere: what the message calls the two.
+
+    Raises:
+      ConfigError: if they differ; the message names a path.
+    """
+    for path in leaves.keys() | others.keys():
+        shape, other = (np.shape(t[path]) if path in t else None for t in (leaves, others))
+        if shape != other:
+            raise ConfigError(
+                f"{path} has shape {shape} in {where} and {other} in {elsewhere} (None means "
+                "missing); pass arrays of the same network"
+            )
+
+
 def is_output_first(tree: PyTree) -> bool:
     """Whether kernels are ``(outputs, inputs, ...)``, as in the modules of Equinox."""
     modules: list[bool] = []
@@ -42,7 +73,7 @@ def is_output_first(tree: PyTree) -> bool:
 
 
 def outputs_last(tree: PyTree) -> PyTree:
-    """Turns leaves ``(outputs, inputs, ...)``, of two axes or more, to ``(..., inputs, outputs)``."""
+    """Turns leaves ``(outputs, inputs, ...)`` of two or more axes to ``(..., inputs, outputs)``."""
     return jax.tree.map(lambda leaf: jnp.transpose(leaf, _reversed(jnp.ndim(leaf))), tree)
 
 

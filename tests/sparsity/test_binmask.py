@@ -33,8 +33,8 @@ def test_quantize_is_a_step_with_the_gradient_of_the_identity(values: list[float
 
 def test_quantize_under_vmap_and_jit() -> None:
     latents = jnp.array([[0.0, -0.1], [0.2, -1e-30]])
-    found = jax.jit(jax.vmap(jax.grad(lambda b: jnp.sum(3.0 * sparsity.quantize(b)))))(latents)
-    chex.assert_trees_all_equal(found, jnp.full((2, 2), 3.0))
+    gradient = jax.jit(jax.vmap(jax.grad(lambda b: jnp.sum(3.0 * sparsity.quantize(b)))))(latents)
+    chex.assert_trees_all_equal(gradient, jnp.full((2, 2), 3.0))
 
 
 def small_network() -> tuple[nn.Module, sparsity.Masked]:

@@ -38,8 +38,8 @@ def taken(seed: int) -> tuple[np.ndarray, np.ndarray]:
 @given(seed=st.integers(0, 2**32 - 1), wanted=st.integers(0, COUNT))
 def test_random_ones_are_free_and_different(seed: int, wanted: int) -> None:
     keys, among = taken(seed)
-    found = drawn(jax.random.key(seed), (keys,), among, wanted)
-    chosen = np.asarray(found.keys[0])[np.asarray(found.chosen)]
+    picks = drawn(jax.random.key(seed), (keys,), among, wanted)
+    chosen = np.asarray(picks.keys[0])[np.asarray(picks.chosen)]
     assert len(chosen) == wanted
     assert (np.diff(chosen) > 0).all()
     assert not set(chosen) & set(keys[among])
@@ -51,10 +51,10 @@ def test_random_ones_are_uniform() -> None:
     number, wanted = 20_000, 9
     own = Taken((jnp.asarray(keys),), jnp.asarray(among))
     one = functools.partial(by_rejection, wanted=wanted, most=COUNT, shape=SHAPE)
-    found = jax.jit(jax.vmap(lambda key: one(key, (own,))))(
+    picks = jax.jit(jax.vmap(lambda key: one(key, (own,))))(
         jax.random.split(jax.random.key(0), number)
     )
-    positions = np.asarray(found.keys[0])[np.asarray(found.chosen)]
+    positions = np.asarray(picks.keys[0])[np.asarray(picks.chosen)]
     counts = np.bincount(positions, minlength=54)
     free = np.ones(54, bool)
     free[keys[among]] = False
@@ -70,8 +70,8 @@ def test_layers_of_more_positions_than_int32_holds() -> None:
     rng = np.random.default_rng(0)
     keys = keys_of(*(np.sort(rng.integers(0, n, COUNT)).astype(np.int32) for n in shape), shape)
     assert len(keys) == 2
-    found = drawn(jax.random.key(0), keys, np.ones(COUNT, bool), 11, shape)
-    rows, columns = (np.asarray(part)[np.asarray(found.chosen)] for part in found.keys)
+    picks = drawn(jax.random.key(0), keys, np.ones(COUNT, bool), 11, shape)
+    rows, columns = (np.asarray(part)[np.asarray(picks.chosen)] for part in picks.keys)
     assert len(rows) == 11
     assert (np.diff(rows) >= 0).all()
     assert rows.max() > 2**15
@@ -89,6 +89,6 @@ def test_best_ones_are_those_of_a_mask(seed: int, wanted: int, levels: int) -> N
     free = np.ones(SHAPE, bool)
     free.ravel()[keys[among]] = False
     expected = np.flatnonzero(largest(jnp.asarray(scores), wanted, jnp.asarray(free)))
-    found = best(scores, (keys,), among, wanted)
-    np.testing.assert_array_equal(np.asarray(found.keys[0])[np.asarray(found.chosen)], expected)
-    assert (np.asarray(found.keys[0])[wanted:] == LAST).all()
+    picks = best(scores, (keys,), among, wanted)
+    np.testing.assert_array_equal(np.asarray(picks.keys[0])[np.asarray(picks.chosen)], expected)
+    assert (np.asarray(picks.keys[0])[wanted:] == LAST).all()

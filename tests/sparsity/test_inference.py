@@ -195,7 +195,7 @@ def test_a_summary_counts_connections_and_operations() -> None:
     assert table.loc["params/conv_b/kernel", "structure"] == "dense"
     assert table.loc["all", "active"] == table["active"][:-1].sum()
     assert "flops" not in sparsity.summarize(PARAMS, masks)
-    with pytest.raises(ConfigError, match="has shape .* in one"):
+    with pytest.raises(ConfigError, match="has shape .* in the masks"):
         sparsity.summarize(PARAMS, jax.tree.map(lambda mask: mask[:1], masks))
 
 

@@ -170,18 +170,13 @@ def _fastest(
     if linear.kind == "matrix":
         matrix, active = (np.asarray(linear.matrix(jnp.asarray(leaf))) for leaf in (weight, mask))
         forms: Mapping[str, Any] = kernel_forms(matrix, active, portable)
-        rows = jnp.ones((linear.rows, linear.inputs), weight.dtype)
-        times = {
-            name: _milliseconds(jax.jit(lambda f, x: f.multiply(x)), form, rows)
-            for name, form in forms.items()
-        }
+        shape: tuple[int, ...] = (linear.rows, linear.inputs)
     else:
         forms = convolution_forms(linear, weight, mask)
-        example = jnp.ones(linear.options["lhs_shape"], weight.dtype)
-        times = {
-            name: _milliseconds(jax.jit(lambda f, x: f.convolve(linear, x)), form, example)
-            for name, form in forms.items()
-        }
+        shape = linear.options["lhs_shape"]
+    call = jax.jit(functools.partial(_apply, linear))
+    example = jnp.ones(shape, weight.dtype)
+    times = {name: _milliseconds(call, form, example) for name, form in forms.items()}
     name = min(times, key=times.__getitem__)
     if times[name] > _WORTH * times["dense"]:
         name = "dense"
@@ -210,11 +205,11 @@ def _compute(function: Callable, shapes: PyTree) -> Callable[..., PyTree]:
 
 def _by_kernels(kernels: Mapping[str, Any]) -> Handler:
     def handle(linear: LinearMap, inputs: Array, weight: Array | None) -> Array | None:
-        if linear.path not in kernels:
-            return None
-        kernel = kernels[linear.path]
-        if linear.kind == "matrix":
-            return kernel.multiply(inputs)
-        return kernel.convolve(linear, inputs)
+        return _apply(linear, kernels[linear.path], inputs) if linear.path in kernels else None
 
     return handle
+
+
+def _apply(linear: LinearMap, kernel: Any, inputs: Array) -> Array:
+    """The linear map with a kernel in one of its forms."""
+    return kernel.multiply(inputs) if linear.kind == "matrix" else kernel.convolve(linear, inputs)
