@@ -229,7 +229,7 @@ def highest(scores: Array, count: Array | int, among: Array) -> Array:
 
 
 def _axis_first(name: str, axis: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of a layer, with one of them moved to the front; negative ones count from the end."""
+    """The axes of a layer, with one of them moved to the front."""
     if not -len(shape) <= axis < len(shape):
         raise ConfigError(
             f"{name} does not fit a layer of shape {shape}; choose an axis from {-len(shape)} to "

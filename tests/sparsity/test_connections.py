@@ -1,4 +1,4 @@
-"""Layers held by their connections against the same layers as matrices."""
+"""Layers stored by their connections, compared with the same layers as matrices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsjax.sparsity.connections import Connections, connected, connected_dot, in
 def random_connections(
     count: int = 300, shape: tuple[int, int] = (40, 30)
 ) -> tuple[np.ndarray, Connections]:
-    """A matrix, and its connections; random_connections neurons have none."""
+    """A matrix and its connections; some neurons have none."""
     rng = np.random.default_rng(count)
     flat = np.sort(rng.permutation(shape[0] * shape[1] - 60)[:count])
     matrix = np.zeros(shape, np.float32)
@@ -28,7 +28,7 @@ def random_connections(
 @pytest.mark.parametrize("wide", [False, True], ids=["plain", "indexed"])
 def test_products_and_their_gradients(batch: int, wide: bool, monkeypatch) -> None:
     matrix, connections = random_connections()
-    # Parts of two rows of the batch, the last one not full.
+    # Parts of two rows of the batch; the last one is not full.
     monkeypatch.setattr(module, "_HELD", 5 * 300 if batch > 2 else 2**24)
     rng = np.random.default_rng(batch)
     x, wish = (rng.normal(size=(size, batch)).astype(np.float32) for size in matrix.shape)
@@ -47,7 +47,7 @@ def test_products_and_their_gradients(batch: int, wide: bool, monkeypatch) -> No
     )
 
 
-def test_seeds_side_by_side() -> None:
+def test_vmapped_seeds() -> None:
     matrix, connections = random_connections()
     connections = indexed(connections)
     x = np.random.default_rng(0).normal(size=(2, 40, 9)).astype(np.float32)

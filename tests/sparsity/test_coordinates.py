@@ -1,4 +1,4 @@
-"""Layers by their coordinates against the same layers as dense matrices."""
+"""Layers stored by coordinates, compared with the same layers as dense matrices."""
 
 from __future__ import annotations
 

@@ -126,19 +126,19 @@ def test_bad_use_is_refused_with_advice() -> None:
     with pytest.raises(ConfigError, match="similar_or_random needs similarity of conv/kernel"):
         ctre.update(params, state, params)
     with pytest.raises(ConfigError, match=r"similarity of conv/kernel has shape \(2, 2\)"):
-        given = {"conv": {"kernel": jnp.ones((2, 2))}}
-        ctre.update(params, state, params, similarity=given)
+        similarity = {"conv": {"kernel": jnp.ones((2, 2))}}
+        ctre.update(params, state, params, similarity=similarity)
     inputs = sparsity.Recipe(density=0.3, drop=drop.random, grow=grow.important_inputs)
     with pytest.raises(ConfigError, match="important_inputs is for matrices, and conv/kernel"):
-        given = {"conv": {"kernel": jnp.ones((3, 3, 1, 1))}}
-        tx(inputs).update(params, state, params, importance=given)
+        importance = {"conv": {"kernel": jnp.ones((3, 3, 1, 1))}}
+        tx(inputs).update(params, state, params, importance=importance)
     with pytest.raises(ConfigError, match="importance of dense/kernel.*broadcast"):
-        given = {"dense": {"kernel": jnp.ones(12)}}
+        importance = {"dense": {"kernel": jnp.ones(12)}}
         matrices = tx(inputs, where=only_dense)
-        matrices.update(params, matrices.init(params), params, importance=given)
+        matrices.update(params, matrices.init(params), params, importance=importance)
 
 
-def test_rules_say_what_they_need() -> None:
+def test_rules_declare_what_they_need() -> None:
     weight = jnp.ones((2, 2))
     optional = ("gradient", "similarity", "importance", "search", "hessian_gradient", "momentum")
     full = sparsity.Layer(
@@ -183,7 +183,7 @@ def test_growth_by_momentum_sees_the_mean_of_all_gradients() -> None:
     )
 
 
-def test_a_rule_of_ones_own_says_what_it_needs() -> None:
+def test_a_custom_rule_declares_what_it_needs() -> None:
     @sparsity.needs("importance")
     def by_importance(layer: sparsity.Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
         return grow.random(layer, dropped, key)
