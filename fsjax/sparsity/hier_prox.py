@@ -51,7 +51,7 @@ def hier_prox(
 
     def climbs(carry: tuple[Array, Array, Array]) -> Array:
         _, moved, steps = carry
-        # Rounding cannot cause an endless loop: there are at most H steps.
+        # Lengths grow at most H times; the limit rules out endless loops due to rounding.
         return moved & (steps <= kernel.shape[1])
 
     def climb(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

@@ -1,4 +1,4 @@
-"""Masks of SNIP and of users for the Optax wrapper, and what it refuses.
+"""The Optax wrapper with masks of SNIP and of users, and the errors that it raises.
 
 Covers ``fsjax.sparsity.named_recipes``, ``fsjax.sparsity.recipes``.
 """

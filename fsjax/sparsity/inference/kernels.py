@@ -40,7 +40,6 @@ class Dense(struct.PyTreeNode):
     matrix: Array
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         return rows @ self.matrix.astype(rows.dtype)
 
 
@@ -59,7 +58,6 @@ class Shrunk(struct.PyTreeNode):
     width: int = struct.field(pytree_node=False)
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         if self.matrix.shape[0] < rows.shape[1]:
             rows = rows[:, self.inputs]
         product = rows @ self.matrix.astype(rows.dtype)
@@ -80,7 +78,6 @@ class ByInputs(struct.PyTreeNode):
     weights: Array
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         weights = self.weights.astype(rows.dtype)
         if rows.shape[0] < _SUMMED_APART:
             # One row at a time, because XLA is slow at gathering from several rows.
@@ -110,7 +107,6 @@ class ByConnections(struct.PyTreeNode):
     transposed: BCSR
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         return (self.transposed @ rows.T).T
 
 
@@ -126,7 +122,6 @@ class ByTiles(struct.PyTreeNode):
     tiles: Array
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         strips = rows.reshape(rows.shape[0], -1, self.tiles.shape[2])
         product = jnp.einsum("roki,okij->roj", strips[:, self.inputs], self.tiles)
         return product.reshape(rows.shape[0], -1).astype(rows.dtype)
@@ -157,7 +152,6 @@ class ShrunkConvolution(struct.PyTreeNode):
     width: int = struct.field(pytree_node=False)
 
     def convolve(self, linear: LinearMap, inputs: Array) -> Array:
-        """The convolution of inputs in the layout that the network uses."""
         lhs, _, out = linear.options["dimension_numbers"]
         remaining = jnp.take(inputs, self.inputs, axis=lhs[1])
         product = jnp.moveaxis(_convolve(linear, remaining, self.kernel), out[1], -1)
