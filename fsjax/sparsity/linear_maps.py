@@ -214,8 +214,8 @@ def _array(value: Any) -> Any:
         return value
     if value.value is None:
         raise NotImplementedError(
-            f"the function uses {value.path} outside of linear maps too, so its weights must be an "
-            "array; pass them in params"
+            f"the function also uses {value.path} outside of linear maps; pass its weights as an "
+            "array, not None"
         )
     return value.value
 
