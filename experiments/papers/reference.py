@@ -145,16 +145,16 @@ def main() -> None:
     path = Path(FLAGS.results)
     table = read_reference(path)
     present = by_key(table)
-    todo = cells_by_training(chosen(["wast"], (), FLAGS.datasets, FLAGS.method or list(PACKAGES)))
+    cells_to_run = [
+        cell
+        for cell in chosen(["wast"], (), FLAGS.datasets, FLAGS.method or list(PACKAGES))
+        if cell.key not in present
+        and (FLAGS.largest is None or (cell.row.num_features or 0) <= FLAGS.largest)
+    ]
+    todo = cells_by_training(cells_to_run)
+    if not todo:
+        print(f"nothing to run: {path} has all cells that the flags choose")
     for (method, name), cells in todo.items():
-        cells = [
-            cell
-            for cell in cells
-            if cell.key not in present
-            and (FLAGS.largest is None or (cell.row.num_features or 0) <= FLAGS.largest)
-        ]
-        if not cells:
-            continue
         package = PACKAGES[method]
         config = runs.config_of(run_of(cells[0]), 1)
         try:

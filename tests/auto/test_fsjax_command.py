@@ -140,7 +140,7 @@ def test_small_tables_and_useless_ones(folder, capsys):
     frame.assign(label="up").to_csv("one.csv", index=False)
     assert main(["select", "one.csv", *FLAGS]) == 2
     output = capsys.readouterr().err
-    assert "is left to choose from" in output and "one value only" in output
+    assert "is left to choose from" in output and "only one value" in output
     assert not list(folder.glob("*-selection"))
 
 

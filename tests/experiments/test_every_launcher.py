@@ -106,6 +106,7 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ["--methods=fisher_score", "--seeds=1", "--num_samples=200", "--out={tmp}/recovery.md"],
         ["recovery.md"],
     ),
+    "reference": (["--results={tmp}/reference.csv", "--largest=1"], []),
     "regularize": (
         [
             "--config=configs/regularize.py:quick",

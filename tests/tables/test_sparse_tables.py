@@ -217,7 +217,9 @@ def test_a_target_in_the_archive_of_save_npz(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.npz"):
         load(str(path))
     np.savez(path, format=b"lil", **parts)
-    with pytest.raises(DataError, match="a sparse matrix of the format 'lil'; save a CSR matrix"):
+    with pytest.raises(
+        DataError, match="its sparse matrix has the format 'lil'; save a CSR matrix"
+    ):
         load(str(path))
 
 
