@@ -190,7 +190,7 @@ def test_bad_data_is_named(data) -> None:
 def test_what_is_no_method_or_no_data_is_named(data) -> None:
     x, y = data
     for method in ("ip_cae", fsjax.methods.ip_cae, fsjax.estimators.IPCAE(5), data):
-        with pytest.raises(ConfigError, match=r"is not a method; fsjax.fit takes a method such as"):
+        with pytest.raises(ConfigError, match=r"is not a method; give fsjax.fit a method, such as"):
             fsjax.fit(method, data)
     for given in (x, None, (x, y, y)):
         with pytest.raises(ConfigError, match=r"give a pair \(X, y\)"):

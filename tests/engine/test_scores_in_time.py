@@ -37,7 +37,7 @@ def test_the_same_through_finish_is_refused(data) -> None:
     def copied(state: TrainState, rows: Batch, key: jax.Array) -> TrainState:
         return state.replace(extra={"seen": 2.0 * state.extra["seen"]})
 
-    with pytest.raises(ConfigError, match="make it in finish, or keep the last epoch"):
+    with pytest.raises(ConfigError, match="compute it in finish, or keep the last epoch"):
         fsjax.plan(LATE._replace(finish=copied), data)
 
 
