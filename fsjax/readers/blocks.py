@@ -16,6 +16,7 @@ import pandas as pd
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.errors import DataError, nearest
+from fsjax.extras import require
 from fsjax.readers.table_files import target_column
 from fsjax.readers.text import USUAL_SEPARATOR, check_header, dialect_of, first_records, frames
 from fsjax.tables.checks import name_some, numeric_columns
@@ -82,6 +83,7 @@ def open_source(path: Path, target: TargetColumn) -> Source:
 
 
 def _parquet(path: Path, target: TargetColumn) -> Source:
+    require("pyarrow", "reading Parquet files")
     import pyarrow as pa
     from pyarrow import dataset
 

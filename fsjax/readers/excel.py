@@ -9,6 +9,7 @@ import pandas as pd
 
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
+from fsjax.extras import require
 from fsjax.readers.text import check_header, without_nameless_columns
 
 #: Memory that cells take against their text in the file, measured.
@@ -36,13 +37,9 @@ def excel_frame(data: bytes, max_bytes: int | None) -> tuple[pd.DataFrame, tuple
     Raises:
       DataError: without openpyxl, for a sheet that is too large, and for bad column names.
     """
-    try:
-        import openpyxl  # optional
-    except ImportError:
-        raise DataError(
-            "reading .xlsx files needs openpyxl: pip install 'fsjax[excel]', or save the sheet as "
-            "CSV"
-        ) from None
+    require("openpyxl", "reading .xlsx files")
+    import openpyxl
+
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     check_bytes(_UNFOLDS * unpacked, max_bytes, "the workbook", "save the sheet as CSV")
