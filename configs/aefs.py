@@ -1,4 +1,4 @@
-"""AEFS (Han et al., ICASSP 2018), with the setting of the WAST paper.
+"""AEFS (Han et al., ICASSP 2018) in the setting of the WAST paper.
 
     python -m experiments.run --config=configs/aefs.py:coil20 --workdir=runs/aefs
 
@@ -18,8 +18,8 @@ Variants: a data set and ``quick``. Accuracy in percent of a support vector mach
 | madelon, ``penalty=0.1`` | 20 | 60.16 +- 4.61 | 68.28 +- 3.89 (3 seeds) |
 | madelon, ``penalty=0.01`` | 20 | 60.16 +- 4.61 | 78.94 +- 1.32 (3 seeds) |
 
-The paper does not tell alpha. Random columns have 54.4 +- 3.2 on pcmac, whose counts the paper
-divided by 255, 85.8 +- 0.8 on isolet, and 53.2 +- 4.8 on madelon.
+The paper does not state alpha. Random columns reach 54.4 +- 3.2 on pcmac (whose counts the paper
+divided by 255), 85.8 +- 0.8 on isolet and 53.2 +- 4.8 on madelon.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Any registered method with its own defaults, ours or one in a file of your own.
+"""Any registered method with its own defaults: the library's, or one in a file of your own.
 
     python -m experiments.run --config=configs/any.py:deep_lasso,isolet --workdir=runs/any
     python -m experiments.run --config=configs/any.py:my_package.my_file:deep_lasso --workdir=runs/a
 
 Variants: a method by name or as ``module:function``, a data set, a task and ``quick``; a task of
-your own is ``my_file:quantile(0.9)``. Or name the method later:
+your own is for example ``my_file:quantile(0.9)``. The method can also be named by a flag:
 ``--config=configs/any.py:isolet --config.method.name=my_package.my_file:deep_lasso``.
 """
 
@@ -17,7 +17,7 @@ from fsjax.errors import ConfigError, nearest
 from fsjax.methods import METHODS, get_method
 from fsjax.tasks import TASKS
 
-#: Runs where no paper says how many.
+#: Seeds of methods that no paper sets.
 SEEDS = (0, 1, 2, 3, 4)
 
 
@@ -25,7 +25,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The defaults of the method's registration on a data set.
 
     Raises:
-      ConfigError: for a word that is no method, data set, task or ``quick``.
+      ConfigError: for a word that is not a method, data set, task or ``quick``.
     """
     others = (*available(), *TASKS, "quick")
     words = words_of(variant)

@@ -1,8 +1,9 @@
-"""What the configs share: data sets, their settings, variants.
+"""Shared code of the configurations: variants, and the settings of data sets.
 
-A variant is a list of words after the colon of ``--config=configs/ip_cae.py:WORDS``: a data set,
-a task and ``quick`` in any order, such as ``coil20``, ``isolet,reconstruction`` or ``mnist,quick``.
-A task of your own is ``module:function`` with its arguments, such as ``my_tasks:quantile(0.9)``.
+A variant is a list of words after the colon of ``--config=configs/ip_cae.py:WORDS``: a data set, a
+task and ``quick`` in any order, for example ``coil20``, ``isolet,reconstruction`` or
+``mnist,quick``. A task of your own is ``module:function`` with its arguments, for example
+``my_tasks:quantile(0.9)``.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,13 +20,13 @@ from fsjax.methods import get_method
 from fsjax.tasks import COUPLED_BATCH, TASKS, get_task
 from fsjax.tasks.registry import is_registered
 
-#: What a config file has: takes the variant.
+#: The function that every configuration file defines; its argument is the variant.
 GetConfig = Callable[..., ml_collections.ConfigDict]
 
 #: The ten seeds of the IP-CAE paper (A.3).
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 1010)
 
-#: K and rows per step of the IP-CAE paper's data sets (Table 4 and its configurations).
+#: K and batch size for the IP-CAE paper's data sets (its Table 4 and configurations).
 PAPER_SETTINGS = {
     "coil20": (50, 16),
     "isolet": (50, 128),
@@ -35,7 +36,7 @@ PAPER_SETTINGS = {
     "mice_protein": (10, 16),
 }
 
-#: K and rows per step where that paper has no table.
+#: K and batch size for data sets that are not in that paper.
 OTHER_SETTINGS = {
     "digits": (10, 32),
     "madelon": (20, 128),
@@ -60,7 +61,7 @@ SGD = {
 
 
 class Variant(NamedTuple):
-    """What stands after the colon of ``--config``: a data set, a task, and ``quick``."""
+    """The words after the colon of ``--config``: a data set, a task, and ``quick``."""
 
     name: str
     task: str
@@ -68,7 +69,7 @@ class Variant(NamedTuple):
 
 
 def words_of(variant: str | None) -> list[str]:
-    """The words of a variant, joined by commas; those in parentheses are arguments of a task."""
+    """Splits a variant at its commas, except those between the arguments of a task."""
     words, depth = [""], 0
     for character in variant or "":
         depth += (character == "(") - (character == ")")
@@ -88,7 +89,7 @@ def sort_words(variant: str | None, *kinds: Collection[str]) -> tuple[list[str],
     """The words of a variant that belong to each kind.
 
     Raises:
-      ConfigError: for a word that is of no kind.
+      ConfigError: for a word that does not belong to any kind.
     """
     words, known = words_of(variant), list(chain(*kinds))
     for word in words:
@@ -100,10 +101,11 @@ def sort_words(variant: str | None, *kinds: Collection[str]) -> tuple[list[str],
 def parse_variant(
     variant: str | None, task: str = "classification", name: str = "digits"
 ) -> Variant:
-    """Data set, task and whether a quick run is asked for; task and name where no word says so.
+    """Parses a variant; ``task`` and ``name`` are used if it names no task or no data set.
 
     Raises:
-      ConfigError: for a word that is none of these, and for arguments that a task does not take.
+      ConfigError: for a word that is not a data set, a task or ``quick``, and for arguments that a
+        task does not have.
     """
     own_tasks = [word for word in words_of(variant) if names_own_task(word)]
     for word in own_tasks:
@@ -114,7 +116,7 @@ def parse_variant(
 
 
 def method_fields(name: str, **changes: Any) -> dict[str, Any]:
-    """Fields of ``config.method``: a method's own defaults but for what a paper changes."""
+    """Fields of ``config.method``: the defaults of a method, with the ``changes`` of a paper."""
     registration = get_method(name).registration
     fields = registration.defaults()
     for field, default in fields.items():
@@ -125,7 +127,7 @@ def method_fields(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def data_fields(name: str, split: str, scaling: str) -> dict[str, Any]:
-    """Fields of ``config.data`` that all but one comparison have."""
+    """Fields of ``config.data`` that all configurations but one comparison have."""
     empty = {field: config_dict.placeholder(str) for field in ("dir", "target", "impute")}
     dense = {"dense": config_dict.placeholder(bool)}
     return {"name": name, **empty, **dense, "split": split, "scaling": scaling}
@@ -138,10 +140,13 @@ def base_config(
     num_epochs: int = 200,
     **train: Any,
 ) -> ml_collections.ConfigDict:
-    """The configuration of a data set as the papers run it: all that ``experiments.run`` reads.
+    """The configuration of a data set as the papers run it, with all fields of ``experiments.run``.
 
-    Seeds and epochs are those of all but quick runs; ``train`` has the fields of ``config.train``
-    whose values are not those of IP-CAE.
+    Args:
+      variant: data set, task and whether the run is quick.
+      method: fields of ``config.method``.
+      seeds, num_epochs: those of runs that are not quick.
+      **train: fields of ``config.train`` whose values differ from those of IP-CAE.
     """
     name, task, quick = variant
     in_paper = name in PAPER_SETTINGS
@@ -165,7 +170,7 @@ def base_config(
                 # The authors' loader keeps the order of its split and drops the last batch.
                 "shuffle": not in_paper,
                 "drop_last": in_paper,
-                # Empty for what the method says.
+                # Empty to use the value of the method.
                 "best_by": config_dict.placeholder(str),
                 "record_test": False,
                 "seed_axis": "auto",
@@ -175,7 +180,7 @@ def base_config(
             "evaluation": {
                 "protocols": ("embedded",),
                 "num_features": (),
-                # Of tables on disk, for the protocols that need rows in memory.
+                # Rows of tables on disk that are loaded for protocols that need them in memory.
                 "sample_rows": SAMPLE_ROWS,
                 # The classifier of IP-CAE's Tables 1 and 2: one hidden layer of 200.
                 "retrain": {
@@ -203,16 +208,16 @@ def base_config(
 
 
 def take_whole_tables(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
-    """The config, for survival with small tables as one batch: its loss compares rows."""
+    """Enlarges batches for tasks whose loss compares rows (survival), so that small tables fit."""
     if get_task(config.task).coupled:
-        whole = max(config.train.batch_size, COUPLED_BATCH)
-        config.train.update(batch_size=whole, drop_last=False)
+        batch_size = max(config.train.batch_size, COUPLED_BATCH)
+        config.train.update(batch_size=batch_size, drop_last=False)
         config.evaluation.retrain.batch_size = COUPLED_BATCH
     return config
 
 
 def concrete_config(method: str, **changes: Any) -> GetConfig:
-    """The setting of IP-CAE for a method, some of whose fields may have other values."""
+    """The setting of the IP-CAE paper for a method, with ``changes`` of its fields."""
 
     def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
         return base_config(parse_variant(variant), method_fields(method, **changes))
@@ -221,10 +226,10 @@ def concrete_config(method: str, **changes: Any) -> GetConfig:
 
 
 def gates_config(method: str, changes: Mapping[str, Any] = {}) -> GetConfig:
-    """BinMask, section 4.1: gates, or a plain network, judged by a retrained network.
+    """The setting of BinMask, section 4.1: columns judged by a retrained network.
 
-    On the data sets of IP-CAE it is that paper's comparison: its splits and scaling, K and the
-    classifier of its Tables 1 and 2. ``changes`` are by ``section.field``.
+    On the data sets of the IP-CAE paper it is that paper's setting instead: its splits, scaling and
+    K, and the classifier of its Tables 1 and 2. Keys of ``changes`` are ``section.field``.
     """
 
     def get_config(variant: str | None = None) -> ml_collections.ConfigDict:

@@ -1,4 +1,4 @@
-"""Deep Lasso (Cherepanova et al., NeurIPS 2023) in the protocol of the WAST paper, with labels.
+"""Deep Lasso (Cherepanova et al., NeurIPS 2023) in the setting of the WAST paper, with labels.
 
     python -m experiments.run --config=configs/deep_lasso.py:madelon --workdir=runs/deep_lasso
 
@@ -20,9 +20,10 @@ from configs.rewiring import SEEDS, num_features
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The method's defaults, and a support vector machine on the columns.
+    """The method's defaults, judged by a support vector machine on the columns.
 
-    Its paper tunes everything for each of its own sets, which have columns of noise added.
+    The paper of Deep Lasso tunes all settings for each of its data sets, which have added noise
+    columns.
     """
     read = parse_variant(variant)
     train = {"batch_size": 128, "shuffle": True, "drop_last": False, "min_steps_per_epoch": 10}

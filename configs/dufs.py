@@ -1,4 +1,4 @@
-"""DUFS (Lindenbaum et al., NeurIPS 2021), in the protocol of the WAST paper.
+"""DUFS (Lindenbaum et al., NeurIPS 2021) in the setting of the WAST paper.
 
     python -m experiments.run --config=configs/dufs.py:coil20 --workdir=runs/dufs
 
@@ -12,9 +12,9 @@ Variants: a data set and ``quick``. Accuracy in percent of a support vector mach
 | isolet | 50 | 85.62 +- 2.53 | 70.13 +- 2.61 (3 seeds) | 85.79 +- 0.83 |
 | isolet, ``learning_rate=0.1`` | 50 | 85.62 +- 2.53 | 87.28 +- 0.35 (2 seeds) | 85.79 +- 0.83 |
 
-What is published of isolet and madelon is what random columns have: at the lower rate the gates
-stay near their random start. At the higher one those that open first are of columns that say the
-same.
+The published figures for isolet and madelon are those of random columns: at the lower learning rate
+the gates stay near their random initial values. At the higher rate, the gates that open first are
+those of redundant columns.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     python -m experiments.run --config=configs/entryprune.py:isolet --workdir=runs/entryprune
 
-Variants: a data set and ``quick``. A support vector machine judges K columns of an 80/20 split with
-columns scaled to [0, 1]. Candidates are exchanged every 100 steps, or every 5 where there are more
-columns than rows. The authors stop by validation and then train on all rows for as long; here it
-is always 1500 steps of 1024 rows, or 2400. Accuracy in percent:
+Variants: a data set and ``quick``. K columns are judged by a support vector machine, on an 80/20
+split with columns scaled to [0, 1]. Candidates are exchanged every 100 steps, or every 5 if there
+are more columns than rows. The authors stop by validation and then train on all rows for the same
+number of steps; here there are 2400 steps of 1024 rows, or 1500 if an epoch is a single step.
+Accuracy in percent:
 
 | variant | K = 25 | K = 50 | K = 100 |
 | --- | --- | --- | --- |
@@ -21,10 +22,10 @@ from configs.common import base_config, method_fields, parse_variant
 from configs.rewiring import SEEDS, num_features
 from fsjax.datasets.catalog import ENTRIES
 
-#: Rows of a step, and about how many steps there are.
+#: Batch size, and approximate number of steps.
 BATCH_SIZE, STEPS = 1024, 2400
 
-#: Most epochs, where an epoch is a single step.
+#: Largest number of epochs, which matters if an epoch is a single step.
 MAX_EPOCHS = 1500
 
 

@@ -1,11 +1,11 @@
-"""BinMask, section 4.1 and Figure 1: selectors compared by networks retrained on their columns.
+"""BinMask, section 4.1 and Figure 1: compares selectors by networks retrained on their columns.
 
     python -m experiments.feature_selection --config=configs/feature_selection.py:isolet \
         --workdir=runs/feature_selection/isolet
 
-Variants: a data set, ``lenet5`` (for images; the multilayer perceptron otherwise) and ``quick``.
-``sizes`` is empty for the paper's five: the number of columns that BinMask selects at its first
-strength, and four, three, two and one fifth less.
+Variants: a data set, ``lenet5`` (for images; otherwise a multilayer perceptron) and ``quick``. If
+``sizes`` is empty, they are the paper's five: the number of columns that BinMask selects at its
+first strength, and four, three, two and one fifth of it.
 """
 
 import ml_collections
@@ -26,7 +26,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     large = name in ENTRIES and ENTRIES[name].shape[0] >= 50_000
     return ml_collections.ConfigDict(
         {
-            # The given test rows of MNIST, a fifth of all others.
+            # MNIST has given test rows; of other data sets a fifth is drawn.
             "data": data_fields(name, "official" if large else "random", "minmax"),
             "seeds": (0, 1) if quick else tuple(range(8)),
             "methods": METHODS,
@@ -50,7 +50,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
                 "path_multiplier": 1.02,
                 "dense_epochs": 1000,
                 "path_epochs": 100,
-                # Rows of the path's training; the paper does not thin out.
+                # Largest number of training rows of the path; 0 for all, as in the paper.
                 "max_rows": 0,
             },
         }

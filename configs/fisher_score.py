@@ -1,4 +1,4 @@
-"""Fisher score (Gu et al. 2011): the decoder of the concrete selectors on the K best columns.
+"""Fisher score (Gu et al. 2011), with the decoder of the concrete selectors on the K best columns.
 
     python -m experiments.run --config=configs/fisher_score.py --workdir=runs/fisher
 

@@ -1,10 +1,10 @@
-"""LassoNet (Lemhadri et al., JMLR 2021): the whole path down to K columns, full batches.
+"""LassoNet (Lemhadri et al., JMLR 2021): the path down to K columns, with full batches.
 
     python -m experiments.run --config=configs/lassonet.py:coil20 --workdir=runs/lassonet
 
-Variants: a data set, a task and ``quick``, the first five epochs of a short path. A run stops
-when its path has come down to K columns; ``num_epochs`` only bounds it. ``config.method.until=0``
-follows the path to its end. Accuracy in percent of a fresh network with 200 hidden units on K = 50
+Variants: a data set, a task and ``quick`` (the first five epochs of a short path). A run stops when
+its path has reached K columns; ``num_epochs`` is only an upper bound. ``config.method.until=0``
+follows the path to its end. Accuracy in percent of a new network with 200 hidden units on K = 50
 columns, as in Table 2 of IP-CAE, two seeds:
 
 | variant | paper | here |
@@ -13,20 +13,20 @@ columns, as in Table 2 of IP-CAE, two seeds:
 | isolet | 84.33 +- 0.28 | 86.02 +- 0.71 |
 | mnist | 90.06 +- 0.33 | 90.53 +- 0.27 |
 
-The recorded history has the lambda, the number of columns and the
-validation accuracy of every epoch: ``train/lambda``, ``train/num_selected``, ``valid/accuracy``.
+The history contains the lambda, the number of columns and the validation accuracy of every epoch:
+``train/lambda``, ``train/num_selected`` and ``valid/accuracy``.
 """
 
 import ml_collections
 
 from configs.common import PAPER_SETTINGS, base_config, method_fields, parse_variant
 
-#: Bounds the path: 1000 dense epochs, then 100 for each of 190 lambdas.
+#: Upper bound of the path: 1000 dense epochs, then 100 for each of 190 lambdas.
 MAX_EPOCHS = 20_000
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The authors' defaults, with 200 hidden units as the other selectors have."""
+    """The authors' defaults, but with 200 hidden units like the other selectors."""
     read = parse_variant(variant)
     fields = method_fields("lassonet", hidden=(200,))
     if read.quick:

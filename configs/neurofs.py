@@ -2,9 +2,9 @@
 
     python -m experiments.run --config=configs/neurofs.py:coil20 --workdir=runs/neurofs
 
-Variants: a data set and ``quick``. A support vector machine judges K columns of an 80/20 split with
-columns scaled to [0, 1]. ReLU is for ISOLET, tanh for all others; tables of few rows have batches
-of 20. Accuracy in percent, two seeds, 50 CPU seconds each:
+Variants: a data set and ``quick``. K columns are judged by a support vector machine, on an 80/20
+split with columns scaled to [0, 1]. The activation is ReLU on ISOLET and tanh on all other data
+sets; tables with few rows have batches of 20. Accuracy in percent, two seeds, 50 CPU seconds each:
 
 | variant | K = 25 | K = 50 | K = 100 |
 | --- | --- | --- | --- |
@@ -20,7 +20,7 @@ from configs.common import base_config, method_fields, parse_variant
 from configs.rewiring import SEEDS, num_features
 from fsjax.datasets.catalog import ENTRIES
 
-#: Below so many rows the batches are small.
+#: Tables with fewer rows have small batches.
 FEW_ROWS = 250
 
 

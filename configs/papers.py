@@ -19,18 +19,18 @@ from configs.rewiring import autoencoder_config, classifier_config
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import get_method
 
-#: Epochs of WAST's rivals (section 4.1); WAST itself is trained for 10.
+#: Epochs of the methods that WAST is compared with (section 4.1); WAST is trained for 10.
 WAST_EPOCHS = 100
 
-#: Methods whose own config is the setting of WAST's tables.
+#: Methods whose own configuration has the settings of WAST's tables.
 WAST_OWN = ("wast", "quick_selection", "aefs", "dufs")
 
-#: Methods whose published figures on PCMAC are near those of random columns, as
-#: :func:`_as_published` says.
+#: Methods whose published figures on PCMAC are near those of random columns; the reason is in
+#: :func:`_as_published`.
 WAST_BYTES = ("wast", "quick_selection", "aefs", "dufs", "cae", "stg")
 
-#: Scaling of the inputs, and arguments, of methods in WAST's tables where the paper tells nothing:
-#: of those that were tried, the ones that give most of its values.
+#: Scaling of the inputs, and arguments, of methods in WAST's tables for which the paper states
+#: none: of those that were tried, the ones that reproduce most of its values.
 WAST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "fisher_score": ("none", {}),
     "laplacian_score": ("none", {}),
@@ -40,7 +40,7 @@ WAST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "cife": ("none", {"bins": None}),
     "icap": ("none", {"bins": None}),
     "lassonet": ("scalar", {"hidden": (200,)}),
-    # One training for every K: the columns are ranked by the means of their gates.
+    # One training run for every K: columns are ranked by the means of their gates.
     "stg": ("standard", {"search": False, "hidden": (200,)}),
     # The authors' package, with hidden layers of K and 3K/2.
     "cae": (
@@ -56,7 +56,7 @@ WAST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 
-#: Further arguments of a method on a data set, chosen likewise.
+#: Further arguments of a method on one data set, chosen in the same way.
 WAST_ON: dict[tuple[str, str], dict[str, Any]] = {
     ("mcfs", "madelon"): {"signed": True},
     ("laplacian_score", "madelon"): {"weights": "heat", "metric": "euclidean"},
@@ -66,7 +66,7 @@ WAST_ON: dict[tuple[str, str], dict[str, Any]] = {
     ("dufs", "usps"): {"learning_rate": 0.01},
 }
 
-#: LassoNet stops by itself.
+#: Upper bound of the epochs of LassoNet, which stops by itself.
 LASSONET_EPOCHS = 20_000
 
 
@@ -87,12 +87,12 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
 
 def _own(method: str) -> Any:
     """The module of the method's own config, or ``None``."""
-    there = ":" not in method and importlib.util.find_spec(f"configs.{method}")
-    return importlib.import_module(f"configs.{method}") if there else None
+    exists = ":" not in method and importlib.util.find_spec(f"configs.{method}")
+    return importlib.import_module(f"configs.{method}") if exists else None
 
 
 def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
-    """WAST, section 4: K columns judged by a support vector machine, one training for every K."""
+    """WAST, section 4: columns judged by a support vector machine; one training run for all K."""
     if method in WAST_OWN:
         return _as_published(_own(method).get_config(variant))
     build = get_method(method)
@@ -111,14 +111,14 @@ def _wast(method: str, variant: str) -> ml_collections.ConfigDict:
         config.train.update(batch_size=1_000_000, shuffle=False, num_epochs=LASSONET_EPOCHS)
         config.train.update(checkpoint_every=500)
         if config.method.until < config.num_features:
-            # A path that goes on below K tells the epoch to keep itself.
+            # If the path continues below K, the method itself determines the epoch to keep.
             config.train.best_by = None
         config.data.valid_fraction = 0.1
     return _as_published(config)
 
 
 def _as_published(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
-    """What differs on single data sets; on PCMAC counts were divided by 255 by accident."""
+    """Applies the settings of single data sets; on PCMAC counts were divided by 255 by accident."""
     method, data = config.method.name, config.data.name
     if data == "pcmac" and method in WAST_BYTES:
         config.data.scaling = "scalar255"

@@ -20,7 +20,7 @@ from configs.common import base_config, method_fields, parse_variant
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The setting of a data set, with the four trials of BinMask's section 4.2."""
     read = parse_variant(variant)
-    # None in quick runs, so that a single epoch is a run as well.
+    # No fine-tuning in quick runs, so that they can have a single epoch.
     fields = method_fields("probmask", finetune_epochs=0 if read.quick else 5)
     if read.name == "mnist":
         fields["network"] = "lenet5"

@@ -1,4 +1,4 @@
-"""QuickSelection (Atashgahi et al. 2022), with the setting of the WAST paper.
+"""QuickSelection (Atashgahi et al. 2022) in the setting of the WAST paper.
 
     python -m experiments.run --config=configs/quick_selection.py:madelon --workdir=runs/qs
 

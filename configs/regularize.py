@@ -1,10 +1,11 @@
-"""BinMask, section 4.3 and Table 1: regularizers of one network compared by AUC and weight norms.
+"""BinMask, section 4.3 and Table 1: compares regularizers of a network by AUC and weight norms.
 
     python -m experiments.regularize --config=configs/regularize.py:ehr_like \
         --workdir=runs/regularize/ehr_like
 
-Variants: a data set with two classes and ``quick``. ``ehr_like`` is the default; it stands in for
-the paper's health records, which are not public. An empty tuple of strengths leaves a method out.
+Variants: a data set with two classes and ``quick``. The default is ``ehr_like``, which replaces the
+paper's health records, because these are not public. A method with an empty tuple of strengths is
+skipped.
 """
 
 import math
@@ -18,8 +19,8 @@ from fsjax.datasets.catalog import ENTRIES
 #: Training, validation and test rows, drawn anew for each trial.
 FRACTIONS = (0.75, 0.10, 0.15)
 
-#: Optimiser steps of a trial, at least; ``ehr_like`` has 944 in the paper's 16 epochs. The masks of
-#: BinMask need about 300 to close, so that smaller data gets smaller batches and more epochs.
+#: Smallest number of optimiser steps of a trial; ``ehr_like`` has 944 in the paper's 16 epochs. The
+#: masks of BinMask need about 300 to close, so small data sets get small batches and more epochs.
 STEPS = 900
 
 #: Coefficients and dropout rates of Table 1, in rising order.
@@ -30,17 +31,17 @@ PAPER_STRENGTHS = {
     "dropout": (0.1, 0.3, 0.5, 0.7, 0.9),
 }
 
-#: Those of BinMask and L1 for data of some thousand rows, where the paper had millions: a penalty
-#: has to outweigh the noise of the mean gradient over the training rows. Chosen in two trials each
-#: on ``ehr_like`` and ``pcmac``, so that the best test AUC is inside. Above 1e-3 BinMask's masks
-#: all close before the network has learned anything.
+#: Strengths of BinMask and L1 for data sets of thousands of rows, while the paper's has millions: a
+#: penalty has to outweigh the noise of the mean gradient over the training rows. Chosen in two
+#: trials each on ``ehr_like`` and ``pcmac``, so that the best test AUC is not at an end. Above 1e-3
+#: all masks of BinMask close before the network has learned anything.
 SMALL_STRENGTHS = {
     **PAPER_STRENGTHS,
     "binmask": (1e-4, 2e-4, 4e-4, 6e-4, 1e-3),
     "l1": (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2),
 }
 
-#: Where those are not it. On ``ehr_like`` L2 and dropout are best beyond the paper's strongest.
+#: Exceptions. On ``ehr_like`` L2 and dropout are best above the paper's largest values.
 OWN_STRENGTHS = {
     "ehr_like": {
         "l2": (1.0, 10.0, 50.0, 200.0, 400.0),
@@ -79,11 +80,11 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
                 "options": options,
                 "split": "stratified",
                 "fractions": FRACTIONS,
-                # The paper does not say. Rare codes hardly move a network in so few steps
-                # where columns are only scaled to [0, 1].
+                # Not stated in the paper. If columns are only scaled to [0, 1], rare codes hardly
+                # change a network in so few steps.
                 "scaling": "standard",
             },
-            # Each draws its own split and weights.
+            # Each seed has its own split and initial weights.
             "seeds": (0, 1) if quick else tuple(range(8)),
             "strengths": strengths,
             "logistic_regression": True,
@@ -93,7 +94,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
                 "optimizer": "adamw",
                 "learning_rate": 2e-3,
                 "final_learning_rate": 5e-5,
-                # Of all methods but L2, whose strength it is.
+                # For all methods but L2, whose strength is the weight decay.
                 "weight_decay": 0.01,
             },
             "train": {

@@ -1,4 +1,4 @@
-"""What the configs of networks that rewire themselves share: the settings of two papers."""
+"""Shared settings of the configurations of sparse networks: those of the WAST and CTRE papers."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ WAST_NUM_FEATURES = (25, 50, 75, 100, 150, 200)
 #: The methods of CTRE, Table 2.
 CTRE_METHODS = ("ctre_sim", "ctre_seq", "set", "rigl", "snip", "static_sparse", "dense")
 
-#: Sets whose support vector machine takes minutes for each number of columns.
+#: Data sets on which a support vector machine takes minutes for each number of columns.
 LARGE = ("mnist", "fashion_mnist", "cifar10", "cifar100")
 
 
 def num_features(name: str) -> int:
-    """K: 20 for Madelon (WAST, appendix A.1), 10 for the small digits, 50 for all others."""
+    """K: 20 for Madelon (WAST, appendix A.1), 10 for ``digits``, 50 for all others."""
     return {"madelon": 20, "madelon_like": 20, "digits": 10}.get(name, 50)
 
 
@@ -51,9 +51,9 @@ def autoencoder_config(method: str, num_epochs: int, task: str = "reconstruction
 def classifier_config(method: str) -> GetConfig:
     """The setting of CTRE, section 4.1: classification, the best epoch by validation accuracy.
 
-    Three hidden layers of 1000, epsilon 1 and 500 epochs; a smaller network on ``digits``. What the
-    configs say of results is the test accuracy at that epoch, and training on 2 cores with other
-    work beside it.
+    Three hidden layers of 1000, epsilon 1 and 500 epochs; a smaller network on ``digits``. Results
+    in the configurations are test accuracies at that epoch; times were measured on 2 cores that
+    also ran other programs.
     """
 
     def get_config(variant: str | None = None) -> ml_collections.ConfigDict:

@@ -1,16 +1,16 @@
-"""BinMask, section 4.2 and Figure 2: sparse networks against the dense one and ProbMask.
+"""BinMask, section 4.2 and Figure 2: compares sparse networks with the dense one and ProbMask.
 
     python -m experiments.sparsify --config=configs/sparsify.py:mnist,lenet5 \
         --workdir=runs/sparsify/mnist-lenet5
 
-Variants: a data set with classes, a network (``mlp``, ``lenet5``, ``resnet32`` or ``vgg19``) and
-``quick``, in any order; without a data set ``digits``. Every BinMask network has one of
-``strengths``, its lambda; those of CIFAR are the paper's. ``train.num_epochs`` includes the
-``network.finetune_epochs`` at its end, in which the masks rest. ``--config.probmask=False`` leaves
-ProbMask out.
+Variants: a data set with classes (default ``digits``), a network (``mlp``, ``lenet5``, ``resnet32``
+or ``vgg19``) and ``quick``, in any order. One BinMask network is trained for each lambda in
+``strengths``; those for CIFAR are the paper's. ``train.num_epochs`` includes the
+``network.finetune_epochs`` at its end, in which the masks are fixed. ``--config.probmask=False``
+skips ProbMask.
 
-The paper trains on CIFAR for 300 epochs and 20 of fine-tuning, with random crops and flips in the
-code of ProbMask that it follows; here the images stay as they are.
+On CIFAR the paper trains for 300 epochs and 20 of fine-tuning. The code of ProbMask, which it
+follows, augments images by random crops and flips; here images are not augmented.
 """
 
 import ml_collections
@@ -24,7 +24,7 @@ from fsjax.nets import NETWORKS
 #: Lambda of section 4.2.
 PAPER_STRENGTHS = (0.0, 1e-7, 1e-6, 2e-6, 4e-6, 8e-6, 1.6e-5)
 
-#: Lambda on other images of that many rows: beyond 97 % for either network.
+#: Lambda for other large image data sets, up to sparsities above 97 % for either network.
 LARGE_STRENGTHS = {
     "mlp": (1e-7, 4e-6, 1.6e-5, 2.2e-5, 6.4e-5),
     "lenet5": (1e-6, 1.6e-5, 6.4e-5, 1.28e-4, 2.56e-4),
@@ -38,7 +38,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The comparison of one network on one data set.
 
     Raises:
-      ConfigError: for a word that is no data set, network or ``quick``, or two of a kind.
+      ConfigError: for a word that is not a data set, a network or ``quick``, and for two of a kind.
     """
     names, networks, quick = sort_words(variant, available(), NETWORKS, ("quick",))
     for chosen in (names, networks):
@@ -62,7 +62,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
             "probmask": True,
             "network": {
                 "network": network,
-                "hidden": (512, 512) if large else (64, 20),  # of ``mlp`` alone
+                "hidden": (512, 512) if large else (64, 20),  # of ``mlp`` only
                 "activation": "relu",
                 "batch_norm": True,
                 "finetune_epochs": finetune_epochs,
@@ -79,7 +79,7 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
             "binmask": {
                 "initial": 0.3,
                 "clip": 1.0,
-                # The paper's 1e-3 needs some 300 steps to close a mask, which small data lack.
+                # With the paper's 1e-3 a mask needs about 300 steps to close, too many here.
                 "mask_learning_rate": 1e-2 if quick else 1e-3 if large else 5e-3,
                 "mask_final_learning_rate": 1e-5,
                 "warmup": 0.1,

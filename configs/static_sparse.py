@@ -1,4 +1,4 @@
-"""Static sparse training, the control of the methods that rewire.
+"""Static sparse training, the control for methods that rewire.
 
     python -m experiments.run --config=configs/static_sparse.py:madelon --workdir=runs/static
 

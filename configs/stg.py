@@ -14,7 +14,7 @@ units on K = 50 columns, as in Tables 1 and 2 of IP-CAE:
 
 from configs.common import gates_config
 
-#: The library's settings but for the learning rate, with which its gates would not move.
+#: Settings of the authors' library, except its learning rate, with which no gate would move.
 get_config = gates_config(
     "stg",
     {"method.hidden": (400, 200), "train.batch_size": 128, "train.min_steps_per_epoch": 10},

@@ -2,9 +2,9 @@
 
     python examples/binmask_cnn.py
 
-The CNN below knows nothing of masks. Its parameters are chosen by path, here the kernels of all
-layers but the last, and multiplied by binary masks before they go in; weights and masks then learn
-together, each with its own optimiser. On two CPU cores this takes about ten seconds.
+The CNN itself contains no masks. The parameters to mask are chosen by path, here the kernels of all
+layers but the last, and multiplied by binary masks before the CNN is applied. Weights and masks are
+trained together, each with an optimiser of its own. On two CPU cores this takes about ten seconds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CNN(nn.Module):
 
 
 def is_masked(path: tuple[str, ...], leaf: Array) -> bool:
-    """All kernels but that of the output."""
+    """Whether a parameter is masked: all kernels but that of the output."""
     return path[-1] == "kernel" and path[0] != "output"
 
 
@@ -55,7 +55,7 @@ def train(strength: float, epochs: int = EPOCHS) -> tuple[float, dict[str, float
     """Trains once.
 
     Args:
-      strength: lambda, the price of an open mask in the loss, from 0.
+      strength: lambda, the penalty on an open mask in the loss, at least 0.
       epochs: passes over the training rows, at least 2.
 
     Returns:
@@ -94,7 +94,7 @@ def train(strength: float, epochs: int = EPOCHS) -> tuple[float, dict[str, float
 
 
 def main() -> dict[float, tuple[float, dict[str, float]]]:
-    """Prints accuracy and sparsity without and with a price on open masks, and returns them."""
+    """Prints accuracy and sparsity without and with a penalty on open masks, and returns them."""
     results = {strength: train(strength) for strength in (0.0, 1e-4)}
     for strength, (accuracy, closed) in results.items():
         layers = ", ".join(f"{path} {100 * share:.0f} %" for path, share in closed.items())

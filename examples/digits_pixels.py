@@ -1,11 +1,10 @@
-"""Which pixels of a digit matter? Ten of 64, chosen by IP-CAE, and what they suffice for.
+"""Which pixels of a digit matter? IP-CAE selects ten of 64, and an SVM is trained on them.
 
     python examples/digits_pixels.py
 
-Trains on the handwritten digits of scikit-learn with five seeds at once, prints the accuracy with
-ten pixels beside that of all 64 and of ten random ones, and leaves ``digits_pixels.png``: the
-pixels on the mean image, and how often each was selected. On two CPU cores this takes about a
-minute.
+Trains on the handwritten digits of scikit-learn with five seeds at once. Prints the accuracy with
+the ten pixels, with ten random ones and with all 64, and writes ``digits_pixels.png``: the pixels
+on the mean image, and how often each was selected. On two CPU cores this takes about a minute.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ def main(
     """Selects, measures and draws.
 
     Returns:
-      Accuracies in [0, 1] of an SVM on the test rows by what it sees: ``selected``, ``random`` (the
-      mean of ten draws) and ``all``.
+      Accuracies in [0, 1] of an SVM on the test rows, by the pixels it uses: ``selected``,
+      ``random`` (the mean of ten draws) and ``all``.
     """
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
 
-    # The selector is a step of a pipeline; the SVM behind it sees ten columns.
+    # The selector is a step of a pipeline, so that the SVM is trained on ten columns.
     selector = IPCAE(num_pixels, n_seeds=n_seeds, num_epochs=num_epochs)
     pipeline = make_pipeline(selector, SVC())
     accuracy = {"selected": pipeline.fit(X_train, y_train).score(X_test, y_test)}

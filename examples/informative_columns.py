@@ -1,11 +1,11 @@
-"""Five of 500 columns matter, and none of them tells anything alone: who finds them?
+"""Five of 500 columns matter, but only jointly: which selector finds them?
 
     python examples/informative_columns.py
 
 The table is generated, so the truth is known: the classes are corners of a hypercube in five
-columns, and the other 495 are noise. A univariate filter looks at one column at a time and has
-little to see; a network under a penalty on its inputs (STG) looks at all of them together. The
-example prints what each found, what it missed and what it took instead, and leaves
+columns, and the other 495 columns are noise. A univariate filter scores one column at a time and
+finds little; a network with a penalty on its inputs (STG) uses all columns together. The example
+prints which columns each selector found, missed and selected wrongly, and writes
 ``informative_columns.png``. On two CPU cores this takes about half a minute.
 """
 
@@ -37,7 +37,7 @@ def main(
     """Generates the table, selects with both and draws their scores.
 
     Returns:
-      What :func:`compare` says, by estimator.
+      The result of :func:`compare` by the name of the estimator.
     """
     data = fsjax.data.load(
         "madelon_like",

@@ -1,10 +1,10 @@
-"""A plain Flax training loop, and what makes it sparse: the lines marked ``# sparse``.
+"""A plain Flax training loop, made sparse by the lines marked ``# sparse``.
 
     python examples/sparse_cnn.py
 
-A small CNN learns scikit-learn's digits (1797 images of 8 x 8) dense, and with RigL, which keeps
-one connection in five and moves them to where the gradients are largest. On two CPU cores this
-takes about ten seconds.
+A small CNN learns scikit-learn's digits (1797 images of 8 x 8 pixels) once densely, and once with
+RigL, which keeps one connection in five and moves connections to where gradients are largest. On
+two CPU cores this takes about ten seconds.
 """
 
 from __future__ import annotations

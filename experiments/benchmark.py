@@ -1,8 +1,8 @@
-"""Speed and memory: ``python -m experiments.benchmark``.
+"""Measures speed and memory: ``python -m experiments.benchmark``.
 
-Each case runs in a process of its own, whose CPU seconds (user and system, of all threads) and peak
-memory are measured. ``--cases=text,sweep`` chooses groups of cases; ``torch`` is left out where
-PyTorch is not installed. ``BENCHMARKS.md`` has the numbers measured so far.
+Each case runs in its own process, and its CPU seconds (user and system, over all threads) and peak
+memory are measured. ``--cases=text,sweep`` chooses groups of cases; the group ``torch`` is skipped
+if PyTorch is not installed. ``BENCHMARKS.md`` lists the numbers measured so far.
 """
 
 from experiments.start import start

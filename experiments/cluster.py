@@ -1,8 +1,8 @@
-"""Many experiments on the workers of a Dask cluster: ``--cluster`` of the launchers of plans.
+"""Trains many experiments on the workers of a Dask cluster: the flag ``--cluster``.
 
-A cell is one experiment with a folder of its own, so that one whose worker died goes on from its
-checkpoint on another. Dask hands the cells out, starts workers again and shows the progress; the
-launcher gathers what comes back and writes it.
+A cell is one experiment with its own folder, so that after the death of its worker another worker
+resumes it from its checkpoint. Dask schedules the cells, restarts workers and shows the progress;
+the launcher collects the results and writes them.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from fsjax.report import style
 if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster
 
-#: What ``--cluster`` may be.
+#: The largest number of worker processes on this machine.
+MAX_WORKERS = 256
+
+#: The values that ``--cluster`` accepts.
 ALLOWED = (
-    "write local:2 (so many worker processes here, 1 to 256) or tcp://host:8786 (the address of "
-    "a scheduler)"
+    f"write local:N (N worker processes on this machine, 1 to {MAX_WORKERS}) or the address of a "
+    "Dask scheduler, tcp://HOST:8786"
 )
 
-#: Most worker processes of this machine.
-MOST = 256
+#: Seconds to wait for the scheduler's answer.
+CONNECT_TIMEOUT = 8
 
-#: Seconds that a scheduler has to answer.
-ANSWER = 8
-
-#: Times that a cell is tried again after an unexpected error, such as one of the file system. How
-#: many workers may die of one is a setting of Dask, ``distributed.scheduler.allowed-failures``.
+#: How often a cell is retried after an unexpected error, for example of the file system. How many
+#: workers may die of one cell is Dask's setting ``distributed.scheduler.allowed-failures``.
 RETRIES = 2
 
-#: Addresses that Dask takes.
+#: Addresses that Dask accepts.
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s:/]+(:\d+)?|(tcp|tls)://\[[\da-fA-F:]+\]:\d+")
 
 
@@ -52,11 +52,11 @@ class Cell(NamedTuple):
     """One experiment.
 
     Attributes:
-      name: on the dashboard and in what is printed; words before the first ``-`` that is followed
-        by a digit are one bar.
-      function: of a module that workers can import; it raises :class:`fsjax.errors.FsjaxError` for
-        what would fail another time as well.
-      arguments: its arguments; folders among them are absolute.
+      name: shown on the dashboard and in the output; cells with the same words before the first
+        ``-`` and digit share a progress bar.
+      function: from a module that workers can import; it raises
+        :class:`fsjax.errors.FsjaxError` for errors that a retry would not cure.
+      arguments: its arguments; paths of folders are absolute.
     """
 
     name: str
@@ -65,95 +65,101 @@ class Cell(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Workers that are at hand.
+    """A connection to a cluster.
 
     Attributes:
-      client: of their scheduler.
-      left: cells that have not ended, by their keys.
+      client: Dask's client of the scheduler.
+      unfinished: futures of the cells that have not ended, by key.
     """
 
     client: Client
-    left: dict[str, Future]
+    unfinished: dict[str, Future]
 
 
 class CellsFailedError(FsjaxError):
-    """Some cells failed; all others have their results."""
+    """Some cells failed; the results of all others are written."""
 
 
 def define_flag() -> flags.FlagHolder[str | None] | flags.Flag:
-    """``--cluster`` of a launcher; launchers can be imported beside one another."""
+    """Defines ``--cluster``, once: several launchers may be imported into one process."""
     if "cluster" in flags.FLAGS:
         return flags.FLAGS["cluster"]
     return flags.DEFINE_string(
-        "cluster", None, "Trains on a Dask cluster: local:2, or a scheduler's tcp://host:8786."
+        "cluster",
+        None,
+        "Train on a Dask cluster: local:2 for two worker processes on this machine, or the "
+        "address of a scheduler, tcp://HOST:8786.",
     )
 
 
 def check_address(address: str) -> int | None:
-    """How many local workers ``--cluster`` asks for; ``None`` for the address of a scheduler.
+    """The number of local workers in the value of ``--cluster``; ``None`` for an address.
 
     Raises:
-      ConfigError: for what is neither, and where Dask is not installed.
+      ConfigError: if the value is neither, or Dask is not installed.
     """
     local = re.fullmatch(r"local:(\d{1,9})", address)
-    if not (_ADDRESS.fullmatch(address) or local and 1 <= int(local[1]) <= MOST):
+    if not (_ADDRESS.fullmatch(address) or local and 1 <= int(local[1]) <= MAX_WORKERS):
         raise ConfigError(f"--cluster={address}: {ALLOWED}")
     if importlib.util.find_spec("distributed") is None:
         raise ConfigError(
-            "--cluster needs Dask, which is not installed: pip install 'fsjax[cluster]'"
+            "--cluster needs Dask, which is not installed; run pip install 'fsjax[cluster]'"
         )
     return int(local[1]) if local else None
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """The workers that ``--cluster`` names; local ones end with the block, and cells with it.
+    """Connects to the cluster that ``--cluster`` names.
+
+    At the end of the block local workers are stopped, and unfinished cells are cancelled.
 
     Raises:
-      ConfigError: as :func:`check_address`, if no scheduler answers, and where it or its workers
-        cannot import this package.
+      ConfigError: as :func:`check_address`; if no scheduler answers; if the scheduler or its
+        workers cannot import this package.
     """
     workers = check_address(address)
     from distributed import Client
 
     from experiments.cluster_worker import Quiet
 
-    # That the scheduler is gone is told below, in one line.
+    # A lost scheduler is reported below, in one line.
     getLogger("distributed.client").setLevel(CRITICAL)
     with ExitStack() as stack:
         target = address
         if workers is not None:
             target = stack.enter_context(_local(workers))
         try:
-            client = stack.enter_context(Client(target, timeout=ANSWER))
+            client = stack.enter_context(Client(target, timeout=CONNECT_TIMEOUT))
         except (OSError, ValueError) as error:
             raise ConfigError(
-                f"no scheduler answers at {address}: check the address, which dask scheduler "
-                f"prints, that it still runs, and that this machine reaches its port ({error})"
+                f"no scheduler answers at {address} ({error}); check that the address is the one "
+                "that dask scheduler printed, that it is still running, and that its port can be "
+                "reached from this machine"
             ) from None
         if workers is not None:
             client.register_plugin(Quiet())
         else:
             _check_imports(client, address)
-        print(_about(client, workers), flush=True)
+        print(_startup_message(client, workers), flush=True)
         cluster = Cluster(client, {})
         try:
             yield cluster
         finally:
-            if workers is None and cluster.left:
-                _end(cluster)
+            if workers is None and cluster.unfinished:
+                _stop_cells(cluster)
 
 
 def _local(workers: int) -> LocalCluster:
     from distributed import LocalCluster
 
     with warnings.catch_warnings():
-        # What it takes instead is told anyway.
+        # The link that is printed has the port that Dask chose instead.
         warnings.filterwarnings("ignore", message="Port 8787 is already in use")
         return LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
-            # A cell may need more than its share, which Dask would end it for.
+            # No limit: Dask would kill a worker whose cell needs more than its share.
             memory_limit=0,
             dashboard_address="127.0.0.1:8787",
         )
@@ -163,16 +169,16 @@ def _check_imports(client: Client, address: str) -> None:
     try:
         client.run_on_scheduler(ready)
         client.run(ready)
-    except Exception as error:  # of a kind that Dask chooses
+    except Exception as error:  # Dask may raise an error of any class
         raise ConfigError(
-            f"the scheduler at {address} or its workers cannot import what is here ({error}): "
-            f"start them with the same Python, and PYTHONPATH={Path.cwd()}"
+            f"the scheduler at {address} or its workers cannot import the code in this folder "
+            f"({error}); start them with the same Python and PYTHONPATH={Path.cwd()}"
         ) from None
 
 
-def _about(client: Client, local: int | None) -> str:
+def _startup_message(client: Client, local: int | None) -> str:
     count = len(client.nthreads())
-    workers = style.count(count, "worker") if count else "no workers yet, waits for them"
+    workers = style.count(count, "worker") if count else "no workers yet, waiting for them"
     hint = ""
     if local is not None and importlib.util.find_spec("bokeh") is None:
         hint = " (needs pip install bokeh)"
@@ -182,47 +188,53 @@ def _about(client: Client, local: int | None) -> str:
 def gathered(
     cluster: Cluster, cells: Sequence[Cell], seconds: float | None = None
 ) -> Iterator[tuple[int, Any]]:
-    """Runs cells and says so, one line for each; what they return, with their places.
+    """Runs cells and prints a line as each one ends.
 
     Args:
-      cluster: of :func:`connected`, whose end is that of the cells that are not done.
+      cluster: from :func:`connected`.
       cells: in the order in which they should start.
       seconds: after which :class:`TimeoutError` is raised; ``None`` waits for all.
 
+    Yields:
+      The index of a cell and what its function returned.
+
     Raises:
       CellsFailedError: at the end, if cells failed.
-      ConfigError: if the scheduler is gone.
+      ConfigError: if the scheduler was lost.
     """
     from distributed import as_completed
 
-    futures = [_submit(cluster.client, cell, -place) for place, cell in enumerate(cells)]
-    places = {future.key: place for place, future in enumerate(futures)}
-    cluster.left.update((str(future.key), future) for future in futures)
-    waiting = as_completed(futures, timeout=seconds)
-    # Dask keeps, and computes anew, the results that somebody refers to.
+    futures = [_submit(cluster.client, cell, -index) for index, cell in enumerate(cells)]
+    index_of = {future.key: index for index, future in enumerate(futures)}
+    cluster.unfinished.update((str(future.key), future) for future in futures)
+    completed = as_completed(futures, timeout=seconds)
+    # Dask keeps a result, and computes it again, as long as something refers to its future.
     del futures
-    failed = []
-    for number, future in enumerate(waiting, start=1):
-        place, outcome = places[future.key], _outcome(future)
-        del cluster.left[future.key]
+    failures = []
+    for number, future in enumerate(completed, start=1):
+        index, outcome = index_of[future.key], _outcome(future)
+        del cluster.unfinished[future.key]
         state = "done"
         if isinstance(outcome, Failed):
             state = f"failed: {outcome.reason}"
-            failed.append(f"\n  {cells[place].name}: {outcome.reason}")
+            failures.append(f"\n  {cells[index].name}: {outcome.reason}")
         else:
-            yield place, outcome
-        print(f"[{number}/{len(cells)}] {cells[place].name}: {state}", flush=True)
-    if failed:
+            yield index, outcome
+        print(f"[{number}/{len(cells)}] {cells[index].name}: {state}", flush=True)
+    if failures:
         raise CellsFailedError(
-            f"{len(failed)} of {len(cells)} cells failed; the same command tries them again:"
-            f"{''.join(failed)}"
+            f"{len(failures)} of {len(cells)} cells failed; the same command tries them again:"
+            f"{''.join(failures)}"
         )
 
 
 def _outcome(future: Future) -> Any:
-    """What a cell returned, or :class:`Failed`; errors that nobody expected are printed."""
+    """What a cell returned, or :class:`Failed`; the traceback of an unexpected error is printed."""
     if future.cancelled():
-        raise ConfigError("the scheduler is gone; start it, then run the same command to continue")
+        raise ConfigError(
+            "the connection to the scheduler was lost; start it again, and the same command "
+            "continues"
+        )
     error = future.exception()
     if error is None:
         return future.result()
@@ -236,7 +248,7 @@ def _submit(client: Client, cell: Cell, priority: int) -> Future:
         run_cell,
         str(Path.cwd()),
         functools.partial(cell.function, *cell.arguments),
-        # The same key would give the result of another launch that is at work.
+        # A unique key: an equal one would return the result of another launch that is running.
         key=f"{cell.name}-{uuid.uuid4().hex[:8]}",
         retries=RETRIES,
         priority=priority,
@@ -244,15 +256,17 @@ def _submit(client: Client, cell: Cell, priority: int) -> Future:
     )
 
 
-def _end(cluster: Cluster) -> None:
-    """Ends cells that run: a thread cannot be interrupted, so their processes start anew."""
-    client, left = cluster
+def _stop_cells(cluster: Cluster) -> None:
+    """Stops running cells by restarting their processes, as a thread cannot be interrupted."""
+    client, unfinished = cluster
     if client.status != "running":
         return
     busy = [
-        worker for worker, keys in client.processing().items() if not left.keys().isdisjoint(keys)
+        worker
+        for worker, keys in client.processing().items()
+        if not unfinished.keys().isdisjoint(keys)
     ]
-    # First, as the new processes would take them up again.
-    client.cancel(list(left.values()), force=True)
+    # Before the restart, as the new processes would start these cells again.
+    client.cancel(list(unfinished.values()), force=True)
     if busy:
         client.restart_workers(busy, timeout=30, raise_for_error=False)

@@ -1,4 +1,4 @@
-"""What workers of a cluster run: a cell, with one device, where the launcher was started."""
+"""Runs a cell on a worker of a cluster, with one device, in the folder of the launcher."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ if TYPE_CHECKING:
 else:
     try:
         from distributed import WorkerPlugin
-    except ImportError:  # an extra; without it no worker is there either
+    except ImportError:  # Dask is optional; without it there are no workers
         WorkerPlugin = object
 
-#: A worker with several threads runs its cells one after the other all the same: the folder and
-#: the CPU time are those of the process.
+#: Also a worker with several threads runs its cells one after another: the current folder and the
+#: CPU time belong to the process.
 _one_at_a_time = threading.Lock()
 
 
 class Failed(NamedTuple):
-    """Why a cell has no result."""
+    """The reason why a cell has no result."""
 
     reason: str
 
 
 class Quiet(WorkerPlugin):
-    """For workers in the launcher's terminal: it alone takes Ctrl-C, and tells of errors."""
+    """Leaves Ctrl-C and error messages to the launcher, for workers in the same terminal."""
 
     def setup(self, worker: Any) -> None:
-        """Called by Dask in the main thread of each worker."""
+        """Dask calls it in the main thread of each worker."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         getLogger("distributed.worker").setLevel(CRITICAL)
 
 
 def ready() -> None:
-    """Can be called where this file, and so all that cells are made of, can be imported."""
+    """Does nothing: a call succeeds where this file, and with it all code of cells, is found."""
 
 
 def run_cell(folder: str, function: Callable[[], Any]) -> Any:
     """Calls a function on a worker with one CPU device, on one core unless ``NPROC`` is set.
 
     Args:
-      folder: that of the launcher, from which names of files start.
-      function: without arguments.
+      folder: the launcher's current folder, to which relative paths refer.
+      function: takes no arguments.
 
     Returns:
-      What it returns, or :class:`Failed` for an error that would come another time as well.
+      Its result, or :class:`Failed` for an error that a retry would not cure.
     """
-    # Read by XLA when it makes its threads. Workers lie side by side, one for each core.
+    # XLA reads it when it creates its threads. There is one worker per core.
     os.environ.setdefault("NPROC", "1")
     logging.set_verbosity(logging.WARNING)
     with _one_at_a_time, contextlib.chdir(folder):

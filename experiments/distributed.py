@@ -1,8 +1,8 @@
-"""``--distributed`` of the launchers: one run on several processes, of which one has the folder.
+"""The flag ``--distributed`` of the launchers: one run on several processes.
 
-Process 0 alone works in the user's folders. The others get what lies there as the run begins, in a
-folder of their own that is thrown away, so that all go the same way from the same files, and no
-network drive is needed.
+Only process 0 reads and writes the user's folders. At startup the other processes receive a copy
+of the files, in a temporary folder of their own, so that all of them start from the same files and
+no network drive is needed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from fsjax.distributed import is_lead, process_count, share
 from fsjax.distributed.same import check_same, code
 from fsjax.errors import ConfigError
 
-#: Flags that say what this process is, and may differ between processes.
+#: Flags that identify this process and may differ between processes.
 PLACE = ("process_id", "coordinator", "coordinator_timeout")
 
-#: Launchers that train nothing, or that measure time, on which all processes would disagree.
+#: Launchers that train nothing or measure time, which differs between processes, and the reasons.
 SINGLE = {
     "report": "trains nothing",
     "benchmark": "measures single processes",
     "growth": "measures single processes",
     "processes": "starts processes of its own",
-    "compare_selectors": "goes by the seconds of each selector",
-    "discoveries": "is made of short fits",
-    "nonlinear": "is made of short fits",
-    "recovery": "is made of short fits",
+    "compare_selectors": "depends on the seconds that each selector takes",
+    "discoveries": "consists of short fits",
+    "nonlinear": "consists of short fits",
+    "recovery": "consists of short fits",
 }
 
-#: Flags that name files and folders of the user, which process 0 alone reads and writes.
+#: Flags that name files and folders of the user; only process 0 reads and writes them.
 FILES = ("workdir", "results", "reasons", "page", "out")
 
 
@@ -47,61 +47,64 @@ def define_flags() -> None:
     """Defines the flags, once."""
     if "distributed" in flags.FLAGS:
         return
-    flags.DEFINE_bool("distributed", False, "One run on several processes.")
-    flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0; clusters tell it themselves.")
-    flags.DEFINE_integer("num_processes", None, "Processes of the run.")
-    flags.DEFINE_integer("process_id", None, "Number of this process, from 0.")
+    flags.DEFINE_bool("distributed", False, "Train one run on several processes.")
+    flags.DEFINE_string(
+        "coordinator", None, "HOST:PORT of process 0; detected under Slurm and Open MPI."
+    )
+    flags.DEFINE_integer("num_processes", None, "Number of processes.")
+    flags.DEFINE_integer("process_id", None, "Index of this process, from 0.")
     flags.DEFINE_float("coordinator_timeout", 120.0, "Seconds to wait for the other processes.")
 
 
 def begin(launcher: str) -> None:
-    """Joins the other processes, if the flags say so.
+    """Connects to the other processes if ``--distributed`` is given.
 
     Args:
-      launcher: its name.
+      launcher: the name of the launcher, such as ``run``.
 
     Raises:
-      ConfigError: for flags that do not fit, and processes that do not come or differ.
+      ConfigError: if flags contradict each other, or a process is missing or runs other code or
+        another configuration.
     """
     options = flags.FLAGS
     names = ("coordinator", "num_processes", "process_id")
     set_names = [name for name in names if options[name].value is not None]
     if not options.distributed:
         if set_names:
-            raise ConfigError(f"--{set_names[0]} is for --distributed; give that too")
+            raise ConfigError(f"--{set_names[0]} is for --distributed; add --distributed")
         return
     if launcher in SINGLE:
         raise ConfigError(
-            f"experiments.{launcher} {SINGLE[launcher]}; start it without --distributed"
+            f"experiments.{launcher} {SINGLE[launcher]}; run it without --distributed"
         )
     if "cluster" in options and options.cluster is not None:
         raise ConfigError(
-            "--cluster gives each experiment one worker, --distributed one experiment several "
-            "processes; choose one of them"
+            "--cluster trains each experiment on one worker, --distributed one experiment on "
+            "several processes; use only one of them"
         )
     if "minutes" in options and options.minutes:
         raise ConfigError(
-            "--minutes stops each process at a moment of its own; leave it out with --distributed"
+            "--minutes stops each process at a different moment; omit it with --distributed"
         )
-    fsjax.use_cpu_devices()  # has no effect once the processes have exchanged something
+    fsjax.use_cpu_devices()  # has no effect after the first exchange between the processes
     fsjax.initialize_distributed(
         *(options[name].value for name in names), coordinator_timeout=options.coordinator_timeout
     )
     if process_count() == 1:
         return
-    of_process = {"distributed", *PLACE, *FILES}
+    not_compared = {"distributed", *PLACE, *FILES}
     common = {
         name: options[name].value
         for name in options
-        if not options[name].using_default_value and name not in of_process
+        if not options[name].using_default_value and name not in not_compared
     }
-    # With the configuration as it was read: files of one name may differ.
+    # The configuration itself, not its path: files of the same name may differ between machines.
     check_same(code=code(), configuration=(launcher, common))
-    _work_beside()
+    _isolate_other_processes()
 
 
-def _work_beside() -> None:
-    """Gives all but process 0 folders that nobody else sees, and no voice."""
+def _isolate_other_processes() -> None:
+    """Gives all processes but process 0 temporary folders, and silences them."""
     options = flags.FLAGS
     values = {name: options[name].value for name in FILES if name in options}
     paths = {name: str(value) for name, value in values.items() if value}

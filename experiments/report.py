@@ -1,7 +1,7 @@
-"""A page for a folder of runs: ``python -m experiments.report --workdir=runs/demo``.
+"""Writes a page about a folder: ``python -m experiments.report --workdir=runs/demo``.
 
-Writes ``report.html`` into the folder of a run of any launcher, or into a folder of such folders,
-where it has one table of all of them and links to the page of each.
+The page, ``report.html``, shows the run in the folder, of any launcher. In a folder whose
+subfolders hold runs, it has one table of all of them and a link to the page of each.
 """
 
 from experiments.start import start

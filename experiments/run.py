@@ -1,8 +1,9 @@
 """Runs one experiment: ``python -m experiments.run --config=configs/ip_cae.py --workdir=runs/a``.
 
-After the colon of ``--config=configs/ip_cae.py:coil20,reconstruction`` come a data set, a task
-and ``quick``, in any order. Any field can be overridden: ``--config.num_features=25``,
-``--config.seeds=1,2,3``, ``--config.data.name=table.csv --config.data.target=label``.
+A colon and a variant may follow the file, as in ``--config=configs/ip_cae.py:coil20,quick``: a
+data set, a task and ``quick``, in any order. Any field can be overridden:
+``--config.num_features=25``, ``--config.seeds=1,2,3``, or, for your own table,
+``--config.data.name=table.csv --config.data.target=label``.
 """
 
 from experiments.start import start

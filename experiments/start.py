@@ -1,4 +1,4 @@
-"""How ``python -m experiments.NAME`` begins, before anything that takes long is imported."""
+"""Starts ``python -m experiments.NAME``, before anything slow is imported."""
 
 import importlib
 import os
@@ -6,10 +6,10 @@ import signal
 
 
 def end_at_once() -> None:
-    """Lets signals end the process with one line, while there is nothing to lose yet."""
+    """Makes signals end the process with one line, as long as no work could be lost."""
 
     def end(number: int, _: object) -> None:
-        os.write(1, b"\rinterrupted before it began\n")
+        os.write(1, b"\rinterrupted at startup; nothing was written\n")
         os._exit(128 + number)
 
     signal.signal(signal.SIGINT, end)

@@ -77,7 +77,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     with exclusive(tmp_path / "runs" / "new"):
         assert [path.name for path in (tmp_path / "runs" / "new").iterdir()] == [NAME]
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ConfigError, match="file, or lies in one"):
+    with pytest.raises(ConfigError, match="file, or is inside one"):
         (tmp_path / "file").write_text("")
         with exclusive(tmp_path / "file"):
             pass
@@ -135,7 +135,7 @@ def test_a_file_system_without_locks_gets_a_warning(
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    with pytest.warns(UserWarning, match="has no locks .* not kept out"), exclusive(tmp_path):
+    with pytest.warns(UserWarning, match="has no locks .* not noticed"), exclusive(tmp_path):
         pass
 
 

@@ -34,7 +34,7 @@ def test_every_folder_is_tried() -> None:
 def test_what_is_not_read_is_refused_by_name(version: str, name: str) -> None:
     load = estimators.load if name == "estimator" else fsjax.load
     with pytest.raises(
-        DataError, match=rf"{name}.npz has version 1 .* load it there, or fit again"
+        DataError, match=rf"{name}.npz has version 1 .* use that version, or fit again"
     ):
         load(FILES / version / f"{name}.npz")
 
@@ -79,13 +79,13 @@ def test_checkpoints_are_continued_or_refused(version: str, tmp_path: Path) -> N
     with zipfile.ZipFile(FILES / version / "checkpoints.zip") as packed:
         packed.extractall(tmp_path)
     if version not in READ_CHECKPOINTS:
-        with pytest.raises(ConfigError, match="checkpoint of an earlier version .* to start anew"):
+        with pytest.raises(ConfigError, match="checkpoint of an earlier version .* to start again"):
             trained(tmp_path)
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = trained(tmp_path)
     assert result.cost["trained_epochs"] < 3000
-    assert "is continued with other versions or devices" in " ".join(
+    assert "is resumed with other versions or devices" in " ".join(
         str(one.message) for one in caught
     )

@@ -99,7 +99,7 @@ QUICK: dict[str, Any] = {"hidden": (6,), "num_epochs": 10}
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:
-    """Columns 1 and 4 of six tell the class."""
+    """Six columns, of which 1 and 4 determine the class."""
     x = np.random.default_rng(0).normal(size=(120, 6)).astype(np.float32)
     return x, np.where(x[:, 1] + x[:, 4] > 0, "high", "low")
 
@@ -166,16 +166,16 @@ def test_it_selects_and_predicts(result: fsjax.FitResult) -> None:
 def test_several_sizes_are_one_training(my_file: ModuleType, result: fsjax.FitResult) -> None:
     method = my_file.own_lasso(hidden=(6,))
     options = {"seeds": (0, 1), "split": "random", **OPTIONS}
-    found = fsjax.fit_sizes(method, numbers(), (1, 3), **options)
-    for k, one in found.items():
-        np.testing.assert_array_equal(one.selected, result.select(k))
+    results = fsjax.fit_sizes(method, numbers(), (1, 3), **options)
+    for k, sized in results.items():
+        np.testing.assert_array_equal(sized.selected, result.select(k))
 
 
 def test_selections_of_halves_of_the_rows(my_file: ModuleType) -> None:
     method = my_file.own_lasso(hidden=(6,))
-    found = fsjax.fit_subsamples(method, numbers(), num_pairs=2, num_features=2, **OPTIONS)
-    assert len(found.seeds) == 4
-    assert found.selection_frequency[[1, 4]].min() > found.selection_frequency[[0, 2, 3, 5]].max()
+    result = fsjax.fit_subsamples(method, numbers(), num_pairs=2, num_features=2, **OPTIONS)
+    assert len(result.seeds) == 4
+    assert result.selection_frequency[[1, 4]].min() > result.selection_frequency[[0, 2, 3, 5]].max()
 
 
 def test_another_penalty_compiles_nothing(
@@ -278,9 +278,9 @@ FEW = (
 def test_checks_of_scikit_learn(my_file: ModuleType) -> None:
     estimator = my_file.OwnLasso(0.9, **QUICK)
     names = set()
-    for one, check in estimator_checks_generator(estimator):
+    for candidate, check in estimator_checks_generator(estimator):
         if check.func.__name__ in FEW:
-            check(clone(one))
+            check(clone(candidate))
             names.add(check.func.__name__)
     assert names == set(FEW)
 

@@ -1,4 +1,4 @@
-"""Many tries of several kinds, counted by how each ended: what the tools chaos and fuzz share."""
+"""Runs many tries of several kinds and counts their outcomes, for the tools chaos and fuzz."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
-#: The tries of a kind with these numbers and a seed: their number, outcome, and what was told.
+#: Makes the tries of a kind, given their numbers and a seed; yields number, outcome and message.
 Tries = Callable[[Iterable[int], int], Iterator[tuple[int, tuple[str, str]]]]
 
 
-def asked(tool: str, description: str, kinds: Iterable[str], minutes: float) -> argparse.Namespace:
-    """The options on the command line of a tool; ``minutes`` by default."""
+def parse_options(
+    tool: str, description: str, kinds: Iterable[str], minutes: float
+) -> argparse.Namespace:
+    """Parses the command line of a tool.
+
+    Args:
+      tool: the name of its module.
+      description: its docstring, whose first line is shown by ``--help``.
+      kinds: names of the kinds of tries.
+      minutes: the default of ``--minutes``.
+    """
     first_line = description.split("\n")[0]
     parser = argparse.ArgumentParser(prog=f"python -m {tool}", description=first_line)
-    parser.add_argument("--seed", type=int, default=0, help="other tries for another number")
-    parser.add_argument("--tries", type=int, default=None, help="of each kind; all by default")
-    parser.add_argument("--minutes", type=float, default=minutes, help="after which no try begins")
-    parser.add_argument("--only", choices=list(kinds), help="one kind")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the tries")
+    parser.add_argument("--tries", type=int, help="number of tries of each kind; all by default")
+    parser.add_argument("--minutes", type=float, default=minutes, help="start no try after these")
+    parser.add_argument("--only", choices=list(kinds), help="make tries of this kind only")
     parser.add_argument("--first", type=int, default=0, help="number of the first try")
     parser.add_argument("--show", action="store_true", help="print every outcome")
     return parser.parse_args()
@@ -32,16 +41,16 @@ def campaign(
     outcomes: Sequence[str],
     forbidden: Sequence[str],
 ) -> int:
-    """Makes the tries and prints their table, also if Ctrl-C or the minutes end them early.
+    """Makes the tries and prints a table of outcomes, also after Ctrl-C or when the time is up.
 
     Args:
-      kinds: by its name, what makes the tries of a kind, and how many are usual.
-      given: of :func:`asked`.
-      outcomes: all there are, in the order of the columns.
-      forbidden: those that may not be, each of which is printed.
+      kinds: for each kind, the function that makes its tries, and the default number of them.
+      options: from :func:`parse_options`.
+      outcomes: all outcomes, in the order of the table's columns.
+      forbidden: outcomes that must not occur; each one is printed.
 
     Returns:
-      The status of the process: 1 after a forbidden outcome, else 130 after Ctrl-C, else 0.
+      The exit status: 1 after a forbidden outcome, else 130 after Ctrl-C, else 0.
     """
     counts: dict[str, Counter[str]] = {}
     started, stopped = time.monotonic(), False

@@ -62,7 +62,9 @@ def sparse_training() -> None:
     x = jnp.asarray(load_digits(return_X_y=True)[0] / 16, jnp.float32)
     model = nn.Sequential([nn.Dense(32), nn.relu, nn.Dense(64)])
     params = model.init(jax.random.key(0), x[:1])
-    tx = sparsity.sparse(optax.adam(1e-2), sparsity.rigl(0.1, every=1, end_step=3), jax.random.key(1))
+    tx = sparsity.sparse(
+        optax.adam(1e-2), sparsity.rigl(0.1, every=1, end_step=3), jax.random.key(1)
+    )
     opt_state = tx.init(params)
     params = sparsity.mask_params(params, opt_state)
 

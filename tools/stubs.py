@@ -1,8 +1,8 @@
-"""Type stubs of :mod:`fsjax.estimators` and :mod:`fsjax.methods`, made of the registrations.
+"""Generates the type stubs of :mod:`fsjax.estimators` and :mod:`fsjax.methods`.
 
     python -m tools.stubs
 
-writes them anew, from which editors and type checkers know every argument.
+Editors and type checkers learn every argument from them. Run it after changing a registration.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from fsjax.registry import get_method as get_method
 
 
 def stubs() -> dict[Path, str]:
-    """The text of every stub, for the library's own methods."""
+    """The text of every stub file, for the methods of the library."""
     known = [builder.registration for builder in METHODS.values()]
     ours = [method for method in known if method.build.__module__.startswith("fsjax.methods")]
     classes = [_class(ESTIMATORS[method.name]) for method in ours]
@@ -80,7 +80,7 @@ def _class(estimator: type[Selector]) -> str:
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
-    """Name, type and default of each argument, but of ``self``, and a star before the keywords."""
+    """Name, type and default of each argument except ``self``; a star before keyword arguments."""
     lines = [
         name if name == "self" else f"{name}: {entry.annotation} = {_shown(entry.default)}"
         for name, entry in parameters.items()
@@ -92,7 +92,7 @@ def _arguments(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
 
 
 def _idea(estimator: type[Selector]) -> str:
-    """The first paragraph of the documentation, for its lines in a class."""
+    """The first paragraph of a class's docstring, indented for the stub."""
     first = (estimator.__doc__ or "").partition("\n\n")[0]
     lines = first.split("\n")
     return "\n    ".join(lines) + ("\n    " if len(lines) > 1 else "")

@@ -1,4 +1,4 @@
-"""What a launcher leaves in its folder: files, text tables, the papers' numbers, and one page."""
+"""What a launcher writes into its folder: files, text tables, the papers' numbers, and a page."""
 
 from experiments.artifacts.files import (
     result_dict,
@@ -9,13 +9,12 @@ from experiments.artifacts.files import (
 )
 from experiments.artifacts.page import write_report
 from experiments.artifacts.published import published, published_value
-from experiments.artifacts.text_tables import short_selection_note, summary_table
+from experiments.artifacts.text_tables import summary_table
 
 __all__ = [
     "published",
     "published_value",
     "result_dict",
-    "short_selection_note",
     "summary_table",
     "write_config_json",
     "write_metrics_csv",

@@ -1,4 +1,4 @@
-"""Where a run happened: versions, device and the revision of the source."""
+"""The environment of a run: versions, device and the revision of the source."""
 
 import platform
 import subprocess
@@ -10,10 +10,10 @@ import jax
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn", "fsjax")
 
-#: The checkout whose revision is meant.
+#: The folder whose git revision is recorded.
 PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
 
-#: Seconds after which git is given up, as on a stalled network drive.
+#: Seconds to wait for git, which may hang on a stalled network drive.
 GIT_TIMEOUT = 10.0
 
 
@@ -29,12 +29,12 @@ def device() -> dict[str, Any]:
 
 
 def git_revision(folder: Path = PACKAGE_FOLDER) -> str | None:
-    """The commit that a folder of source was checked out from. Never fails.
+    """The commit that a source folder was checked out from; never raises.
 
-    The hash has ``-dirty`` behind it where tracked files differ from the commit. It is ``None``
-    where git does not track the folder (an installed package), has no commit or is missing.
+    The hash ends in ``-dirty`` if tracked files differ from the commit. ``None`` if git is missing,
+    there is no commit, or git does not track the folder (an installed package).
     """
-    # A package installed inside somebody else's checkout must not report that one's revision.
+    # A package installed inside another project's checkout must not report its revision.
     if not _git(folder, "ls-files", "--", "*.py"):
         return None
     return _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
@@ -48,7 +48,7 @@ def _version(package: str) -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Output of a git command, stripped; ``None`` where it fails."""
+    """The stripped output of a git command; ``None`` if it fails."""
     command = ["git", "-C", str(folder), *arguments]
     try:
         return subprocess.check_output(

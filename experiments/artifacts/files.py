@@ -1,4 +1,4 @@
-"""The files that a run leaves in its folder: metrics, result, scores and configuration."""
+"""Writes the files of a run: metrics, result, scores and configuration."""
 
 import csv
 import io
@@ -20,9 +20,9 @@ from fsjax.storage.atomic_files import atomic_open, write_text
 def write_metrics_csv(result: FitResult, path: str | Path) -> None:
     """Writes every recorded value in long form: ``seed,epoch,split,metric,value``.
 
-    The history comes first, seed by seed, with epochs from 1; then the test metrics of each seed
-    with the split ``test`` and its best epoch. What is not finite reads ``nan`` or ``inf``. The
-    file is as a rule ``metrics.csv``; OSError where its folder cannot be written.
+    The history comes first, seed by seed, with epochs from 1; then the test metrics of each seed,
+    with the split ``test`` and the seed's best epoch. Values that are not finite are written as
+    ``nan`` or ``inf``. The file is usually ``metrics.csv``; OSError if it cannot be written.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -31,7 +31,7 @@ def write_metrics_csv(result: FitResult, path: str | Path) -> None:
         for name, values in result.history.items():
             split, metric = name.split("/", 1)
             for epoch, value in enumerate(values[row], start=1):
-                # str, not repr or float: the shortest text that reads back to the same number.
+                # str of NumPy's scalar: the shortest text that reads back to the same number.
                 writer.writerow((seed, epoch, split, metric, str(value)))
     for row, seed in enumerate(result.seeds):
         for metric, values in result.metrics.items():
@@ -40,15 +40,15 @@ def write_metrics_csv(result: FitResult, path: str | Path) -> None:
 
 
 def result_dict(result: FitResult) -> dict[str, Any]:
-    """The outcome of a run for S seeds in plain Python values, ready for JSON.
+    """The outcome of a run for S seeds in plain Python values for JSON.
 
     Returns:
       ``method``, ``dataset``, ``task``, ``num_features`` (K), ``seeds`` (S), ``selected`` (S lists
       of K columns, in order of importance), ``metrics`` (by name, S values each; accuracies in
-      percent), ``best_epoch`` (S, from 1), ``constant_columns`` (S), ``stability`` (what
-      :func:`fsjax.metrics.stability.stability_metrics` has), ``cost`` and ``paper`` (what
-      :func:`experiments.artifacts.published` has); ``judged_on`` where the SVM and retrain
-      protocols took a sample of so many rows. Numbers that are not finite are ``None``.
+      percent), ``best_epoch`` (S, from 1), ``constant_columns`` (S), ``stability`` (from
+      :func:`fsjax.metrics.stability.stability_metrics`), ``cost`` and ``paper`` (from
+      :func:`experiments.artifacts.published`); ``judged_on``, a number of rows, if the SVM and
+      retrain protocols used a sample. Numbers that are not finite are ``None``.
     """
     num_epochs = max((values.shape[1] for values in result.history.values()), default=None)
     method, settings = result.method.name, dict(result.method.about.settings)
@@ -69,15 +69,15 @@ def result_dict(result: FitResult) -> dict[str, Any]:
 
 
 def write_result_json(result: FitResult, path: str | Path) -> None:
-    """Writes :func:`result_dict`, as a rule to ``result.json``; OSError where that cannot be."""
+    """Writes :func:`result_dict`, usually to ``result.json``; OSError if it cannot be written."""
     write_json(result_dict(result), path)
 
 
 def write_scores(result: FitResult, path: str | Path) -> None:
-    """Writes the importance of every column, as a rule to ``scores.npz``.
+    """Writes the importance of every column, usually to ``scores.npz``.
 
     The archive has ``scores`` (S, D), larger is better, and ``selection_frequency`` (D,), the
-    share of the seeds, in [0, 1], that selected each column. OSError where that cannot be written.
+    share of the seeds, in [0, 1], that selected each column. OSError if it cannot be written.
     """
     with atomic_open(path) as file:
         np.savez(file, scores=result.scores, selection_frequency=result.selection_frequency)
@@ -89,12 +89,12 @@ def write_config_json(
     command: str | None = None,
     earlier: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes the configuration that ran and where it ran, as a rule to ``config.json``.
+    """Writes the configuration of a run and its environment, usually to ``config.json``.
 
-    Beside the configuration's own fields, of which those that JSON lacks are written as text, the
-    file has ``versions``, ``device`` (``platform``, ``kind``, ``count``), ``git_revision`` and the
-    ``command`` (or null). Of a run that goes on, whose ``earlier`` file says where it began, these
-    stay, and those of each further place are listed under ``continued``. OSError where it cannot
+    Besides the configuration's fields (those that JSON lacks as text) the file has ``versions``,
+    ``device`` (``platform``, ``kind``, ``count``), ``git_revision`` and the ``command`` (or null).
+    For a resumed run, with the content of its ``earlier`` file, they are those of its start; the
+    environments in which it was resumed are listed under ``continued``. OSError if the file cannot
     be written.
     """
     facts = {
@@ -113,16 +113,15 @@ def write_config_json(
 
 
 def write_json(value: Any, path: str | Path) -> None:
-    """Writes what :func:`plain` makes of a value; OSError where that cannot be."""
+    """Writes a value as JSON after :func:`plain`; OSError if it cannot be written."""
     text = json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
     write_text(path, f"{text}\n")
 
 
 def plain(value: Any) -> Any:
-    """Turns nested values into what JSON has: dicts, lists, text, numbers, booleans and ``None``.
+    """Converts nested mappings, sequences, arrays and scalars to values that JSON has.
 
-    They are mappings, sequences, arrays and scalars. Numbers that are not finite become ``None``,
-    anything unknown becomes its text.
+    Numbers that are not finite become ``None``; other objects become their text.
     """
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

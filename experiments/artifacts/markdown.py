@@ -1,17 +1,20 @@
-"""Tables in Markdown files, which are continued: read, and written again."""
+"""Markdown tables: reads them, writes them, and adds the rows that they lack."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
 from fsjax.storage.atomic_files import write_text
 
+Key = TypeVar("Key", bound=str | tuple[str, ...])
+
 
 def read_table(path: Path) -> pd.DataFrame:
-    """The rows of a table as text; none if there is no file."""
+    """Reads the cells of a table as text; there are no rows if the file does not exist."""
     if not path.exists():
         return pd.DataFrame()
     cells = pd.read_csv(
@@ -21,7 +24,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def as_rows(table: pd.DataFrame) -> str:
-    """The table in Markdown."""
+    """Formats a table as Markdown."""
     rule = ["---", *["---:"] * (len(table.columns) - 1)]
     rows = [table.columns, rule, *table.to_numpy()]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
@@ -29,20 +32,21 @@ def as_rows(table: pd.DataFrame) -> str:
 
 def continue_table(
     out: Path,
-    rows: Mapping[str, Callable[[], dict[str, str]]],
+    rows: Mapping[Key, Callable[[], dict[str, str]]],
     text: Callable[[pd.DataFrame], str] = as_rows,
 ) -> pd.DataFrame:
-    """Measures the rows that a file lacks, and writes it after each.
+    """Measures the rows that a file lacks, and writes the file after each of them.
 
     Args:
       out: the file.
-      rows: what measures a row, by the text in its first column.
-      text: of the table.
+      rows: functions that measure a row, by the text in its first column, or the texts in its
+        first columns.
+      text: formats the table.
     """
     table = read_table(out)
-    done = set(table.iloc[:, 0]) if len(table) else set()
     for name, measure in rows.items():
-        if name in done:
+        cells = [name] if isinstance(name, str) else list(name)
+        if len(table) and (table.iloc[:, : len(cells)] == cells).all(axis=1).any():
             continue
         row = measure()
         print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)

@@ -1,7 +1,7 @@
-"""``report.html``: one self-contained page on a folder that a launcher left.
+"""``report.html``: a self-contained page about a folder that a launcher wrote.
 
-Nothing is loaded from elsewhere and no script is needed; it follows the reader's light or dark
-scheme and fits narrow screens.
+It loads no other files and needs no scripts, follows the reader's light or dark scheme, and fits
+narrow screens.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from fsjax.errors import ConfigError
 from fsjax.report.html import facts_table, inline_svg, page_of, rows_table
 from fsjax.storage.atomic_files import write_text
 
-#: Pictures by the names of their files, in this order, with what they show; others come last.
+#: Captions of pictures by the names of their files, in the order of the page; others come last.
 CAPTIONS = {
-    "sweep": "The settings of the sweep, mean over the seeds",
+    "sweep": "Settings of the sweep, mean over the seeds",
     "accuracy": "Accuracy by the number of columns",
     "curves": "Training, epoch by epoch",
-    "selection": "The selected columns",
-    "path": "The path: columns that are left by the strength of the penalty",
-    "stability": "How far the seeds agree",
+    "selection": "Selected columns",
+    "path": "Path: number of remaining columns by regularization strength",
+    "stability": "Agreement of the seeds",
     "sparsity": "Accuracy by sparsity",
-    "regularization": "The strengths of the penalty",
+    "regularization": "AUC by regularization strength",
 }
 
-#: Rows of a CSV that a page shows.
+#: The largest number of rows of a CSV file that a page shows.
 MAX_ROWS = 200
 
 #: The confidence of intervals.
@@ -47,8 +47,8 @@ def write_report(workdir: str | Path) -> Path:
     """Writes ``report.html`` into the folder of a finished run, or into a folder of such folders.
 
     Args:
-      workdir: what a launcher left: ``config.json``, ``result.json``, pictures and tables; or a
-        folder whose subfolders hold such runs, each of which gets its own page too.
+      workdir: a folder that a launcher wrote, with ``config.json``, ``result.json``, pictures and
+        tables; or a folder whose subfolders hold such runs, each of which gets a page, too.
 
     Returns:
       The path of the page.
@@ -65,7 +65,7 @@ def write_report(workdir: str | Path) -> Path:
     below = sorted(folder for folder in folders if _finished(folder))
     if not below:
         raise ConfigError(
-            f"{workdir} holds no finished run, nor do the folders in it; name the --workdir of a "
+            f"{workdir} holds no finished run, nor do its subfolders; name the --workdir of a "
             "launcher"
         )
     for folder in below:
@@ -80,7 +80,7 @@ def _finished(workdir: Path) -> bool:
 
 
 def _run(workdir: Path) -> Iterable[str]:
-    """The sections on one run."""
+    """Yields the sections about one run."""
     config = json.loads((workdir / "config.json").read_text())
     result: dict[str, Any] = {}
     if (workdir / "result.json").exists():
@@ -131,11 +131,11 @@ def _what(
 def metrics_table(
     results: Sequence[Mapping[str, Any]], settings: Sequence[Mapping[str, Any]] = ()
 ) -> str:
-    """HTML table: mean, interval and spread of each metric, with the published value beside it.
+    """HTML table of the mean, its interval, the deviation and the published value of each metric.
 
     Args:
       results: values of :func:`experiments.artifacts.result_dict`.
-      settings: what each of them differs in; by default their method.
+      settings: the fields in which they differ; by default their method.
     """
     settings = settings or [{"method": result["method"]} for result in results]
     names = list(dict.fromkeys(name for setting in settings for name in setting))
@@ -154,8 +154,8 @@ def metrics_table(
                     theirs.get("source", ""),
                 )
             )
-    # Most tables have no published values.
-    shown = [place for place in range(len(head)) if any(row[place] for row in rows)]
+    # Empty columns, such as published values in most tables, are left out.
+    shown = [index for index in range(len(head)) if any(row[index] for row in rows)]
     return rows_table([head[i] for i in shown], [[row[i] for i in shown] for row in rows])
 
 
@@ -183,11 +183,11 @@ def _published(metric: str, theirs: Mapping[str, Any]) -> str:
 
 
 def _selected(result: Mapping[str, Any]) -> str:
-    """How many seeds selected each of the columns on which they agree most, and the stability."""
+    """The columns that most seeds selected, with the number of seeds, and the stability."""
     number = len(result["selected"])
     counts: dict[int, int] = {}
-    for of_seed in result["selected"]:
-        for column in of_seed:
+    for columns_of_seed in result["selected"]:
+        for column in columns_of_seed:
             counts[column] = counts.get(column, 0) + 1
     most = sorted(counts.items(), key=lambda item: -item[1])[: result["num_features"]]
     stability = (result.get("stability") or {}).get("stability")
@@ -196,8 +196,8 @@ def _selected(result: Mapping[str, Any]) -> str:
         str(column) if number == 1 else f"{column} ({times}/{number})" for column, times in most
     )
     return (
-        f"{note}<p>Columns by number"
-        f"{'' if number == 1 else ' (seeds that chose them)'}: {columns}</p>"
+        f"{note}<p>Column indices"
+        f"{'' if number == 1 else ' (number of seeds that selected them)'}: {columns}</p>"
     )
 
 
@@ -216,7 +216,7 @@ def _pictures(workdir: Path) -> Iterable[str]:
 
 
 def _index(folders: Sequence[Path]) -> Iterable[str]:
-    """The sections on a folder of runs."""
+    """Yields the sections about a folder of runs."""
     results, labels = [], []
     for folder in folders:
         link = f"<a href='{html.escape(folder.name)}/report.html'>{html.escape(folder.name)}</a>"

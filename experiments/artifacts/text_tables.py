@@ -1,16 +1,12 @@
-"""Plain text: results next to the papers' numbers, and the selected columns in a line."""
+"""Tables in plain text, among them that of results next to the papers' numbers."""
 
 import re
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from fsjax.report.style import count, shorten
-
-#: The metrics that come first, in this order.
+#: The metrics that a table shows first, in this order.
 FIRST_METRICS = (
     "retrain_accuracy",
     "svm_accuracy",
@@ -26,31 +22,28 @@ FIRST_METRICS = (
 ABOUT = ("method", "dataset", "K", "task", "metric")
 HEADER = (*ABOUT, "ours", "seeds", "paper", "difference", "source")
 
-#: Places of the columns of words, set flush left.
+#: Indices of the columns that hold words, which are left-aligned.
 WORDS = frozenset({0, 1, 3, 4, 9})
 
-#: What a paper may tell beside the metrics; no line where a run has not measured the same.
+#: Numbers of a paper that have a line only if the run has measured them as well.
 ONLY_BESIDE_OURS = re.compile(r"params|train_flops|svm_accuracy_k\d+")
 
-#: Names of metrics in percent; those for a K other than the run's end in it.
+#: Names of metrics in percent, also those for another K than the run's.
 PERCENT = re.compile(r".*(accuracy(_k\d+)?|percentage)")
-
-#: Names that one line spells out.
-MAX_NAMES = 12
 
 
 def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Results next to the papers' numbers, one line for each metric of each result.
+    """Formats results next to the papers' numbers, a line for each metric of each result.
 
     Args:
       rows: values of :func:`experiments.artifacts.result_dict`.
 
     Returns:
       Aligned text without a final line break. ``ours`` is the mean and the population standard
-      deviation over the seeds with a finite value, whose number stands behind it; accuracies and
-      other percentages have two decimals. The metrics of :data:`FIRST_METRICS` come first; metrics
-      that only the paper has come last, where a run could have measured them. Those that were
-      measured on a sample of the rows of a table on disk say so.
+      deviation over the seeds with a finite value, whose number is under ``seeds``; percentages
+      have two decimals. The metrics of :data:`FIRST_METRICS` come first; metrics that only the
+      paper has come last, if a run could have measured them. A metric that was measured on a sample
+      of rows says so.
     """
     lines = [HEADER, *(cells for row in rows for cells in _lines(row))]
     if not any(cells[-1] for cells in lines[1:]):
@@ -58,45 +51,17 @@ def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return aligned(lines, WORDS)
 
 
-def short_selection_note(
-    result: Mapping[str, Any], feature_names: Sequence[str] | None = None
-) -> str:
-    """One line that names the columns on which the seeds agree, at most 12 of them.
-
-    The columns that all seeds selected; where there is none, those that more than half of them
-    selected; for a single seed its selection, in order of importance.
-
-    Args:
-      result: a value of :func:`experiments.artifacts.result_dict`.
-      feature_names: D names; by default ``x0``, ``x1``, ...
-    """
-    selected = result["selected"]
-    number = len(selected)
-    if number == 1:
-        return f"seed {result['seeds'][0]} selected {_names(selected[0], feature_names)}"
-    # Counted from the first seed on, so equal counts keep its order of importance.
-    counts = Counter(chain.from_iterable(selected))
-    for who, least in (("all", number), ("more than half of the", number // 2 + 1)):
-        agreed = [column for column, times in counts.most_common() if times >= least]
-        if agreed:
-            return f"{who} {number} seeds selected {_names(agreed, feature_names)}"
-    return (
-        f"no column was selected by more than half of the {number} seeds "
-        f"({len(counts)} different ones in total)"
-    )
-
-
 def finite(values: Iterable[float | None]) -> np.ndarray:
-    """The finite numbers among values in which ``None`` stands for one that is not."""
+    """The finite numbers among values, where ``None`` stands for a number that is not finite."""
     array = np.array(list(values), np.float64)  # None becomes NaN
     return array[np.isfinite(array)]
 
 
 def format_value(metric: str, value: float, scale: float | None = None) -> str:
-    """A number as the table shows it: with two decimals where the metric is a percentage.
+    """Formats a number: percentages with two decimals, others with four.
 
-    Otherwise with four, or three digits in scientific notation where the scale, by default the
-    value itself, is small or large.
+    If ``scale``, by default the value itself, is small or large, the number has three significant
+    digits in scientific notation.
     """
     if PERCENT.fullmatch(metric):
         return f"{value:.2f}"
@@ -149,18 +114,11 @@ def _mean_and_std(name: str, mean: float, std: float | None) -> str:
     return text if std is None else f"{text} +- {format_value(name, std, scale=mean)}"
 
 
-def _names(columns: Sequence[int], feature_names: Sequence[str] | None) -> str:
-    """``3 columns: x1, x5, x7``, shortened where there are many."""
-    names = [f"x{c}" if feature_names is None else shorten(feature_names[c]) for c in columns]
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return f"{count(len(names), 'column')}: {', '.join(names[:MAX_NAMES])}{more}"
-
-
 def aligned(lines: Sequence[Sequence[str]], left: Container[int] = (0,)) -> str:
-    """Rows of equally many cells, the header first, in columns; a rule stands below the header.
+    """Aligns rows of cells in columns, with a rule below the header, which is the first row.
 
-    The columns at the places ``left`` are set flush left, the others flush right. There is no
-    final line break.
+    Columns whose index is in ``left`` are left-aligned, the others right-aligned. There is no final
+    line break.
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     sides = ["<" if place in left else ">" for place in range(len(widths))]

@@ -1,4 +1,4 @@
-"""The launcher of the benchmarks, each case of which runs in a process of its own."""
+"""The launcher of the benchmarks, which runs each case in its own process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MODULES = (
 
 
 def measure(name: str, devices: int) -> str:
-    """The values of one case, from a process of its own, as a line.
+    """Runs a case in its own process; returns its measurements as a line of text.
 
     Raises:
       ConfigError: if the process fails, with the end of its output.
@@ -58,7 +58,7 @@ def measure(name: str, devices: int) -> str:
 
 
 def main() -> None:
-    """Measures the chosen groups of cases, or one case in this process."""
+    """Measures the chosen groups of cases, or one case in this process (``--worker``)."""
     cases = {name: case for module in _MODULES for name, case in module.cases().items()}
     if FLAGS.worker:
         if FLAGS.worker not in cases:
@@ -73,7 +73,7 @@ def main() -> None:
             raise ConfigError(f"unknown group of cases {group!r}: {nearest(group, groups)}")
     chosen = set(FLAGS.cases or groups)
     if "torch" in chosen and importlib.util.find_spec("torch") is None:
-        print("torch: not installed, left out")
+        print("torch: skipped, as PyTorch is not installed")
         chosen.remove("torch")
     device = jax.devices()[0]
     print(f"device: {device.platform}, {device.device_kind}; jax {jax.__version__}")
@@ -84,9 +84,11 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_list("cases", [], "Groups of cases, the first parts of their names; all if empty.")
-    flags.DEFINE_string("worker", None, "Measures one case in this process; prints JSON.")
-    flags.DEFINE_integer("cpu_devices", 0, "CPU devices of the worker; 0 keeps one.", 0)
+    flags.DEFINE_list(
+        "cases", [], "Groups of cases, the first parts of their names; all by default."
+    )
+    flags.DEFINE_string("worker", None, "Internal: measure this case here and print JSON.")
+    flags.DEFINE_integer("cpu_devices", 0, "Internal: CPU devices of --worker; 0 means one.", 0)
 
 
 def start() -> None:

@@ -1,4 +1,4 @@
-"""What a checkpoint costs, written, and read and verified: a state of a gibibyte."""
+"""The cost of writing, reading and verifying a checkpoint of one gibibyte."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from fsjax.storage.checkpoints import Checkpoints
 ROWS, COLUMNS = 1280, 10_000
 
 
-def verified(hidden: int, epochs: int) -> dict[str, float]:
-    """Adam on one wide layer, a checkpoint after so many epochs, and a restart that reads it.
+def train_and_restart(hidden: int, epochs: int) -> dict[str, float]:
+    """Trains one wide layer with Adam, writes a checkpoint at the end, and restarts from it.
 
-    CPU seconds of the training with its checkpoint, of the restart, and of writing and reading in
-    them; the share of the latter in all.
+    Returns:
+      CPU seconds of the training, of the restart, and of writing and reading the checkpoint within
+      them; ``share`` is the part of all seconds that writing and reading take.
     """
     spent: dict[str, float] = {}
 
@@ -63,8 +64,10 @@ def verified(hidden: int, epochs: int) -> dict[str, float]:
 
 
 def cases() -> dict[str, Case]:
-    """The cases by name."""
+    """Returns the cases by name."""
     return {
-        f"checkpoints/a gibibyte, {epochs} epochs of 10 steps": case(verified, 9_500, epochs)
+        f"checkpoints/a gibibyte, {epochs} epochs of 10 steps": case(
+            train_and_restart, 9_500, epochs
+        )
         for epochs in (1, 5)
     }

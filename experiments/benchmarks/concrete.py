@@ -31,7 +31,7 @@ def training(
     columns: int = D,
     embedding_dim: int | None = None,
 ) -> dict[str, float]:
-    """Reconstruction by IP-CAE: time per step and seed after compilation, peak memory."""
+    """Trains IP-CAE for reconstruction: time per step and seed after compilation, peak memory."""
     valid = rows // 4
     x = np.random.default_rng(0).uniform(size=(rows + valid, columns))
     planned = fsjax.plan(
@@ -50,7 +50,7 @@ def training(
 
 
 def parts() -> dict[str, float]:
-    """CPU milliseconds of the parts of one step of IP-CAE with noise per row, each by itself."""
+    """Measures the parts of a step of IP-CAE with noise per row separately: CPU milliseconds."""
     keys = jax.random.split(jax.random.key(0), 8)
     logits, x = jax.random.normal(keys[0], (K, D)), jax.random.uniform(keys[1], (BATCH, D))
     kernel, psi = 0.03 * jax.random.normal(keys[2], (D, D)), jax.random.normal(keys[3], (K, D))
@@ -93,7 +93,7 @@ def parts() -> dict[str, float]:
 
 
 def torch_step() -> dict[str, float]:
-    """The same step in PyTorch, written plainly: one noise matrix per row, Adam."""
+    """Measures the same step in a direct PyTorch implementation: one noise matrix per row, Adam."""
     import torch
     from torch import nn
 
@@ -124,7 +124,7 @@ def torch_step() -> dict[str, float]:
 
 
 def cases() -> dict[str, Case]:
-    """The cases by name."""
+    """Returns the cases by name."""
     by_name = {
         f"step/ip_cae, noise per {noise}, seeds {seeds}": case(
             training, noise, seeds, devices=devices

@@ -1,4 +1,4 @@
-"""What a compiled step costs by XLA's own count: operations and bytes, for every method."""
+"""Operations and bytes of a compiled step of every method, by XLA's cost analysis."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from experiments.benchmarks.timing import Case, case
 from fsjax.engine.loop import as_batch, init_state, train_step
 from fsjax.metrics.cost import count_connections
 
-#: Columns, classes, rows of a step, and columns that are selected.
+#: Columns, classes, batch size, and number of selected columns.
 COLUMNS, CLASSES, BATCH, K = 784, 10, 64, 50
 
 
 def build(name: str) -> fsjax.Method:
-    """A method with its default arguments."""
+    """Builds a method with its default arguments."""
     method = fsjax.methods.METHODS[name]
     return method(**({"num_features": K} if method.registration.takes_number else {}))
 
 
 def step(name: str) -> dict[str, Any]:
-    """A step of a method with its default arguments, for one seed.
+    """Analyses one training step of a method with default arguments, for one seed.
 
-    ``mflop`` counts additions, products and comparisons, ``mib`` all bytes that are read and
-    written, also those that stay in caches; the body of a loop, such as a bisection, counts once.
-    ``weights`` are the entries of matrices, masked or not, and ``per_weight`` the operations for
-    each and row of the batch; the papers count six for each connection.
+    Returns:
+      ``mflop``, millions of additions, products and comparisons; ``mib``, MiB read and written,
+      including accesses to caches; ``weights``, the entries of all matrices, masked or not; and
+      ``per_weight``, operations per weight and row of the batch, of which the papers count six.
+      The body of a loop, such as a bisection, counts once.
     """
     method = build(name)
     rng = np.random.default_rng(0)
@@ -54,5 +55,5 @@ def step(name: str) -> dict[str, Any]:
 
 
 def cases() -> dict[str, Case]:
-    """The measurements by name: all methods that train a network of their own."""
+    """Returns the cases by name: all methods that train a network."""
     return {f"costs/{name}": case(step, name) for name in fsjax.methods.METHODS if build(name).loss}

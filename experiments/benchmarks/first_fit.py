@@ -1,7 +1,7 @@
-"""The first fit of every estimator in a fresh process, without and with kept programs.
+"""The first fit of every estimator in a fresh process, with a cold and a warm compilation cache.
 
-This module imports next to nothing by itself: it is the main module of the processes that are
-measured, ``python -m experiments.benchmarks.first_fit IPCAE``.
+The module has few imports of its own, as it is the main module of the processes that are measured:
+``python -m experiments.benchmarks.first_fit IPCAE``.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from experiments.benchmarks.timing import Case
 
-#: Columns to select of the 30 of scikit-learn's table of breast cancers.
+#: Columns to select from the 30 of scikit-learn's breast cancer data.
 COLUMNS = 5
 
 
 def first_fit(name: str) -> dict[str, float]:
-    """CPU seconds of this fresh process, which fits an estimator with default arguments.
+    """Fits an estimator with default arguments in this fresh process.
 
     Args:
-      name: of the class.
+      name: of the estimator's class.
 
     Returns:
-      ``imports`` with the interpreter's start, ``tracing`` with lowering, ``compiling``,
-      ``training`` with all else, and their sum, ``total``; ``again``, a second fit.
+      CPU seconds: ``imports`` (including the interpreter's start), ``tracing`` (including
+      lowering), ``compiling``, ``training`` (everything else), their sum ``total``, and ``again``,
+      those of a second fit.
     """
     from sklearn.datasets import load_breast_cancer
 
@@ -48,7 +49,7 @@ def first_fit(name: str) -> dict[str, float]:
 
 
 def _watched() -> dict[str, float]:
-    """CPU seconds of tracing and compiling, which grow from now on."""
+    """Starts to count CPU seconds of tracing and compiling; returns the dict that holds them."""
     import jax
 
     from fsjax.engine import planning, programs, train
@@ -60,7 +61,7 @@ def _watched() -> dict[str, float]:
 
         @functools.wraps(inner)
         def timed(*args: Any, **options: Any) -> Any:
-            depth.append(0.0)  # what calls in it spend
+            depth.append(0.0)  # seconds of nested calls
             started = time.process_time()
             try:
                 return inner(*args, **options)
@@ -80,12 +81,12 @@ def _watched() -> dict[str, float]:
 
 
 def cold_and_warm(name: str) -> dict[str, float]:
-    """:func:`first_fit` in a process that keeps programs in an empty folder, and in the next."""
+    """Runs :func:`first_fit` in two processes that share a compilation cache, at first empty."""
     values: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for cache in ("cold", "warm"):
             command = [sys.executable, "-m", "experiments.benchmarks.first_fit", name]
-            # As an installed package: its bytecode is kept.
+            # Bytecode is cached, as for an installed package.
             environment = os.environ | {"FSJAX_CACHE": folder, "PYTHONDONTWRITEBYTECODE": ""}
             process = subprocess.run(
                 command, env=environment, check=True, text=True, stdout=subprocess.PIPE
@@ -96,7 +97,7 @@ def cold_and_warm(name: str) -> dict[str, float]:
 
 
 def cases() -> dict[str, Case]:
-    """The measurements by name."""
+    """Returns the cases by name."""
     from experiments.benchmarks.timing import case
     from fsjax.estimators import ESTIMATORS
 

@@ -1,9 +1,9 @@
-"""How the cost of training grows: ``python -m experiments.benchmarks.growth``.
+"""Measures how the cost of training grows: ``python -m experiments.benchmarks.growth``.
 
-One of D (columns), N (rows), K (selected columns), the width of the hidden layer and the number of
-seeds grows at a time, the others stay. What is measured is CPU time of an epoch of all seeds on one
-core, the least of three. Rows that ``--table`` has are kept, the picture is drawn from all; the
-exponents are those of ``BENCHMARKS.md``.
+Varies D (columns), N (rows), K (selected columns), the width of the hidden layer and the number of
+seeds one at a time, and measures the CPU time of an epoch of all seeds on one core, the minimum of
+three. Rows that ``--table`` already has are not measured again; the picture shows all rows.
+``BENCHMARKS.md`` lists the exponents.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fsjax.engine import mesh, seeds
 from fsjax.engine.programs import program, run
 from fsjax.report import save_figure, style
 
-#: What stays, and the five sizes of each that grows.
+#: The base sizes, and for each size the five values that it takes while the others stay.
 BASE = {"D": 512, "N": 512, "K": 16, "hidden": 128, "seeds": 1}
 SIZES: dict[str, tuple[int, ...]] = {
     "D": (256, 512, 1024, 2048, 4096),
@@ -40,7 +40,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "seeds": (1, 2, 4, 8, 16),
 }
 
-#: What grows, in words.
+#: The sizes in words.
 NAMES = {
     "D": "columns D",
     "N": "rows N",
@@ -49,7 +49,7 @@ NAMES = {
     "seeds": "seeds",
 }
 
-#: Methods with what is not their default. Without a search one training is what there is.
+#: Methods with their non-default arguments. Without a search there is exactly one training.
 METHODS: dict[str, dict[str, Any]] = {
     "wast": {},
     "ip_cae": {},
@@ -58,19 +58,21 @@ METHODS: dict[str, dict[str, Any]] = {
     "binmask": {"search": False},
 }
 
-#: Rows of a step, and classes.
+#: Batch size and number of classes.
 BATCH, CLASSES = 64, 4
 
-#: Work of :mod:`fsjax.engine.compile_effort` that all sizes are compiled for, and the least
-#: seconds that are measured at once.
-WORK, LEAST = 1e9, 0.1
+#: The work (:mod:`fsjax.engine.compile_effort`) for which programs of all sizes are compiled.
+WORK = 1e9
 
-#: The exponent is that of the largest sizes, where little else than the growth counts.
+#: The shortest measurement in seconds; short epochs are repeated.
+MIN_SECONDS = 0.1
+
+#: The exponent is fitted to the largest sizes, where constant costs hardly count.
 LARGEST = 3
 
 
 def plan_of(method: str, size: Mapping[str, int]) -> fsjax.Plan:
-    """A training of random rows without validation."""
+    """Plans a training on random rows, without validation."""
     options = {**METHODS[method], "hidden": (size["hidden"],)}
     build = fsjax.methods.METHODS[method]
     if build.registration.takes_number:
@@ -87,7 +89,7 @@ def plan_of(method: str, size: Mapping[str, int]) -> fsjax.Plan:
 
 
 def epoch_ms(method: str, size: Mapping[str, int]) -> float:
-    """CPU milliseconds of an epoch of all seeds after compilation, the least of three."""
+    """CPU milliseconds of an epoch of all seeds after compilation, the minimum of three."""
     planned = plan_of(method, size)
     hyper = {name: np.full(size["seeds"], v, np.float32) for name, v in planned.hyper.items()}
     arrays = jax.device_put(planned.prepared.arrays)
@@ -104,16 +106,16 @@ def epoch_ms(method: str, size: Mapping[str, int]) -> float:
 
     _, states = seconds(states, 1)
     first, states = seconds(states, 1)
-    count = max(1, min(64, math.ceil(LEAST / max(first, 1e-4))))
-    least = math.inf
+    count = max(1, min(64, math.ceil(MIN_SECONDS / max(first, 1e-4))))
+    fastest = math.inf
     for _ in range(3):
-        taken, states = seconds(states, count)
-        least = min(least, taken / count)
-    return 1e3 * least
+        elapsed, states = seconds(states, count)
+        fastest = min(fastest, elapsed / count)
+    return 1e3 * fastest
 
 
-def grown(method: str, axis: str) -> dict[str, str]:
-    """A row of the table: the costs of all sizes and the exponent."""
+def measure(method: str, axis: str) -> dict[str, str]:
+    """Measures a row of the table: the costs of a method at all values of a size, the exponent."""
     costs = [epoch_ms(method, {**BASE, axis: size}) for size in SIZES[axis]]
     return {
         "method and what grows": f"{method}, {axis}",
@@ -124,13 +126,13 @@ def grown(method: str, axis: str) -> dict[str, str]:
 
 
 def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float:
-    """The slope of the largest sizes on log-log axes, by least squares."""
+    """The slope over the largest sizes on log-log axes, by least squares."""
     logs = np.log(sizes[-LARGEST:]), np.log(costs[-LARGEST:])
     return float(np.polyfit(*logs, 1)[0])
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """A panel for each thing that grows, with a line for each method."""
+    """Draws a panel for each size, with a line for each method."""
     figure = style.new_figure(5.6)
     panels = figure.subplots(2, 3, sharey=True).ravel()
     palette = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.GREY)
@@ -154,7 +156,7 @@ def main() -> None:
     """Measures the missing rows and draws all of them."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     rows = {
-        f"{method}, {axis}": functools.partial(grown, method, axis)
+        f"{method}, {axis}": functools.partial(measure, method, axis)
         for method in METHODS
         for axis in SIZES
     }
@@ -165,8 +167,8 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_string("table", "docs/tables/growth.md", "Where the rows are kept.")
-    flags.DEFINE_string("picture", "docs/pictures/growth.png", "Where they are drawn.")
+    flags.DEFINE_string("table", "docs/tables/growth.md", "Markdown table; measured rows are kept.")
+    flags.DEFINE_string("picture", "docs/pictures/growth.png", "File of the picture.")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
-"""Benchmarks of LassoNet and STG beside the packages of their authors, and of an estimator.
+"""Benchmarks of LassoNet and STG, compared with their authors' packages, and of an estimator.
 
-The packages are the extra ``bench`` (``pip install -e .[bench]``); what is not installed is left
-out. Both take the same rows of COIL-20: WAST's split, of whose training rows a tenth validates.
+``pip install -e .[bench]`` installs the packages; one that is missing is skipped. Both sides use
+the same rows of COIL-20: WAST's split, with a tenth of the training rows for validation.
 """
 
-import collections
-import collections.abc
 import contextlib
 import importlib.util
 from collections.abc import Callable
@@ -18,23 +16,24 @@ from sklearn.datasets import load_digits
 import fsjax
 from experiments.benchmarks.timing import Case, case, measured, rounded
 from experiments.studies.known_arrays import dense_arrays
+from experiments.studies.selectors.packages import stg_class
 from fsjax.data import Dataset, Split, load, make_split
 from fsjax.evaluation import svm_accuracy
 
-#: Columns at the end of LassoNet's path, and of STG.
+#: Columns that LassoNet's path ends with, and that STG selects.
 LASSONET_K, STG_K = 45, 50
 
-#: Of both versions of STG.
+#: Settings of both implementations of STG.
 STG_EPOCHS, STG_BATCH, STG_HIDDEN, STG_STRENGTH = 100, 128, (400, 200), 2.0
 
-#: Selects ``columns`` of the data that it was made for.
+#: Trains on data that it holds; returns the selected ``columns`` and other values.
 Run = Callable[[], dict[str, Any]]
 
 
 def coil20(prepare: Callable[[Dataset, Split], Run], num_seeds: int = 0) -> dict[str, Any]:
-    """What a run finds, its seconds, and the accuracy of an SVM on its ``columns``.
+    """Measures a selection on COIL-20: seconds, and the accuracy of an SVM on its ``columns``.
 
-    Making the run takes time that does not count; seconds are divided by the seeds, if any.
+    The time of ``prepare`` does not count. With ``num_seeds``, seconds are those per seed.
     """
     data = load("coil20")
     split = make_split(data, "wast", valid_fraction=0.1)
@@ -47,12 +46,12 @@ def coil20(prepare: Callable[[Dataset, Split], Run], num_seeds: int = 0) -> dict
 
 
 def fit(method: fsjax.Method, data: Dataset, split: Split, **options: Any) -> fsjax.FitResult:
-    """Trains on the rows as they are, to the end."""
+    """Trains on unscaled rows and keeps the last epoch."""
     return fsjax.fit(method, data, split=split, scaling="none", best_by="last", **options)
 
 
 def lassonet(data: Dataset, split: Split) -> Run:
-    """The path down to 45 features with hidden layer 200, compilation included."""
+    """LassoNet's path down to 45 features with a hidden layer of 200, including compilation."""
     method = fsjax.methods.lassonet(LASSONET_K, hidden=(200,))
 
     def run() -> dict[str, Any]:
@@ -69,7 +68,7 @@ def lassonet(data: Dataset, split: Split) -> Run:
 
 
 def lassonet_package(data: Dataset, split: Split) -> Run:
-    """The same with the authors' package, on one thread."""
+    """LassoNet's path by the authors' package, on one thread."""
     import torch
     from lassonet import LassoNetClassifier
 
@@ -118,20 +117,16 @@ def stg(num_seeds: int, data: Dataset, split: Split) -> Run:
 
 
 def stg_package(data: Dataset, split: Split) -> Run:
-    """The same with the authors' package, on one thread."""
+    """100 epochs of STG by the authors' package, on one thread."""
     import torch
 
-    # The package is older than Python 3.10, which took these names away.
-    for name in collections.abc.__all__:
-        setattr(collections, name, getattr(collections.abc, name))
-    from stg import STG
-
+    package = stg_class()
     torch.set_num_threads(1)
     x, y = dense_arrays(data)
     x, y = x.astype(np.float32), y.astype(np.int64)
 
     def run() -> dict[str, Any]:
-        model = STG(
+        model = package(
             task_type="classification",
             input_dim=data.num_features,
             output_dim=data.num_classes,
@@ -152,10 +147,10 @@ def stg_package(data: Dataset, split: Split) -> Run:
 
 
 def first_and_second_fit() -> dict[str, float]:
-    """Wall and CPU seconds of two fits of ``IPCAE`` on digits, with default arguments.
+    """Wall and CPU seconds of two fits of ``IPCAE`` on digits with default arguments.
 
-    The first one has all that it compiles, and the import of the library; the second is of the
-    same shape and has another random state.
+    The first includes compilation and the import of the library; the second differs in its random
+    state alone.
     """
     X, y = load_digits(return_X_y=True)
 
@@ -173,7 +168,7 @@ def first_and_second_fit() -> dict[str, float]:
 
 
 def cases() -> dict[str, Case]:
-    """The cases by name."""
+    """Returns the cases by name."""
     by_name = {
         "lassonet/fsjax": case(coil20, lassonet),
         "lassonet/fsjax, bfloat16": case(rounded, coil20, lassonet),

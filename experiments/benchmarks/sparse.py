@@ -1,4 +1,4 @@
-"""Benchmarks of the networks that rewire themselves."""
+"""Benchmarks of sparse networks whose connections change during training."""
 
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,7 @@ from fsjax.sparsity.connections import connected, indexed
 from fsjax.sparsity.layers import ConnectedLayer, CoordinateLayer, MaskedLayer, Seen, SparseLayer
 from fsjax.sparsity.similarity import cosine
 
-#: Topology changes by the name of their method.
+#: Drop and grow rules by the name of their method.
 RULES = {
     "SET": (drop.magnitude, grow.random),
     "SET, per sign": (drop.per_sign, grow.random),
@@ -46,7 +46,7 @@ RULES = {
 
 
 def wast(rows: int, columns: int, num_seeds: int) -> dict[str, Any]:
-    """Ten epochs of WAST after compilation: seconds per seed, and peak memory."""
+    """Trains ten epochs of WAST: seconds per seed after compilation, peak memory."""
     planned = random_plan(
         *(fsjax.methods.wast(), rows, columns),
         seeds=range(num_seeds),
@@ -57,11 +57,11 @@ def wast(rows: int, columns: int, num_seeds: int) -> dict[str, Any]:
 
 
 def changes(rows: int, columns: int, density: float) -> dict[str, float]:
-    """CPU milliseconds of one topology change of a layer by every rule, and what it is beside."""
+    """CPU milliseconds of one topology change by every rule; of a sort and a step, to compare."""
     keys = jax.random.split(jax.random.key(0), 6)
     mask = random_mask(keys[0], (rows, columns), round(density * rows * columns))
     weight = jnp.where(mask, jax.random.normal(keys[1], mask.shape), 0.0)
-    about = Layer(
+    layer = Layer(
         weight,
         mask,
         gradient=jax.random.normal(keys[2], mask.shape),
@@ -73,16 +73,16 @@ def changes(rows: int, columns: int, density: float) -> dict[str, float]:
         rules: tuple[DropRule, GrowRule], carry: tuple[Any, ...], i: jax.Array
     ) -> tuple[Any, ...]:
         weight, mask, score = carry
-        layer = about._replace(weight=weight, mask=mask, gradient=score, similarity=jnp.abs(score))
-        drop, grow = rules
-        rewired = rewire(layer, drop, grow, 0.3, jax.random.fold_in(keys[5], i))
+        changed = {"weight": weight, "mask": mask, "gradient": score, "similarity": jnp.abs(score)}
+        key = jax.random.fold_in(keys[5], i)
+        rewired = rewire(layer._replace(**changed), *rules, 0.3, key)
         return 0.99 * weight + 0.01 * score, rewired.mask, jnp.roll(score, 1)
 
     def by_sorting(carry: tuple, i: jax.Array) -> tuple:
         weight, total = carry
         return 0.99 * weight, total + jnp.sort(jnp.abs(weight).ravel())[i]
 
-    start = (weight, mask, about.gradient)
+    start = (weight, mask, layer.gradient)
     by_rule = {name: looped(partial(change, rules), start) for name, rules in RULES.items()}
     return {
         **{f"{name} cpu_ms": milliseconds for name, milliseconds in by_rule.items()},
@@ -92,7 +92,7 @@ def changes(rows: int, columns: int, density: float) -> dict[str, float]:
 
 
 def training_step(columns: int, hidden: int) -> float:
-    """CPU milliseconds of a dense step of the autoencoder, batch 128, momentum."""
+    """CPU milliseconds of a dense step of an autoencoder, batch 128, with momentum."""
     net, optimizer = Feedforward(columns, (hidden,), "sigmoid", "fan_in"), optax.sgd(0.1, 0.9)
     params = net.init(jax.random.key(0), jnp.zeros((1, columns)))
     x = jax.random.normal(jax.random.key(1), (128, columns))
@@ -107,9 +107,10 @@ def training_step(columns: int, hidden: int) -> float:
 
 
 def forms(rows: int, columns: int, density: float) -> dict[str, float]:
-    """CPU milliseconds of a layer in every form: a step, batch 100, and a change by SET's rules.
+    """CPU milliseconds of a layer in every form: of a step and of a change by SET's rules.
 
-    A step is the product, its gradients to weights and activations, and momentum.
+    A step consists of the product, its gradients with respect to weights and activations, and
+    momentum; batch 100.
     """
     keys = jax.random.split(jax.random.key(0), 4)
     count = round(density * rows * columns)
@@ -117,8 +118,8 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
     weight = jnp.where(mask, jax.random.normal(keys[1], mask.shape), 0.0)
     masked = MaskedLayer(weight, jnp.zeros(columns), mask)
     by_coordinates = CoordinateLayer.of(masked, count)
-    where = by_coordinates.positions
-    connections = indexed(connected(where // columns, where % columns, (rows, columns)))
+    positions = by_coordinates.positions
+    connections = indexed(connected(positions // columns, positions % columns, (rows, columns)))
     layers = {
         "mask": masked,
         "coordinates": by_coordinates,
@@ -150,7 +151,7 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
 
 
 def cosines() -> dict[str, float]:
-    """CPU milliseconds of the similarity of two layers of 1000 over 1800 rows."""
+    """CPU milliseconds of the cosine similarity of two layers of 1000 neurons over 1800 rows."""
     keys = jax.random.split(jax.random.key(0))
     before, after = (jax.random.normal(key, (1800, 1000)) for key in keys)
     step = lambda c, i: (c[0] * 1.0001, cosine(c[0], after))  # noqa: E731
@@ -158,7 +159,7 @@ def cosines() -> dict[str, float]:
 
 
 def selection(size: int) -> dict[str, float]:
-    """CPU milliseconds of marking the smallest 6 % of the weights."""
+    """CPU milliseconds to mark the smallest 6 % of the weights."""
     weight = jax.random.normal(jax.random.key(0), (1000, size // 1000))
 
     def mark(carry: tuple, i: jax.Array) -> tuple:
@@ -169,7 +170,7 @@ def selection(size: int) -> dict[str, float]:
 
 
 def cases() -> dict[str, Case]:
-    """The cases by name."""
+    """Returns the cases by name."""
     madelon = "wast/madelon, 2000 x 500, 10 epochs"
     by_name = {
         f"{madelon}, 1 seed": case(wast, 2000, 500, 1),

@@ -1,4 +1,4 @@
-"""A sweep in one program beside as many trainings, and as many launches."""
+"""Compares a sweep in one program with separate trainings, and with separate launches."""
 
 import resource
 import subprocess
@@ -19,12 +19,12 @@ GRID = {"sensitivity_weight": (0.1, 0.4, 0.9), "drop_fraction": (0.1, 0.3)}
 SEEDS = tuple(range(5))
 ROWS = 30
 
-#: Launches that are measured; the others are taken to cost as much.
+#: Launches that are measured; their median stands for the cost of each of the others.
 LAUNCHES = 3
 
 
 def options() -> dict[str, Any]:
-    """What ``fsjax.plan`` gets beside the method: a table of Madelon's size, ten epochs of WAST."""
+    """Arguments of ``fsjax.plan``: a random table of Madelon's size, ten epochs."""
     rows, none = 2000, np.arange(0)
     return {
         "data": (np.random.default_rng(0).standard_normal((rows, 500), np.float32), None),
@@ -36,7 +36,7 @@ def options() -> dict[str, Any]:
 
 
 def swept() -> dict[str, Any]:
-    """CPU seconds of the sweep in this fresh process, and of another one after it."""
+    """CPU seconds of the sweep in this fresh process, and of a second one after it."""
     compiled: list[float] = []
 
     def note(event: str, duration_secs: float, **_: str | int) -> None:
@@ -63,7 +63,7 @@ def swept() -> dict[str, Any]:
 
 
 def alone() -> dict[str, Any]:
-    """CPU seconds of the epochs of every row by itself, without any compilation."""
+    """CPU seconds of training every row separately, without compilation."""
     shared = options()
     plans = [
         fsjax.plan(fsjax.methods.wast(**setting), seeds=(seed,), **shared)
@@ -76,7 +76,7 @@ def alone() -> dict[str, Any]:
 
 
 def launched() -> dict[str, Any]:
-    """CPU seconds of a launch for every row, from a few of them, the first one left out."""
+    """CPU seconds of one launch per row, estimated from a few; the first one does not count."""
     seconds = []
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(LAUNCHES + 1):
@@ -91,7 +91,7 @@ def launched() -> dict[str, Any]:
 
 
 def cases() -> dict[str, Case]:
-    """The measurements by name."""
+    """Returns the cases by name."""
     return {
         "sweep/wast, 6 settings x 5 seeds": case(swept, devices=2),
         "sweep/the 30 trainings alone": case(alone, devices=2),

@@ -1,4 +1,4 @@
-"""Sparse text tables: peak memory and seconds of a training that never makes the table dense."""
+"""Peak memory and seconds of training on a sparse text table that never becomes dense."""
 
 import resource
 import time
@@ -14,10 +14,10 @@ from experiments.benchmarks.timing import Case, case
 from experiments.studies.known_arrays import informative_columns
 from fsjax.data import Dataset
 
-#: Rows, columns and words per row, at first; words that tell the class.
+#: Rows, columns, words per row, and words that are informative of the class.
 ROWS, COLUMNS, WORDS, INFORMATIVE = 10_000, 50_000, 100, 50
 
-#: Shares of the rows of the one class and of the other that have an informative word.
+#: Shares of the rows that have an informative word: in its own class, and in the other one.
 SHARES = (0.10, 0.01)
 
 
@@ -28,17 +28,17 @@ def text_like(
     informative: int = INFORMATIVE,
     seed: int = 0,
 ) -> Dataset:
-    """Tf-idf of random text in two classes, as a sparse table.
+    """Generates the tf-idf table of random text in two classes, as a sparse array.
 
-    Words are as frequent as Zipf's law has it; half of the informative ones belong to each class,
-    and are otherwise like any word that is in some hundred rows.
+    The frequencies of words follow Zipf's law. Half of the informative words belong to each class;
+    otherwise they resemble words that occur in some hundred rows.
 
     Args:
       rows: N.
-      columns: D, words of the vocabulary.
-      words: of a row, without the informative ones; those drawn twice count twice.
-      informative: words that tell the class.
-      seed: of the generator.
+      columns: D, the size of the vocabulary.
+      words: drawn per row with replacement, besides informative words.
+      informative: number of informative words.
+      seed: of the random generator.
     """
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(columns, informative, replace=False))
@@ -56,7 +56,7 @@ def text_like(
 
 
 def train(name: str, epochs: int, **settings: Any) -> dict[str, Any]:
-    """Seconds and peak memory of one training in this fresh process, and the columns it found."""
+    """Trains in this fresh process: seconds, peak memory, share of informative columns found."""
     data = text_like()
     started = time.perf_counter()
     result = fsjax.fit(
@@ -78,7 +78,7 @@ def train(name: str, epochs: int, **settings: Any) -> dict[str, Any]:
 
 
 def cases() -> dict[str, Case]:
-    """The measurements by name."""
+    """Returns the cases by name."""
     return {
         "text/stg, 3 epochs": case(train, "stg", 3, search=False, hidden=(400, 200)),
         "text/binmask, 3 epochs": case(train, "binmask", 3, search=False),

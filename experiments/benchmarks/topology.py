@@ -1,4 +1,4 @@
-"""Benchmarks of networks whose topology is the state, at the sizes of SET's and Nerva's authors."""
+"""Benchmarks of networks stored as connections, at the sizes of the authors of SET and Nerva."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ def set_epoch(width: int, num_epochs: int, rewires: bool = True) -> dict[str, fl
     """CPU seconds of an epoch of SET with three hidden layers, batch 2, 135 rows.
 
     The sizes are those of Liu et al., "Sparse evolutionary deep learning with over one million
-    artificial neurons on commodity hardware", 2021. Without rewiring it is training alone.
+    artificial neurons on commodity hardware", 2021. With ``rewires=False`` connections are fixed.
     """
     options: dict[str, Any] = {
         "hidden": (width,) * 3,
@@ -42,11 +42,11 @@ def _epoch(
 
 
 def cases() -> dict[str, Case]:
-    """The cases by name; those of SET are for one core (``taskset -c 0``)."""
+    """Returns the cases by name; run those of SET on one core (``taskset -c 0``)."""
     by_name: dict[str, Case] = {}
     for width, num_epochs in ((3000, 20), (30_000, 5), (300_000, 1)):
         name = f"topology/SET, {3312 + 3 * width + 5:,} neurons"
-        # A change after the last epoch would never be trained: one epoch more.
+        # There is no change after the last epoch, hence one epoch more.
         by_name[name] = case(set_epoch, width, num_epochs + 1)
         by_name[f"{name}, training alone"] = case(set_epoch, width, num_epochs, False)
     for form in ("coordinates", "topology"):

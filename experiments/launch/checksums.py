@@ -1,6 +1,6 @@
-"""SHA-256 of what a run left in its folder, so that damage is found: ``checksums.json``.
+"""Checksums of the files of a run, which reveal damage: ``checksums.json``.
 
-A finished run records all of its files, an unfinished one its tables that grow.
+A finished run records the SHA-256 of all its files, an unfinished run those of its growing tables.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from fsjax.storage.identity import Identity
 
 NAME = "checksums.json"
 
-#: Of earlier versions, whose folders are read as well.
+#: The name in earlier versions of fsjax, whose folders can still be read.
 _EARLIER_NAME = "manifest.json"
 
 
 def write_checksums(workdir: Path, identity: Identity, names: Iterable[str]) -> None:
-    """Records what a finished run is, and those of its files that exist.
+    """Records the identity of a finished run and the checksums of those files that exist.
 
     Raises:
       OSError: if a file cannot be read or written.
@@ -33,7 +33,9 @@ def write_checksums(workdir: Path, identity: Identity, names: Iterable[str]) -> 
 
 
 def record_text(path: Path, text: str) -> None:
-    """Records the text that a file gets next beside what it holds, either of which is whole then.
+    """Records the checksum of a file's next text beside that of its present one.
+
+    Both count as undamaged, so that the process may be killed before or after the file is written.
 
     Raises:
       OSError: if a file cannot be read or written.
@@ -46,19 +48,19 @@ def record_text(path: Path, text: str) -> None:
 
 
 def remove_checksums(workdir: Path) -> None:
-    """Removes the record, if there is one."""
+    """Removes the recorded checksums, if there are any."""
     for name in (NAME, _EARLIER_NAME):
         (workdir / name).unlink(missing_ok=True)
 
 
 def identity_of(workdir: Path) -> Identity | None:
-    """What the finished run is; ``None`` for any other folder, or if the record is damaged."""
+    """The identity of the finished run; ``None`` if there is none or the record is damaged."""
     record = _read(_path(workdir)) or {}
     return Identity.from_json(record["identity"]) if "identity" in record else None
 
 
 def damaged(workdir: Path) -> list[str]:
-    """The recorded files that are gone or have other bytes, or the record itself.
+    """Names of the recorded files that are missing or changed, or of the damaged record itself.
 
     Empty without a record.
     """
@@ -68,7 +70,7 @@ def damaged(workdir: Path) -> list[str]:
     if (record := _read(path)) is None:
         return [path.name]
     files = record["files"].items()
-    return [name for name, entry in files if not _is_whole(workdir / name, entry["sha256"])]
+    return [name for name, entry in files if not _is_undamaged(workdir / name, entry["sha256"])]
 
 
 def _path(workdir: Path) -> Path:
@@ -77,7 +79,7 @@ def _path(workdir: Path) -> Path:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """The record, if its sum over itself is right."""
+    """Reads the record; ``None`` if it is missing or its own checksum is wrong."""
     try:
         record = json.loads(path.read_text())
         seal = record.pop("seal")
@@ -99,7 +101,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _is_whole(path: Path, sums: Sequence[str]) -> bool:
+def _is_undamaged(path: Path, sums: Sequence[str]) -> bool:
     try:
         return _sha256(path) in sums
     except OSError:

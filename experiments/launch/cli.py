@@ -1,4 +1,4 @@
-"""Command lines of launchers: flags, and one clear line for a mistake instead of a traceback."""
+"""Command lines of the launchers: flags, and one clear line for a mistake, not a traceback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fsjax.environment.terminal import NO_READER, describe, end_with_reader, pri
 from fsjax.errors import ConfigError, FsjaxError
 from fsjax.storage.file_lock import exclusive
 
-#: ``--config.field=value``; truth values also as ``--config.field`` and ``--noconfig.field``.
+#: ``--config.field=value``; booleans also as ``--config.field`` and ``--noconfig.field``.
 _OVERRIDE = re.compile(r"--?(no)?config\.([^=]*)(?:=(.*))?", re.DOTALL)
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def fail(message: object) -> NoReturn:
 
 
 def _fail_at_once(message: object) -> NoReturn:
-    """:func:`fail`, before threads whose writes failed as well print their tracebacks."""
+    """Like :func:`fail`, but ends before other threads print tracebacks of their failed writes."""
     try:
         fail(message)
     finally:
@@ -49,7 +49,7 @@ def _fail_at_once(message: object) -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends a launcher without Python's own end, at which threads that still save would complain."""
+    """Ends a launcher without Python's shutdown, where threads that still save would complain."""
     if is_launcher():
         sys.stdout.flush()
         sys.stderr.flush()
@@ -64,14 +64,14 @@ def is_launcher() -> bool:
 
 
 def require(value: T | None, flag: str, example: str) -> T:
-    """The value of a flag; ConfigError if it was left out."""
+    """Returns the value of a flag; raises ConfigError if it is missing."""
     if value is None or value in ([], ""):
         raise ConfigError(f"--{flag} is missing; for example --{flag}={example}")
     return value
 
 
 def _split_overrides(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments without those that override a field, and ``field=value`` of these."""
+    """Splits arguments into those that override no field, and ``field=value`` of the others."""
     arguments, assignments = list(argv), list[str]()
     for index, argument in reversed(list(enumerate(arguments))):
         if (match := _OVERRIDE.fullmatch(argument)) is None:
@@ -88,7 +88,7 @@ def _split_overrides(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _parse(argv: Sequence[str]) -> list[str]:
-    """Parses the flags; ``--config`` becomes the configuration, with all overrides."""
+    """Parses the flags; the value of ``--config`` becomes the configuration with its overrides."""
     try:
         if "config" not in flags.FLAGS:
             return flags.FLAGS(list(argv))
@@ -101,14 +101,17 @@ def _parse(argv: Sequence[str]) -> list[str]:
             for assignment in assignments:
                 override(config.value, assignment)
         elif assignments:
-            raise ConfigError(f"--config.{assignments[0]} without --config; name a config file")
+            raise ConfigError(
+                f"--config.{assignments[0]} overrides a field, but --config is missing; "
+                "add --config=FILE.py"
+            )
         return rest
     except (FsjaxError, flags.Error) as error:
         fail(error)
 
 
 def _missing_field(error: Exception) -> bool:
-    """Whether a configuration was asked for a field that it does not have."""
+    """Whether the error was raised by access to a field that a configuration lacks."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and Path(frames[-1].filename).parent.name == "config_dict"
 
@@ -116,20 +119,21 @@ def _missing_field(error: Exception) -> bool:
 def run(
     main: Callable[[], None], define_flags: Callable[[], object] = lambda: None, **examples: str
 ) -> None:
-    """Runs a launcher: errors meant for the user end it with one line and status 2.
+    """Runs a launcher; errors meant for the user end it with one line and exit status 2.
 
-    After Ctrl-C it is 130 and after SIGTERM 143.
+    The exit status is 130 after Ctrl-C and 143 after SIGTERM.
 
     Args:
-      main: what the launcher does.
-      define_flags: defines its flags, so that launchers can be imported beside one another.
-      examples: values of flags that must be given, for the message where one is not.
+      main: does the work.
+      define_flags: defines the launcher's flags; they are not defined at import, as several
+        launchers may be imported into one process.
+      examples: names of required flags, each with a value for the message if it is missing.
     """
 
     def guarded(argv: Sequence[str]) -> None:
         if len(argv) > 1:
-            fail(f"unexpected argument {argv[1]!r}; options are written --name=value")
-        # JAX reports every compilation; the progress bar says enough.
+            fail(f"unexpected argument {argv[1]!r}; write options as --name=value")
+        # JAX would report every compilation; the progress bar is enough.
         logging.set_verbosity(logging.WARNING)
         with interruptible():
             try:
@@ -145,7 +149,9 @@ def run(
                 if not _missing_field(error):
                     raise
                 field = str(error).strip("'\"").partition("'")[0].partition('"')[0]
-                fail(f"the config lacks the field {field!r}; the files in configs have all fields")
+                fail(
+                    f"the config lacks the field {field!r}; add it as the files in configs/ have it"
+                )
             except BrokenPipeError:
                 if process_count() > 1:
                     end_process(NO_READER)
@@ -154,21 +160,21 @@ def run(
                 if error.errno is None:
                     raise
                 full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-                advice = "; make room, and the same command continues" if full else ""
+                advice = "; free some space, and the same command continues" if full else ""
                 _fail_at_once(f"{describe(error)}{advice}")
             except KeyboardInterrupt as error:
-                message = "interrupted; the same command continues from the last checkpoint"
                 code = 128 + int(error.args[0] if error.args else signal.SIGINT)
-                print(f"\r{message}")
+                print("\rinterrupted; the same command continues from the last checkpoint")
                 if process_count() > 1:
                     end_process(code)
                 _leave(code)
 
     define_flags()
     distributed.define_flags()
-    # For --help, which shows the flags of the main module.
+    # --help shows the flags of the main module only: add those that this launcher accepts.
+    hidden = distributed.__name__ if Path(sys.argv[0]).stem in distributed.SINGLE else None
     for module, defined in flags.FLAGS.flags_by_module_dict().items():
-        if module.startswith("experiments."):
+        if module.startswith("experiments.") and module != hidden:
             for flag in defined:
                 flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     with end_with_reader():
@@ -180,22 +186,28 @@ def run_config(
     define_flags: Callable[[], object] = lambda: None,
     **examples: str,
 ) -> None:
-    """:func:`run` for a launcher of a configuration, which gets the values of three flags.
+    """Runs a launcher that has a configuration, in a locked workdir, as :func:`run` does.
 
-    The flags are ``--config``, ``--workdir`` and ``--progress``; the folder is locked.
+    ``main`` receives the values of the flags ``--config``, ``--workdir`` and ``--progress``.
     """
 
     def define_all() -> None:
-        flags.DEFINE_string("config", None, "Config file, as FILE.py or FILE.py:VARIANT.")
-        flags.DEFINE_string("workdir", None, "Folder for the artifacts.")
+        flags.DEFINE_string(
+            "config",
+            None,
+            "Config file, FILE.py or FILE.py:VARIANT; --config.FIELD=VALUE overrides a field.",
+        )
+        flags.DEFINE_string(
+            "workdir", None, "Folder for the results; an unfinished run in it is resumed."
+        )
         flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
         define_flags()
 
-    def checked() -> None:
+    def locked() -> None:
         values = flags.FLAGS
         cache_by_default()
         fsjax.use_cpu_devices()
         with exclusive(values.workdir):
             main(values.config, Path(values.workdir), values.progress)
 
-    run(checked, define_all, **examples)
+    run(locked, define_all, **examples)

@@ -1,4 +1,4 @@
-"""The launcher of several configs, whose results it compares."""
+"""The launcher that runs several configs and compares their results."""
 
 import functools
 import re
@@ -22,20 +22,22 @@ from fsjax.storage.atomic_files import write_text
 
 
 def join_variants(parts: Sequence[str]) -> list[str]:
-    """Puts ``a.py:x,y`` together again, which the comma of the flag has cut."""
+    """Joins the parts of ``a.py:x,y``, which the list flag has split at commas."""
     return re.split(r",(?=[^,]*\.py)", ",".join(parts)) if parts else []
 
 
 def label_of(name: str) -> str:
-    """The name of a run's folder: ``wast-madelon-quick`` for ``configs/wast.py:madelon,quick``."""
+    """The name of a config's folder: ``wast-madelon-quick`` for ``wast.py:madelon,quick``."""
     path, _, variant = name.partition(":")
     return "-".join([Path(path).stem, *filter(None, re.split("[,:]", variant))])
 
 
 def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
-    """Text on each group of results that share data set and task; empty where none do.
+    """Compares the results of each group with the same data set and task; empty if there is none.
 
-    The results are those of ``result.json``, by the run's folder in ``workdir``.
+    Args:
+      results: contents of ``result.json``, by the name of the run's folder.
+      workdir: the folder that holds the folders of the runs.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for label, result in results.items():
@@ -43,7 +45,8 @@ def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
     text = ""
     for (dataset, task), labels in groups.items():
         histories = {label: recorded_accuracy(workdir / label) for label in labels}
-        tables = [delay_table({k: v for k, v in histories.items() if v is not None})]
+        recorded = {label: curve for label, curve in histories.items() if curve is not None}
+        tables = [delay_table(recorded)]
         metric = main_metric(results[label] for label in labels)
         if metric is not None:
             samples = {label: results[label]["metrics"][metric] for label in labels}
@@ -55,17 +58,17 @@ def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
 def on_cluster(
     address: str, configs: Mapping[str, ConfigDict], workdir: Path
 ) -> dict[str, dict[str, Any]]:
-    """The results of all configs, each trained on a worker, by their labels."""
+    """Trains each config on a worker; returns the results by label."""
     function = functools.partial(run_experiment, progress=False)
     labels, folder = list(configs), workdir.absolute()
     cells = [Cell(label, function, (config, folder / label)) for label, config in configs.items()]
     with connected(address) as cluster:
-        results = {labels[place]: result for place, result in gathered(cluster, cells)}
+        results = {labels[index]: result for index, result in gathered(cluster, cells)}
     return {label: results[label] for label in labels}
 
 
 def main() -> None:
-    """Runs all configs, then prints and writes the table."""
+    """Runs all configs, and prints and writes their table."""
     values = flags.FLAGS
     workdir = Path(values.workdir)
     cache_by_default()
@@ -89,9 +92,11 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_list("configs", [], "Config files, each with its variant after a colon.")
-    flags.DEFINE_string("workdir", None, "Folder; each config runs in a subfolder.")
-    flags.DEFINE_multi_string("set", [], "field=value, for all configs.")
+    flags.DEFINE_list(
+        "configs", [], "Config files, FILE.py or FILE.py:VARIANT, separated by commas."
+    )
+    flags.DEFINE_string("workdir", None, "Folder for the results; each config has a subfolder.")
+    flags.DEFINE_multi_string("set", [], "FIELD=VALUE: overrides the field in all configs")
     flags.DEFINE_bool("progress", True, "Show progress bars and notes.")
     define_flag()
 

@@ -1,4 +1,4 @@
-"""Configurations: files with a ``get_config(variant)``, and ``field=value`` to override a field."""
+"""Loads configurations from files with ``get_config(variant)``, and overrides their fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ml_collections.config_flags import config_path
 
 from fsjax.errors import ConfigError, FsjaxError, nearest
 
-#: How the text of a field is parsed, by the field's type, and what it has to be.
+#: For each type of field: the parser of its text, and what the text must be.
 _PARSERS: dict[type, tuple[Callable[[str], Any], str]] = {
     int: (flags.IntegerParser().parse, "a whole number"),
     float: (flags.FloatParser().parse, "a number"),
@@ -25,7 +25,7 @@ _PARSERS: dict[type, tuple[Callable[[str], Any], str]] = {
 
 
 def load_config(name: str) -> ConfigDict:
-    """The configuration of ``file.py`` or ``file.py:variant``.
+    """Loads the configuration of ``file.py`` or ``file.py:variant``.
 
     Raises:
       ConfigError: if there is no such file, or its ``get_config`` fails.
@@ -38,7 +38,7 @@ def load_config(name: str) -> ConfigDict:
         config = runpy.run_path(path)["get_config"](variant or None)
     except FsjaxError:
         raise
-    # A file of the user's own may fail in any way, or try to end the process.
+    # A user's file may raise any error, or try to end the process.
     except (Exception, SystemExit) as error:
         reason = "it has no get_config(variant)" if error.args == ("get_config",) else error
         raise ConfigError(
@@ -51,7 +51,7 @@ def load_config(name: str) -> ConfigDict:
 
 
 def override(config: ConfigDict, assignment: str) -> None:
-    """Sets one field from ``field=value``; tuples are written ``1,2,3``.
+    """Sets a field of a configuration from ``field=value``; tuples are written ``1,2,3``.
 
     Raises:
       ConfigError: for an unknown field or a value of another type.
@@ -62,12 +62,12 @@ def override(config: ConfigDict, assignment: str) -> None:
     fields = sorted(flatten_dict(config.to_dict(), sep="."), key=lambda name: name.count("."))
     if field not in fields:
         last = field.rpartition(".")[2]
-        same = [name for name in fields if name.rpartition(".")[2] == last]
-        hint = f"did you mean {same[0]!r}?" if same else nearest(field, fields)
+        same_last = [name for name in fields if name.rpartition(".")[2] == last]
+        hint = f"did you mean {same_last[0]!r}?" if same_last else nearest(field, fields)
         if field.startswith("method.") and list(config.get("method", ())) == ["name"]:
             hint = "name the method in the variant, which adds its fields: configs/any.py:ip_cae"
         raise ConfigError(f"unknown config field {field!r}: {hint}")
-    # Fields that are None have a type, too.
+    # Fields whose value is None have a declared type, too.
     kind, value = config_path.get_type(field, config), config_path.get_value(field, config)
     parse, expected = _PARSERS.get(kind, (str, "text"))
     if kind is tuple:
@@ -80,7 +80,7 @@ def override(config: ConfigDict, assignment: str) -> None:
 
 
 def _parse_tuple(current: tuple[Any, ...], text: str) -> tuple[Any, ...]:
-    """``1,2,3`` or ``(1, 2, 3)``; numbers unless the current items are text."""
+    """Parses ``1,2,3`` or ``(1, 2, 3)``; the items are numbers unless the current ones are text."""
     parse = str if current and isinstance(current[0], str) else ast.literal_eval
     items = (item.strip(" '\"") for item in text.strip("()[]").split(","))
     return tuple(parse(item) for item in items if item)

@@ -1,4 +1,4 @@
-"""CSV files that grow while a launcher runs, and from whose rows it continues later."""
+"""CSV files to which a launcher adds rows, and from which it resumes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fsjax.storage.atomic_files import write_text
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """The rows of a file that :func:`add_rows` wrote; none, with a warning, if it is damaged.
+    """Reads the rows of a file that :func:`add_rows` wrote.
 
-    A file that does not exist has no rows.
+    There are none if the file does not exist, and none, with a warning, if it is damaged.
     """
     if not path.exists():
         return pd.DataFrame()
@@ -29,9 +29,9 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 
 def add_rows(table: pd.DataFrame, rows: Any, path: Path) -> pd.DataFrame:
-    """The table with further rows, which is also written, with its checksum."""
+    """Adds rows to a table, writes it with its checksum, and returns it."""
     new = pd.DataFrame(rows)
-    # Tables without rows have no types either.
+    # The columns of an empty table have no types.
     table = pd.concat([part for part in (table, new) if len(part)] or [new], ignore_index=True)
     text = table.to_csv(index=False)
     checksums.record_text(path, text)

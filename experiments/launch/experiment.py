@@ -1,4 +1,4 @@
-"""One experiment from a configuration: data, method, fit, artifacts."""
+"""Runs one experiment from its configuration: data, method, fit, evaluation, artifacts."""
 
 import dataclasses
 import time
@@ -27,7 +27,7 @@ from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate, sampled_row
 from fsjax.methods import get_method
 from fsjax.storage.file_lock import exclusive
 
-#: Fields that the configuration of a run must have.
+#: Fields that a configuration must have.
 FIELDS = ("seeds", "task", "num_features", "method", "data", "train", "evaluation")
 
 
@@ -40,7 +40,7 @@ def check_fields(config: ConfigDict) -> None:
 
 
 def build_method(config: ConfigDict) -> fsjax.Method:
-    """The method of ``config.method`` for ``config.num_features`` columns.
+    """Builds the method of ``config.method`` for ``config.num_features`` columns.
 
     Raises:
       ConfigError: for an unknown method or a field that it does not have.
@@ -64,24 +64,24 @@ def build_method(config: ConfigDict) -> fsjax.Method:
 
 
 def load_data(config: ConfigDict) -> Dataset:
-    """The data set of ``config.data``."""
+    """Loads the data set of ``config.data``."""
     options = dict(config.data.get("options", {}))
     if config.data.get("impute") is not None:
         options["impute"] = config.data.impute
     if config.data.get("dense"):
         options["dense"] = True
     dataset = load(config.data.name, config.data.dir, config.data.target, **options)
-    # A download makes the folder.
+    # Checked after loading, as a download creates the folder.
     if config.data.dir and not Path(config.data.dir).expanduser().is_dir():
         raise ConfigError(
             f"data.dir={config.data.dir!r} does not exist, and {config.data.name!r} was found "
-            "elsewhere; correct it, or leave it out"
+            "elsewhere; correct data.dir or omit it"
         )
     return dataset
 
 
 def plan_options(config: ConfigDict) -> dict[str, Any]:
-    """The options of :func:`fsjax.plan` in a configuration: its seeds, ``train`` and ``data``."""
+    """Options for :func:`fsjax.plan` from the ``seeds``, ``train`` and ``data`` of a config."""
     fields = ("split", "split_per_seed", "scaling", "valid_fraction", "noise_std")
     data = {name: config.data[name] for name in fields if name in config.data}
     return {"seeds": config.seeds, **data, **config.train}
@@ -90,22 +90,22 @@ def plan_options(config: ConfigDict) -> dict[str, Any]:
 def make_plan(
     config: ConfigDict, method: fsjax.Method, dataset: Dataset, **options: Any
 ) -> fsjax.Plan:
-    """A plan of the configuration; ``options`` take precedence."""
+    """Plans a run of the configuration; ``options`` take precedence over its fields."""
     return fsjax.plan(method, dataset, **{**plan_options(config), **options})
 
 
 def run_experiment(
     config: ConfigDict, workdir: str | Path, *, progress: bool = True
 ) -> dict[str, Any]:
-    """Runs a configuration and leaves its artifacts in a folder; the content of ``result.json``.
+    """Runs a configuration and writes its artifacts; returns the content of ``result.json``.
 
-    A folder that holds the finished run of this configuration is only read; one with an unfinished
-    run of it is continued from its last checkpoint.
+    If the folder holds the finished run of this configuration, its result is read; an unfinished
+    run of it resumes from its last checkpoint.
 
     Raises:
       ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`, before any training
         where that is possible.
-      ConfigError: if another process is at work in the folder.
+      ConfigError: if another process is using the folder.
     """
     with exclusive(workdir):
         return _run_experiment(config, Path(workdir), progress)
@@ -117,14 +117,20 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     if not missing and (earlier := finished_result(config, workdir, progress)) is not None:
         return earlier
     if missing and check_workdir(config, workdir) and progress:
-        print(f"{workdir} lacks {' and '.join(missing)}, which the run writes again")
+        print(f"{workdir} lacks {' and '.join(missing)}; the run is repeated to write it")
     method = build_method(config)
     dataset = load_data(config)
     check_evaluation(config, method, dataset)
     started = time.perf_counter()
-    about = {"task": config.task, "num_features": config.num_features}
-    saved = {"progress": progress, "checkpoint_dir": workdir / "checkpoints"}
-    planned = make_plan(config, method, dataset, **about, **saved)
+    planned = make_plan(
+        config,
+        method,
+        dataset,
+        task=config.task,
+        num_features=config.num_features,
+        progress=progress,
+        checkpoint_dir=workdir / "checkpoints",
+    )
     begin_run(config, workdir)
     result = planned.fit()[0]
     constant = int(result.constant_columns.max())
@@ -137,12 +143,12 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     write_artifacts(result, dataset, workdir)
     end_run(config, workdir)
     if progress:
-        print(f"artifacts in {workdir} after {time.perf_counter() - started:.1f} s")
+        print(f"wrote the results to {workdir} after {time.perf_counter() - started:.1f} s")
     return read_result(workdir)
 
 
 def check_evaluation(config: ConfigDict, method: fsjax.Method, dataset: Dataset) -> None:
-    """Checks what ``config.evaluation`` asks for, before anything is trained.
+    """Checks the fields of ``config.evaluation`` before anything is trained.
 
     Raises:
       ConfigError, DataError: as :func:`fsjax.evaluation.check_protocols`.
@@ -161,13 +167,13 @@ def check_evaluation(config: ConfigDict, method: fsjax.Method, dataset: Dataset)
 def evaluated(
     config: ConfigDict, result: fsjax.FitResult, dataset: Dataset, **changes: Any
 ) -> fsjax.FitResult:
-    """The result with the metrics that ``config.evaluation`` asks for.
+    """Adds the metrics of ``config.evaluation`` to a result.
 
     Args:
       config: the configuration.
-      result: the fit.
-      dataset: its data.
-      changes: ``noise_std`` and ``scaling``, where those of the fit are not the configuration's.
+      result: of the fit.
+      dataset: the data of the fit.
+      changes: ``noise_std`` and ``scaling`` of the fit if they differ from the configuration's.
     """
     protocols, options = config.evaluation.protocols, _evaluation_options(config)
     fields = options | {"scaling": config.data.scaling} | changes
@@ -179,7 +185,7 @@ def evaluated(
 
 
 def _evaluation_options(config: ConfigDict) -> dict[str, Any]:
-    """The options that checks and evaluation share."""
+    """Options that :func:`check_evaluation` and :func:`evaluated` share."""
     return {
         "noise_std": config.data.noise_std,
         "retrain": config.evaluation.retrain,
@@ -188,7 +194,7 @@ def _evaluation_options(config: ConfigDict) -> dict[str, Any]:
 
 
 def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
-    """All but ``config.json``, checkpoints and page; ``result.json`` last, to mark the end."""
+    """Writes metrics, scores and pictures, and last ``result.json``, which marks the end."""
     artifacts.write_metrics_csv(result, workdir / "metrics.csv")
     artifacts.write_scores(result, workdir / "scores.npz")
     if is_lead():

@@ -1,4 +1,4 @@
-"""The launcher that writes the page of a folder."""
+"""The launcher that writes ``report.html`` into a folder of results."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def main() -> None:
     """Writes the page and prints its path."""
     folder = Path(flags.FLAGS.workdir)
     if not folder.is_dir():
-        raise ConfigError(f"there is no folder {folder}")
+        raise ConfigError(f"there is no folder {folder}; name the --workdir of a launcher")
     print(write_report(folder))
 
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_string("workdir", None, "Folder of a run, or of several.")
+    flags.DEFINE_string("workdir", None, "Folder of a run, or a folder whose subfolders hold runs.")
 
 
 def start() -> None:

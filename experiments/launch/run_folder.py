@@ -1,4 +1,4 @@
-"""The folder of a run: whether it holds one, how it begins, and how it ends."""
+"""The workdir of a run: checks what it holds, and begins and ends a run in it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PICTURES = (
 #: File formats of pictures.
 FORMATS = ("png", "svg")
 
-#: Artifacts of all launchers; a folder that has some but no ``config.json`` is somebody else's.
+#: Artifacts of all launchers; a folder with any of them but no ``config.json`` is not a workdir.
 WRITTEN = (
     "result.json",
     "report.html",
@@ -63,44 +63,44 @@ WRITTEN = (
 def check_workdir(config: ConfigDict, workdir: Path) -> bool:
     """Whether the folder already holds the finished run of this configuration.
 
-    An unfinished run of the same configuration is continued.
+    A folder that is empty or holds an unfinished run of this configuration is accepted.
 
     Raises:
-      ConfigError: if the folder is a file or holds another run.
+      ConfigError: if the path is a file, or the folder holds another run or other files.
     """
     if workdir.exists() and not workdir.is_dir():
         raise ConfigError(f"workdir {workdir} is a file; name a folder")
     path = workdir / "config.json"
-    # Which also tell the configuration if that file is damaged.
+    # The checksums hold the configuration, too, in case config.json is damaged.
     earlier = checksums.identity_of(workdir)
     if earlier is None and path.exists():
         earlier = _identity_of_file(path)
     elif earlier is None and (names := [name for name in WRITTEN if (workdir / name).exists()]):
         raise ConfigError(
-            f"workdir {workdir} has files that are not of fsjax ({', '.join(names)}) and would "
-            "be replaced; choose another folder"
+            f"workdir {workdir} has no config.json, but files that the run would replace "
+            f"({', '.join(names)}); choose another folder"
         )
     if earlier is not None and (changes := identity(config).changes(earlier)):
         raise ConfigError(
-            f"workdir {workdir} holds another run ({changes}); choose another folder, or remove it "
-            "to start again"
+            f"workdir {workdir} holds another run ({changes}); choose another folder, or remove "
+            "this one to start again"
         )
     return (workdir / "result.json").exists() and not checksums.damaged(workdir)
 
 
 def identity(config: ConfigDict) -> Identity:
-    """What the run of a configuration is."""
+    """The identity of a configuration's run: two runs are the same if theirs are equal."""
     return _identity_of_fields(json.loads(config.to_json()))
 
 
 def _identity_of_fields(fields: dict[str, Any]) -> Identity:
-    # Where a run is trained may change, as the device; it may go on elsewhere.
+    # A run may be resumed on other devices, so this field is not part of its identity.
     fields.get("train", {}).pop("batch_devices", None)
     return Identity(settings=fields)
 
 
 def _identity_of_file(path: Path) -> Identity:
-    """That of a ``config.json``; ConfigError for any other file."""
+    """The identity of the run of a ``config.json``; ConfigError for any other file."""
     try:
         fields = json.loads(path.read_text())
         for added in ("versions", "device", "git_revision"):
@@ -115,7 +115,7 @@ def _identity_of_file(path: Path) -> Identity:
 
 
 def finished_result(config: ConfigDict, workdir: Path, progress: bool) -> dict[str, Any] | None:
-    """``result.json`` if the folder holds the finished run of this configuration.
+    """Reads ``result.json`` if the folder holds the finished run of this configuration.
 
     Raises:
       ConfigError: as :func:`check_workdir`.
@@ -126,15 +126,15 @@ def finished_result(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     if not (workdir / "report.html").exists():
         artifacts.write_report(workdir)
     if progress:
-        print(f"{workdir} holds this finished run; its results:")
+        print(f"{workdir} already holds this finished run; its results are:")
     return result
 
 
 def read_result(workdir: Path) -> dict[str, Any]:
-    """``result.json`` of a folder.
+    """Reads ``result.json`` of a folder.
 
     Raises:
-      ConfigError: if it is damaged.
+      ConfigError: if the file is damaged.
     """
     path = workdir / "result.json"
     try:
@@ -146,13 +146,13 @@ def read_result(workdir: Path) -> dict[str, Any]:
 
 
 def begin_run(config: ConfigDict, workdir: Path) -> None:
-    """Writes ``config.json``, once everything was checked: a mistake leaves nothing behind.
+    """Writes ``config.json``; call it after all checks, so that a mistake leaves nothing behind.
 
-    A continued run keeps the record of where it began. Of a finished run with damaged files, these
-    and its checksums are removed, to be written again.
+    A resumed run keeps the record of where it began. Damaged files of a finished run are removed,
+    together with its checksums, to be written again.
     """
     if names := checksums.damaged(workdir):
-        print(f"{workdir}: missing or damaged, and made again: {', '.join(names)}")
+        print(f"{workdir}: missing or damaged, will be written again: {', '.join(names)}")
     for name in names:
         (workdir / name).unlink(missing_ok=True)
     checksums.remove_checksums(workdir)
@@ -163,23 +163,23 @@ def begin_run(config: ConfigDict, workdir: Path) -> None:
 
 
 def end_run(config: ConfigDict, workdir: Path) -> None:
-    """Writes the page, and the checksums of everything else: the run is finished."""
+    """Marks the run as finished: writes ``report.html``, and the checksums of all other files."""
     artifacts.write_report(workdir)
     names = {"config.json", *WRITTEN} - {"report.html"}
     checksums.write_checksums(workdir, identity(config), names)
 
 
 def _command() -> str | None:
-    """The command line, if it is that of a launcher."""
+    """The command line if the process is a launcher, else ``None``."""
     if not is_launcher():
         return None
     module = sys.modules["__main__"].__spec__
-    assert module is not None  # as is_launcher says
+    assert module is not None  # by is_launcher
     return shlex.join(["python", "-m", module.name, *sys.argv[1:]])
 
 
 def save_pictures(pictures: Mapping[str, Figure], workdir: Path) -> None:
-    """Writes figures by name, in all :data:`FORMATS`; on process 0 alone."""
+    """Writes each figure in all :data:`FORMATS`; only process 0 writes."""
     if not is_lead():
         return
     for name, figure in pictures.items():
@@ -188,9 +188,9 @@ def save_pictures(pictures: Mapping[str, Figure], workdir: Path) -> None:
 
 
 def recorded_accuracy(workdir: Path) -> np.ndarray | None:
-    """Test accuracy in percent ``(S, E)`` after each epoch, from a run's ``metrics.csv``.
+    """Reads test accuracies in percent, ``(S, E)``, after each epoch from ``metrics.csv``.
 
-    Epochs that were not recorded are NaN; ``None`` for a run that recorded no more than one.
+    Epochs that were not recorded are NaN; ``None`` if fewer than two were recorded.
     """
     path = workdir / "metrics.csv"
     if not path.exists():

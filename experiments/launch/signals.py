@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a launcher in order, wherever they find it."""
+"""Makes Ctrl-C and SIGTERM end a launcher in an orderly way at any moment."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-#: Seconds after which a signal is sent again that Python swallowed.
-_AGAIN = 0.02
+#: Seconds until a signal is sent again whose exception Python discarded.
+_RESEND_DELAY = 0.02
 
 
 class Interrupted(KeyboardInterrupt):
-    """By a signal, whose number is the only argument."""
+    """Raised by a signal, whose number is the only argument."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """The first signal ends the run in order, a second one at once."""
+    """Raises :class:`Interrupted` at the first signal; a second one ends the process at once."""
     for signal_number in SIGNALS:
         signal.signal(signal_number, lambda again, _: os._exit(128 + again))
     raise Interrupted(number)
 
 
 def finish_at_once() -> None:
-    """Lets signals end the process as it would end by itself, as its work is done."""
+    """Makes signals end the process with status 0 from now on, as its work is done."""
     for number in SIGNALS:
         signal.signal(number, _finish)
 
@@ -42,27 +42,28 @@ def _finish(number: int, frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within it the first signal raises :class:`Interrupted`, and a second one ends at once."""
-    before = {number: signal.signal(number, _interrupt) for number in SIGNALS}
+    """Within the block the first signal raises :class:`Interrupted`; a second one ends at once."""
+    handlers = {number: signal.signal(number, _interrupt) for number in SIGNALS}
     hook = sys.unraisablehook
 
-    def swallowed(of: Any) -> None:
-        if not isinstance(of.exc_value, Interrupted):
-            hook(of)
+    def resend(unraisable: Any) -> None:
+        if not isinstance(unraisable.exc_value, Interrupted):
+            hook(unraisable)
             return
-        # Python drops what is raised in a callback of its collector or in a finaliser, of which
-        # JAX has some: the signal comes again when they are over.
+        # Python discards exceptions that are raised in callbacks of its garbage collector and in
+        # finalizers, of which JAX has some: the signal is sent again when they are over.
         for number in SIGNALS:
             signal.signal(number, _interrupt)
-        again = threading.Timer(_AGAIN, os.kill, (os.getpid(), of.exc_value.args[0]))
-        again.daemon = True
-        again.start()
+        signal_number = unraisable.exc_value.args[0]
+        timer = threading.Timer(_RESEND_DELAY, os.kill, (os.getpid(), signal_number))
+        timer.daemon = True
+        timer.start()
 
-    sys.unraisablehook = swallowed
+    sys.unraisablehook = resend
     try:
         yield
     finally:
         sys.unraisablehook = hook
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             if signal.getsignal(number) is not _finish:
                 signal.signal(number, handler)

@@ -1,11 +1,10 @@
-"""The launcher of a sweep over fields of a configuration."""
+"""The launcher that sweeps over fields of a configuration."""
 
 from __future__ import annotations
 
 import ast
 import copy
 import functools
-import json
 import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from absl import flags
 import fsjax
 from experiments import artifacts
 from experiments.artifacts.figures.sweep import plot_sweep
-from experiments.artifacts.files import plain
+from experiments.artifacts.files import write_json
 from experiments.artifacts.statistics.comparison import MAIN_METRICS
 from experiments.cluster import check_address, connected, define_flag, gathered
 from experiments.launch import cli
@@ -30,10 +29,10 @@ from fsjax.engine.sweep import combinations
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text
 
-#: Rows, settings times seeds, above which ``--yes`` is asked for.
+#: Rows (settings times seeds) above which ``--yes`` is required.
 MANY = 10_000
 
-#: Fields outside of ``config.method`` that may be swept over.
+#: Fields outside ``config.method`` that may be swept over.
 FIELDS = (
     "num_features",
     "data.noise_std",
@@ -49,16 +48,18 @@ FIELDS = (
 
 
 def read_grid(config: ml_collections.ConfigDict, sweeps: Sequence[str]) -> dict[str, list[Any]]:
-    """Fields and their values, each of the type that the configuration has.
+    """Parses ``--sweep`` flags; returns the values by field, in the type of the configuration.
 
     Raises:
-      ConfigError: for a field that is not there or cannot vary, and for values of another type.
+      ConfigError: for a field that does not exist or cannot vary, or a value of another type.
     """
     grid: dict[str, list[Any]] = {}
     for sweep in sweeps:
         field, equals, text = sweep.partition("=")
         if not equals:
-            raise ConfigError(f"--sweep={sweep}: write field=value,value")
+            raise ConfigError(
+                f"--sweep={sweep}: write field=value,value, such as method.learning_rate=0.01,0.1"
+            )
         values = []
         for value in _split(text):
             changed = copy.deepcopy(config)
@@ -70,13 +71,13 @@ def read_grid(config: ml_collections.ConfigDict, sweeps: Sequence[str]) -> dict[
                 f"cannot sweep over {field}; choose a field of the method, or one of {allowed}"
             )
         if field in grid:
-            raise ConfigError(f"--sweep={field} is given twice; give all its values at once")
+            raise ConfigError(f"--sweep={field} is given twice; give all values in one flag")
         grid[field] = values
     return grid
 
 
 def _split(text: str) -> list[str]:
-    """``1,2`` or, for tuples, ``(100,),(200,100)``."""
+    """Splits ``1,2`` or, for tuples, ``(100,),(200,100)``."""
     if "(" not in text:
         return [part for part in text.split(",") if part]
     try:
@@ -93,15 +94,15 @@ def run_sweep(
     cluster: str | None = None,
     many: bool = False,
 ) -> pd.DataFrame:
-    """Runs a sweep, or reads a finished one; its rows, one for each setting and seed.
+    """Runs a sweep, or reads a finished one; returns a row for each setting and seed.
 
     Args:
       config: the configuration.
       sweeps: ``field=value,value`` for each field.
       workdir: the folder of the sweep.
       progress: whether to show progress.
-      cluster: the address of a Dask cluster, if the sweep is trained on one.
-      many: whether there may be more than :data:`MANY` rows.
+      cluster: the value of ``--cluster``; ``None`` trains in this process.
+      many: whether more than :data:`MANY` rows are allowed.
     """
     check_fields(config)
     if cluster is not None:
@@ -112,11 +113,13 @@ def run_sweep(
         raise ConfigError("--sweep is missing; for example --sweep=method.learning_rate=0.01,0.1")
     rows = len(combinations(grid)) * len(config.seeds)
     if rows > MANY and not many:
-        raise ConfigError(f"{rows:,} rows; add --yes to go ahead")
+        raise ConfigError(
+            f"the sweep has {rows:,} rows (settings times seeds); add --yes to train them all"
+        )
     with config.unlocked():
         config.sweep = tuple(sweeps)
     if check_workdir(config, workdir):
-        print(f"{workdir} holds this finished sweep; its results:")
+        print(f"{workdir} already holds this finished sweep; its results are:")
         return pd.read_csv(workdir / "sweep.csv")
     planned, dataset = plan_of(config, grid, workdir, progress)
     if cluster is not None:
@@ -136,20 +139,20 @@ def _on_cluster(
     settings: Sequence[Mapping[str, Any]],
     workdir: Path,
 ) -> fsjax.Sweep:
-    """The sweep with each setting on a worker; ``sweep.csv`` grows as they end."""
+    """Trains each setting on a worker, and adds its rows to ``sweep.csv`` when it ends."""
     results: dict[int, fsjax.FitResult] = {}
 
-    def sweep() -> fsjax.Sweep:
-        places = sorted(results)
-        trained = tuple(settings[place] for place in places)
-        return fsjax.Sweep(tuple(settings[0]), trained, tuple(results[place] for place in places))
+    def finished_part() -> fsjax.Sweep:
+        indices = sorted(results)
+        trained = tuple(settings[index] for index in indices)
+        return fsjax.Sweep(tuple(settings[0]), trained, tuple(results[index] for index in indices))
 
     with connected(address) as cluster:
         begin_run(config, workdir)
-        for place, path in gathered(cluster, cells_of(config, grid, settings, workdir)):
-            results[place] = fsjax.load(path)
-            _write_table(sweep(), workdir)
-    return sweep()
+        for index, path in gathered(cluster, cells_of(config, grid, settings, workdir)):
+            results[index] = fsjax.load(path)
+            _write_table(finished_part(), workdir)
+    return finished_part()
 
 
 def _write_table(sweep: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
@@ -169,14 +172,12 @@ def _write(sweep: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
         "settings": sweep.settings,
         "results": [artifacts.result_dict(result) for result in sweep.results],
     }
-    write_text(
-        workdir / "result.json", json.dumps(plain(content), indent=2, allow_nan=False) + "\n"
-    )
+    write_json(content, workdir / "result.json")
     return table
 
 
 def summary(table: pd.DataFrame, names: Sequence[str]) -> str:
-    """Mean and standard deviation over the seeds for each setting, and the best by validation."""
+    """Means and standard deviations over the seeds as text, and the best setting by validation."""
     metrics = [name for name in table.columns if name not in (*names, "seed", "best_epoch")]
     metrics = [name for name in metrics if table[name].notna().any()]
     grouped = table.groupby([table[name].map(str) for name in names], sort=False)[metrics]
@@ -184,7 +185,7 @@ def summary(table: pd.DataFrame, names: Sequence[str]) -> str:
     shown = mean.map("{:.4g}".format) + " +- " + spread.map("{:.2g}".format)
     text = shown.reset_index().to_string(index=False)
     if "validation" not in metrics:
-        return f"{text}\n\nno validation rows, so no setting is called the best"
+        return f"{text}\n\nthere are no validation rows to choose the best setting by"
     best = mean["validation"].idxmin()
     best = best if isinstance(best, tuple) else (best,)
     setting = ", ".join(f"{name}={value}" for name, value in zip(names, best, strict=True))
@@ -195,16 +196,15 @@ def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> No
     """Runs the sweep and prints its summary."""
     values = flags.FLAGS
     table = run_sweep(config, values.sweep, workdir, progress, values.cluster, values.yes)
-    fixed = ("seed", "best_epoch", "validation")
-    names = list(table.columns[: table.columns.get_loc(fixed[0])])
+    names = list(table.columns[: table.columns.get_loc("seed")])
     print(summary(table, names))
-    print(f"artifacts in {workdir}")
+    print(f"wrote the results to {workdir}")
 
 
 def define_flags() -> None:
-    """Defines the flags of this launcher, beside those of a configuration."""
-    flags.DEFINE_multi_string("sweep", [], "field=value,value,...; repeatable.")
-    flags.DEFINE_bool("yes", False, "Go ahead with more than 10,000 rows.")
+    """Defines the flags of this launcher."""
+    flags.DEFINE_multi_string("sweep", [], "FIELD=VALUE,VALUE,...: a config field and its values")
+    flags.DEFINE_bool("yes", False, f"Train also if there are more than {MANY:,} rows.")
     define_flag()
 
 

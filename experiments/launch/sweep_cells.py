@@ -1,4 +1,4 @@
-"""A sweep of a configuration, as a whole or one setting at a time: plans, fits, evaluation."""
+"""Plans, trains and evaluates a sweep of a configuration, as a whole or setting by setting."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from fsjax.engine.sweep import PlannedSweep, plan_sweep
 from fsjax.errors import DataError
 from fsjax.storage.file_lock import exclusive
 
-#: Values of each field.
+#: The values of each field.
 Grid = Mapping[str, Sequence[Any]]
 
 
 def plan_of(
     config: ml_collections.ConfigDict, grid: Grid, folder: Path, progress: bool
 ) -> tuple[PlannedSweep, Dataset]:
-    """A checked sweep with its checkpoints in a folder, and its data.
+    """Plans and checks a sweep with its checkpoints in a folder; returns it with its data.
 
     Raises:
       ConfigError, DataError: as :func:`fsjax.sweep` and :func:`fsjax.evaluation.check_protocols`.
@@ -52,7 +52,7 @@ def plan_of(
 def fitted(
     planned: PlannedSweep, dataset: Dataset, config: ml_collections.ConfigDict
 ) -> fsjax.Sweep:
-    """Trains a sweep and evaluates its results by the protocols."""
+    """Trains a sweep and evaluates its results by the protocols of the configuration."""
     swept = planned.fit()
     results = [
         evaluated(
@@ -73,31 +73,31 @@ def cells_of(
     settings: Sequence[Mapping[str, Any]],
     folder: Path,
 ) -> list[Cell]:
-    """Each setting, with all its seeds, as a cell; in the order of the grid.
+    """Makes a cell of each setting, with all its seeds, in the order of the grid.
 
     Args:
       config: the configuration.
-      grid: fields and values.
-      settings: the values of each setting, by the last part of the field.
+      grid: values by field.
+      settings: for each setting its values, by the last part of the field's name.
       folder: the workdir.
     """
     cells = []
-    for place, setting in enumerate(settings):
+    for index, setting in enumerate(settings):
         grid_of_cell = {field: (setting[field.rpartition(".")[2]],) for field in grid}
         label = ",".join(f"{name}={value}" for name, value in setting.items())
-        cell_folder = folder.absolute() / "cells" / f"{place:04d}"
+        cell_folder = folder.absolute() / "cells" / f"{index:04d}"
         arguments = (config, grid_of_cell, cell_folder)
-        cells.append(Cell(f"sweep-{place:04d}-{label}", fit_cell, arguments))
+        cells.append(Cell(f"sweep-{index:04d}-{label}", fit_cell, arguments))
     return cells
 
 
 def fit_cell(config: ml_collections.ConfigDict, grid: Grid, folder: Path) -> Path:
-    """Fits and evaluates one setting, unless its folder has the result; the file of the result."""
+    """Trains and evaluates a setting unless its folder has the result; returns the path of it."""
     path = folder / "result.npz"
     with exclusive(folder):
         planned, dataset = plan_of(config, grid, folder, progress=False)
         if path.exists():
-            # A damaged one is computed again.
+            # A damaged result is computed again.
             with contextlib.suppress(DataError):
                 fsjax.load(path)
                 return path

@@ -1,20 +1,21 @@
-"""False discoveries where the truth is known: by statistic, and beside other rules.
+"""Measures false discovery rates on tables whose informative columns are known.
 
     python -m experiments.studies.discoveries --out=docs/tables/discoveries.md --draws=50
     python -m experiments.studies.discoveries --out=docs/tables/discoveries.md --draws=20 \\
         --tables=ring,xor,sum,sine --columns=50,200 --rules=l1,forest,network
 
-``number`` and ``classes`` are tables of 500 rows with 10 columns that matter, independent or with
-neighbours correlated at 0.6, and a target that is linear in them. ``ring``, ``xor`` and ``sum`` are
-two classes in 1000 rows, made by two uniform columns that matter together (:mod:`fsjax.data`);
-``sine`` is the sum of the sines of five normal columns and noise.
+``number`` and ``classes`` are tables of 500 rows whose target is linear in 10 of the columns; these
+are independent, or neighbours are correlated at 0.6. ``ring``, ``xor`` and ``sum`` have 1000 rows
+in two classes that depend on two uniform columns together (see ``fsjax.data``). ``sine`` is the sum
+of the sines of five normal columns and noise.
 
-``l1``, ``forest`` and ``network`` are the statistics that ``fsjax.select`` sets beside decoys,
-without its competition of methods. They are compared with the knockoff filter (Barber and Candes
-2015, "knockoff+", one set of knockoffs, the importance of ``l1``) and with Stabl's rule (Hedou et
-al. 2024: Lasso on halves of the rows beside decoys, the threshold of selection frequency with the
-least ratio of one plus the decoys above to the columns above it), which has no rate to choose. Rows
-that ``--out`` holds already are not made again.
+``l1``, ``forest`` and ``network`` are the statistics by which ``fsjax.select`` compares columns
+with decoys (knockoffs or permuted copies), here without its competition of methods. They are
+compared with the knockoff filter (Barber and Candes 2015, "knockoff+", one set of knockoffs, the
+importance of ``l1``) and with Stabl's rule (Hedou et al. 2024): Lasso with decoys on halves of the
+rows, and the threshold of selection frequency at which one plus the number of decoys above it,
+divided by the number of columns above it, is smallest. Stabl has no rate to choose. Rows that
+``--out`` already has are not measured again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from absl import flags
 from sklearn.linear_model import lasso_path
 
 import fsjax
-from experiments.artifacts.markdown import as_rows, read_table
+from experiments.artifacts.markdown import as_rows, continue_table
 from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.auto.columns import design_of_array
@@ -47,18 +48,17 @@ from fsjax.auto.preparation import Part, all_rows, standardise
 from fsjax.auto.rankers import SIMPLE, l1, rank_units
 from fsjax.auto.stability import SETS
 from fsjax.datasets.nonlinear import BOUNDS
-from fsjax.errors import check_choice
-from fsjax.storage.atomic_files import write_text
+from fsjax.errors import check_names
 
 ROWS, TRUE, RATES = 500, 10, (0.1, 0.2)
 
-#: Rows of tables whose target is not linear; sines, and the deviation of their noise.
+#: Rows of tables with a non-linear target; number of sines, and the deviation of their noise.
 CURVED_ROWS, SINES, SINE_NOISE = 1000, 5, 0.5
 
-#: Contenders that need seconds.
+#: Methods that need only seconds.
 QUICK = ("univariate", "l1")
 
-#: Tables: what is predicted, and the correlation of neighbours.
+#: Tables: the task, and the correlation of neighbouring columns.
 TABLES = {
     "number": ("regression", 0.0),
     "number, correlated": ("regression", 0.6),
@@ -73,15 +73,15 @@ TABLES = {
 #: Effect of a column on the number, and on the log odds of the class.
 _EFFECT = {"regression": 0.3, "classification": 0.6}
 
-#: Halves of the rows, and weakest penalty, of Stabl's rule.
+#: Stabl's rule: number of halves, and smallest penalty as a share of the largest.
 _HALVES, _END = 30, 0.05
 
-#: The columns that a rule selects at a rate.
+#: Returns the columns that a rule selects at a false discovery rate.
 Selected = Callable[[float], np.ndarray]
 
 
 class Table(NamedTuple):
-    """A drawn table ``(N, D)``, its target and task, and the columns that matter."""
+    """A generated table ``(N, D)``, its target and task, and its informative columns."""
 
     X: np.ndarray
     y: np.ndarray
@@ -90,7 +90,7 @@ class Table(NamedTuple):
 
 
 def draw(name: str, seed: int, columns: int) -> Table:
-    """A table of :data:`TABLES`."""
+    """Generates a table of :data:`TABLES`."""
     task, correlation = TABLES[name]
     if name in BOUNDS:
         data = fsjax.data.ring_xor_sum(CURVED_ROWS, columns, name, seed)
@@ -113,7 +113,7 @@ def draw(name: str, seed: int, columns: int) -> Table:
 
 
 def ours(table: Table, seed: int) -> Selected:
-    """``fsjax.select``; quick methods compete, so that it takes seconds."""
+    """``fsjax.select``, with a competition of quick methods only, so that it takes seconds."""
 
     def selected(rate: float) -> np.ndarray:
         selection = fsjax.select(
@@ -125,7 +125,7 @@ def ours(table: Table, seed: int) -> Selected:
 
 
 def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
-    """A statistic of ``fsjax.select`` beside decoys, without the competition before."""
+    """Compares columns and decoys by a statistic of ``fsjax.select``, without its competition."""
     design = design_of_array(table.X, None, None)
     part, units = all_rows(design, table.y), table.X.shape[1]
     draw_both = decoy_model(part.X, design)
@@ -144,7 +144,7 @@ def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
 
 
 def knockoff_filter(table: Table, seed: int) -> Selected:
-    """Knockoff+ with the importance of ``l1``."""
+    """The knockoff filter, knockoff+, with the importance of ``l1``."""
     columns = table.X.shape[1]
     copy = knockoffs(table.X, np.random.default_rng((seed, 3)))
     both = standardise(np.hstack([table.X, copy]))[0]
@@ -181,7 +181,7 @@ RULES: dict[str, Callable[[Table, int], Selected]] = {
 
 
 def row(name: str, columns: int, rule: str, draws: int) -> dict[str, str]:
-    """Mean share of false columns with its standard error, and of true ones found, by rate."""
+    """Measures a rule: mean share of false columns with its standard error, and power, by rate."""
     false: dict[float, list[float]] = {rate: [] for rate in RATES}
     power: dict[float, list[float]] = {rate: [] for rate in RATES}
     started = time.process_time()
@@ -203,7 +203,7 @@ def row(name: str, columns: int, rule: str, draws: int) -> dict[str, str]:
 
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows by table and number of columns, and the rules in their order."""
+    """Sorts rows by table, number of columns and rule."""
     keys = [
         table["table"].map(list(TABLES).index),
         table["columns"].astype(int),
@@ -215,32 +215,26 @@ def _in_order(table: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Entry point."""
     options = flags.FLAGS
-    for name in options.rules:
-        check_choice("rules", name, RULES)
     names = [name.replace("+", ", ") for name in options.tables]
-    for name in names:
-        check_choice("tables", name, TABLES)
-    out = Path(options.out)
-    table = read_table(out)
-    key = ["table", "columns", "rule"]
-    done = set(map(tuple, table[key].to_numpy())) if len(table) else set()
-    for rule, columns, name in itertools.product(options.rules, map(int, options.columns), names):
-        if (name, str(columns), rule) in done:
-            continue
-        cells = row(name, columns, rule, options.draws)
-        print(", ".join(f"{label} {value}" for label, value in cells.items()), flush=True)
-        table = pd.concat([table, pd.DataFrame([cells])], ignore_index=True)
-        write_text(out, as_rows(_in_order(table)))
+    check_names("unknown rule", options.rules, RULES)
+    check_names("unknown table", names, TABLES)
+    rows = {
+        (name, str(columns), rule): functools.partial(row, name, columns, rule, options.draws)
+        for rule, columns, name in itertools.product(
+            options.rules, map(int, options.columns), names
+        )
+    }
+    continue_table(Path(options.out), rows, lambda table: as_rows(_in_order(table)))
 
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_string("out", None, "Markdown file of the table, which is continued.")
+    flags.DEFINE_string("out", None, "Markdown file; rows in it are not measured again.")
     linear = ["number", "number+correlated", "classes", "classes+correlated"]
-    flags.DEFINE_list("tables", linear, "Tables that are drawn; + stands for a comma and a space.")
+    flags.DEFINE_list("tables", linear, "Kinds of tables; + stands for a comma and a space.")
     flags.DEFINE_list("rules", ["l1", "knockoff filter", "Stabl", "forest"], "Rules, in order.")
-    flags.DEFINE_list("columns", ["200"], "Columns of the tables.")
-    flags.DEFINE_integer("draws", 50, "Tables of each kind.", lower_bound=2)
+    flags.DEFINE_list("columns", ["200"], "Numbers of columns.")
+    flags.DEFINE_integer("draws", 50, "Random tables of each kind.", lower_bound=2)
 
 
 if __name__ == "__main__":

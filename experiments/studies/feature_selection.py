@@ -1,4 +1,4 @@
-"""Selectors compared by networks retrained on their columns (BinMask, section 4.1)."""
+"""Compares selectors by networks retrained on their columns (BinMask, section 4.1)."""
 
 import functools
 import json
@@ -18,13 +18,13 @@ from experiments.launch.csv_rows import add_rows, read_rows
 from experiments.launch.experiment import load_data, make_plan
 from fsjax import methods
 from fsjax.data import Dataset, Split, make_split
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import ConfigError, check_names
 from fsjax.evaluation import retrain_metrics
 
-#: The control that sees everything.
+#: The control: a network trained on all columns.
 ALL = "all features"
 
-#: The methods in figures.
+#: Names of the methods in figures.
 TITLES = {
     "binmask": "BinMask",
     "stg": "STG",
@@ -33,7 +33,7 @@ TITLES = {
     "random_selection": "random",
 }
 
-#: Of the searches, beside the accuracies.
+#: Metrics of the searches, in the table besides accuracies.
 METRICS = (
     "strength",
     "search_steps",
@@ -45,7 +45,7 @@ METRICS = (
 
 
 def paper_sizes(config: ConfigDict, dataset: Dataset, splits: list[Split]) -> list[int]:
-    """The five numbers of columns, from what BinMask selects of the first trial."""
+    """The paper's five numbers of columns, from what BinMask selects in the first trial."""
     method = methods.binmask(search=False, **config.binmask, **config.network)
     options = {"seeds": config.seeds[:1], "split": splits[:1], "best_by": "last"}
     planned = make_plan(config, method, dataset, **options)
@@ -56,11 +56,11 @@ def paper_sizes(config: ConfigDict, dataset: Dataset, splits: list[Split]) -> li
 def select(
     name: str, config: ConfigDict, dataset: Dataset, splits: list[Split], sizes: Sequence[int]
 ) -> dict[int, fsjax.FitResult]:
-    """Selections of a method, a key of :data:`TITLES`, for every size."""
+    """Selects columns by a method, a key of :data:`TITLES`, for every size."""
     options = {"scaling": config.data.scaling, "seeds": config.seeds, "split": splits}
     options["best_by"] = "last"
     if name == "lassonet":
-        # One path, full batch, a tenth of the training rows for validation.
+        # One path with full batches; a tenth of the training rows are for validation.
         fields = dict(config.lassonet)
         most_rows = fields.pop("max_rows") or dataset.num_samples
         options["split"] = []
@@ -71,7 +71,7 @@ def select(
         method = methods.lassonet(min(sizes), **fields)
         options |= {"shuffle": False, "batch_size": dataset.num_samples, "num_epochs": 50_000}
     elif name in ("fisher_score", "random_selection"):
-        # Rankings need no training; the network beside random columns gets a single epoch.
+        # Rankings need no training: the network of random selection trains a single epoch.
         fields = {} if name == "fisher_score" else {"num_features": min(sizes)}
         method = methods.get_method(name)(**fields)
         options["num_epochs"] = 1
@@ -92,7 +92,7 @@ def rows_of(
     accuracy: Mapping[int, np.ndarray],
     results: Mapping[int, fsjax.FitResult],
 ) -> pd.DataFrame:
-    """A row for every trial and size."""
+    """Makes a row for every trial and size."""
     network = config.network.network
     is_image = network != "mlp" or config.network.batch_norm
     about = {"dataset": config.data.name + f" ({network})" * is_image, "method": name}
@@ -107,18 +107,16 @@ def rows_of(
 
 
 def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFrame:
-    """The comparison on one data set; returns and writes its table.
+    """Runs the comparison on one data set; writes and returns its table.
 
     Raises:
       ConfigError: for settings that do not fit, before anything is trained.
     """
     names = config.methods
-    # Methods may be added to a comparison, so they are not part of what must stay the same.
+    # Methods may be added to a comparison, so they are not part of the run's identity.
     config = ConfigDict({**config, "methods": ()})
     run_folder.check_workdir(config, workdir)
-    for name in names:
-        if name not in TITLES:
-            raise ConfigError(f"methods has {name!r}: {nearest(name, TITLES)}")
+    check_names("unknown method", names, TITLES)
     dataset = load_data(config)
     splits = [
         make_split(dataset, config.data.split, seed=int(seed), valid_fraction=0.0)
@@ -156,13 +154,13 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
 
 
 def draw(table: pd.DataFrame, workdir: Path) -> None:
-    """``accuracy.png``, the paper's Figure 1."""
+    """Draws ``accuracy.png``, the paper's Figure 1."""
     titled = table.assign(method=table["method"].replace(TITLES))
     run_folder.save_pictures({"accuracy": plot_accuracy(titled)}, workdir)
 
 
 def summary(table: pd.DataFrame) -> str:
-    """Mean accuracy over all sizes by data set and method, and how the searches went."""
+    """Mean accuracy over all sizes by data set and method, and statistics of the searches."""
     chosen = table[table["method"] != ALL]
     means = chosen.pivot_table(index="dataset", columns="method", values="accuracy", sort=False)
     lines = ["mean test accuracy in percent over all sizes and trials", means.round(2).to_string()]
@@ -170,8 +168,8 @@ def summary(table: pd.DataFrame) -> str:
         exact = part["exact_selection"].mean()
         paper = functools.partial(artifacts.published_value, "binmask", "all", name)
         lines.append(
-            f"{name}: {part['search_steps'].mean():.2f} trainings a search (paper "
-            f"{paper('search_steps')}), exactly K in "
+            f"{name}: {part['search_steps'].mean():.2f} trainings per search (paper "
+            f"{paper('search_steps')}), exactly K columns in "
             f"{exact:.1f} %, {part['mask_converged'].mean():.2f} % of the masks converged (paper "
             f"{paper('mask_converged_pct')} %), undecided "
             f"{part['undecided_percentage'].mean():.1f} % of all gates and "
@@ -181,10 +179,10 @@ def summary(table: pd.DataFrame) -> str:
 
 
 def collect(workdir: Path) -> pd.DataFrame:
-    """All tables under a folder, drawn in one picture.
+    """Collects the tables of all subfolders and draws them in one picture.
 
     Raises:
-      ConfigError: if there is none.
+      ConfigError: if there is no table.
     """
     paths = sorted(workdir.glob("*/accuracy.csv"))
     if not paths:
@@ -199,7 +197,7 @@ def collect(workdir: Path) -> pd.DataFrame:
 
 
 def main(config: ConfigDict | None, workdir: Path, progress: bool) -> None:
-    """Entry point, with the values of the flags; without a config it draws what is there."""
+    """Entry point, with the values of the flags; without a config it draws existing tables."""
     table = collect(workdir) if config is None else run(config, workdir, progress)
     print(summary(table))
     print(f"picture: {workdir / 'accuracy.png'}")

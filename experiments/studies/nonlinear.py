@@ -1,11 +1,11 @@
-"""How many of the columns that matter only in pairs are found, as tables get wider.
+"""Measures how many columns that matter only in pairs are found, by the width of the table.
 
     python -m experiments.studies.nonlinear --out=docs/tables/nonlinear.md
 
 The protocol of Passemiers et al. (Scientific Reports, 2024): 1000 rows of uniform columns in
-[-1, 1], of which selectors see five sixths. A figure is their best-K score, the share of the true
-columns among the first K where K is how many there are; here the mean over tables of different
-seeds. ``--out`` holds the figures in Markdown; rows that are in it already are not made again.
+[-1, 1], five sixths of them for training. The numbers are best-K scores: the share of the K true
+columns among the first K selected ones, averaged over tables of different seeds. They are written
+to the Markdown file ``--out``; rows that it already has are not measured again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fsjax.data import ring_xor_sum
 from fsjax.engine.compilation import cache_by_default
 from fsjax.estimators import ESTIMATORS
 
-#: The rows that selectors learn from, of 1000.
+#: Training rows, of 1000.
 TRAIN: Final = 833
 
 #: LassoNet as the authors of the comparison set it.
@@ -73,7 +73,7 @@ SELECTORS: Final[dict[str, Select]] = {
     "LassoNet, their settings": partial(ours, "lassonet", **PUBLISHED_LASSONET),
 }
 
-#: What the paper has, by rule and columns.
+#: The paper's scores, by rule and number of columns.
 PUBLISHED: Final = {
     ("ring", 2048): "forest 1.00",
     ("xor", 512): "LassoNet 1.00, forest 0.17",
@@ -86,7 +86,7 @@ ROWS: Final = tuple(
 
 
 def best_k(select: Select, rule: str, columns: int, seeds: int) -> float:
-    """The mean best-K score over so many tables, in [0, 1]."""
+    """The mean best-K score over ``seeds`` tables, in [0, 1]."""
     shares = []
     for seed in range(seeds):
         data = ring_xor_sum(1000, columns, rule, seed)
@@ -98,7 +98,7 @@ def best_k(select: Select, rule: str, columns: int, seeds: int) -> float:
 
 
 def measure(rule: str, columns: int, seeds: int) -> dict[str, str]:
-    """The row of a rule and a number of columns."""
+    """Measures the row of a rule and a number of columns."""
     line = {"rule": f"{rule}, {columns}"}
     for name, select in SELECTORS.items():
         runs = columns <= WIDEST or not name.startswith("LassoNet")
@@ -107,7 +107,7 @@ def measure(rule: str, columns: int, seeds: int) -> dict[str, str]:
 
 
 def run(rows: list[tuple[str, int]], out: Path, seeds: int) -> pd.DataFrame:
-    """Measures the rows that a file lacks, and writes it after each, in the order of ``rows``."""
+    """Measures the rows that a file lacks, in the order of ``rows``, and writes it after each."""
     return continue_table(
         out,
         {f"{rule}, {columns}": partial(measure, rule, columns, seeds) for rule, columns in rows},
@@ -116,8 +116,8 @@ def run(rows: list[tuple[str, int]], out: Path, seeds: int) -> pd.DataFrame:
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_string("out", None, "Markdown file for the table.")
-    flags.DEFINE_integer("seeds", 3, "Tables of every kind.", lower_bound=1)
+    flags.DEFINE_string("out", None, "Markdown file; rows in it are not measured again.")
+    flags.DEFINE_integer("seeds", 3, "Random tables of each kind.", lower_bound=1)
 
 
 def main() -> None:

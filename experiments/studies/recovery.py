@@ -1,12 +1,12 @@
-"""How many of the columns that matter each estimator finds with its default arguments.
+"""Measures how many informative columns each estimator finds with its default arguments.
 
     python -m experiments.studies.recovery --out=docs/tables/recovery.md
 
-The data are ``madelon_like``: 500 columns, of which 5 span a hypercube whose corners make up the
-classes, and no single column tells the class. In the first table 15 more are linear mixtures of
-them, so that any few of the 20 suffice; in the second all others are noise. Every estimator selects
-as many columns as there are good ones. ``--out`` holds the figures in Markdown; estimators that are
-in it already are not run again.
+The data are ``madelon_like``: 500 columns, of which 5 span a hypercube whose corners determine the
+class, so that no single column predicts it. In the first table 15 more columns are linear mixtures
+of these, so that a few of the 20 suffice; in the second table all others are noise. Every estimator
+selects as many columns as there are good ones. The numbers are written to the Markdown file
+``--out``; estimators that it already has are not run again.
 """
 
 import time
@@ -23,15 +23,15 @@ from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import check_names
 from fsjax.estimators import ESTIMATORS, Selector
 
-#: Of the smaller selection.
+#: The size of the smaller selection.
 FEW = 10
 
 
 def fit(name: str, data: Dataset, seeds: int) -> Selector:
-    """The estimator of a method, fitted on three quarters of the rows, for all good columns."""
+    """Fits the estimator of a method on three quarters of the rows, for all good columns."""
     X, y = dense_arrays(data)
     rows, informative = len(X) * 3 // 4, informative_columns(data)
     estimator = ESTIMATORS[name](n_features_to_select=len(informative), n_seeds=seeds)
@@ -39,18 +39,18 @@ def fit(name: str, data: Dataset, seeds: int) -> Selector:
 
 
 def num_good(estimator: Selector, data: Dataset, k: int) -> float:
-    """How many of its best k columns are good, the mean over the seeds."""
+    """The number of good columns among an estimator's best k, averaged over the seeds."""
     selected = estimator.result_.select(k)
     good = informative_columns(data)
     return float(np.mean([len(np.intersect1d(columns, good)) for columns in selected]))
 
 
 def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, str]:
-    """The row of an estimator: what so many seeds find on average, by column.
+    """Measures the row of an estimator, averaged over seeds.
 
     ``mixed`` has mixtures of the informative columns, which count as good; ``plain`` has none. The
-    accuracy is that of the estimator's network on the rows that were held out of ``mixed`` (empty
-    where there is none), and seconds, per seed, are with compilation.
+    accuracy is that of the estimator's network on the held-out rows of ``mixed`` (empty if there is
+    no network); seconds are per seed and include compilation.
     """
     started = time.process_time()
     estimator = fit(name, mixed, seeds)
@@ -72,20 +72,18 @@ def measure(name: str, mixed: Dataset, plain: Dataset, seeds: int) -> dict[str, 
 
 
 def as_markdown(table: pd.DataFrame) -> str:
-    """The table with the best first."""
+    """Formats the table, best estimator first."""
     order = table["found"].str.split().str[0].astype(float).argsort(kind="stable")[::-1]
     return as_rows(table.iloc[order])
 
 
 def run(names: list[str], out: Path, seeds: int, num_samples: int) -> pd.DataFrame:
-    """Measures what is missing in the table and writes it after each estimator.
+    """Measures the estimators that the table lacks, and writes it after each.
 
     Raises:
       ConfigError: for an unknown name.
     """
-    for name in names:
-        if name not in ESTIMATORS:
-            raise ConfigError(f"methods has {name!r}: {nearest(name, ESTIMATORS)}")
+    check_names("unknown method", names, ESTIMATORS)
     mixed = fsjax.data.load("madelon_like", num_samples=num_samples)
     plain = fsjax.data.load("madelon_like", num_samples=num_samples, num_redundant=0)
     rows = {
@@ -97,8 +95,8 @@ def run(names: list[str], out: Path, seeds: int, num_samples: int) -> pd.DataFra
 def define_flags() -> None:
     """Defines the flags of this launcher."""
     flags.DEFINE_list("methods", list(ESTIMATORS), "Names of methods.")
-    flags.DEFINE_string("out", None, "Markdown file for the table.")
-    flags.DEFINE_integer("seeds", 3, "Runs of every estimator.", lower_bound=1)
+    flags.DEFINE_string("out", None, "Markdown file; estimators in it are not run again.")
+    flags.DEFINE_integer("seeds", 3, "Seeds of every estimator.", lower_bound=1)
     flags.DEFINE_integer("num_samples", 2600, "Rows of the data.", lower_bound=200)
 
 

@@ -1,4 +1,4 @@
-"""Regularizers compared by AUC and weight norms (BinMask, section 4.3)."""
+"""Compares regularizers by AUC and weight norms (BinMask, section 4.3)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ from experiments.launch.csv_rows import add_rows, read_rows
 from experiments.launch.experiment import load_data, make_plan
 from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import make_split
-from fsjax.errors import ConfigError, DataError, nearest
+from fsjax.errors import ConfigError, DataError, check_names
 from fsjax.methods import binmask, neural_network
 from fsjax.sparsity import Masked, masked_weights
 from fsjax.storage.atomic_files import write_text
@@ -31,7 +31,7 @@ LOGISTIC_REGRESSION: Final = "LR"
 
 COLUMNS: Final = ("method", "strength", "trial", *figures.AUCS, *figures.NORMS, "best_epoch")
 
-#: Weights whose absolute value is at least this count for L0 (Table 1, notes).
+#: Weights count for L0 if their absolute value is at least this (Table 1, notes).
 NONZERO: Final = 1e-4
 
 
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 
 
 def build(name: str, strength: float, network: Mapping[str, Any]) -> fsjax.Method:
-    """A network, of such ``NetworkOptions``, under the regularizer of a key of :data:`LABELS`.
+    """Builds a network with the given ``NetworkOptions`` and a regularizer of :data:`LABELS`.
 
     The strength is BinMask's lambda, the weight of the L1 term, the weight decay or the dropout
     rate.
@@ -59,14 +59,12 @@ def build(name: str, strength: float, network: Mapping[str, Any]) -> fsjax.Metho
 
 
 def sweep(config: ConfigDict) -> list[Setting]:
-    """All settings of a configuration, in the order in which they are trained.
+    """Lists all settings of a configuration, in the order in which they are trained.
 
     Raises:
       ConfigError: if there are none, for an unknown method, or a value outside its range.
     """
-    for name in config.strengths:
-        if name not in LABELS:
-            raise ConfigError(f"strengths has {name!r}: {nearest(name, LABELS)}")
+    check_names("unknown method in strengths,", config.strengths, LABELS)
     network = dict(config.network)
     settings = [
         Setting(label, float(strength), build(name, float(strength), network))
@@ -77,15 +75,15 @@ def sweep(config: ConfigDict) -> list[Setting]:
         linear = neural_network(**{**network, "hidden": ()})
         settings.append(Setting(LOGISTIC_REGRESSION, float("nan"), linear))
     if not settings:
-        raise ConfigError("there is nothing to train; give strengths")
+        raise ConfigError("the config has no settings to train; give strengths")
     return settings
 
 
 def mean_weight_norms(weights: PyTree) -> dict[str, float]:
     """Mean weight norms of one network, as the notes of BinMask's Table 1 define them.
 
-    Over the n entries of all kernels together, those arrays with two or more dimensions. Biases
-    are left out, as BinMask masks and the L1 term of ``NetworkOptions`` counts kernels alone.
+    The mean is over the entries of all kernels, the arrays with two or more dimensions. Biases do
+    not count: BinMask masks kernels only, and so does the L1 term of ``NetworkOptions``.
 
     Args:
       weights: arrays of one network (one seed), or its ``Masked`` parameters, whose weights are
@@ -105,7 +103,7 @@ def mean_weight_norms(weights: PyTree) -> dict[str, float]:
     if not kernels:
         raise ConfigError("there are no kernels; give weights with two or more dimensions")
     absolute = np.abs(np.concatenate(kernels))
-    # In float32, as the weights are, so that one of 1e-4 counts.
+    # Compared in float32, the type of the weights, so that a weight of 1e-4 counts.
     nonzero = absolute >= np.float32(NONZERO)
     absolute = absolute.astype(np.float64)
     return {
@@ -116,14 +114,14 @@ def mean_weight_norms(weights: PyTree) -> dict[str, float]:
 
 
 def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
-    """Trains one setting in all trials; a row with :data:`COLUMNS` for each of them.
+    """Trains one setting in all trials; returns a row with :data:`COLUMNS` for each trial.
 
-    AUCs, in [0, 1], and mean weight norms are those at the epoch with the highest validation AUC.
+    AUCs, in [0, 1], and mean weight norms are those of the epoch with the highest validation AUC.
     """
     result, dataset = planned.fit()[0], planned.dataset
     X, y = dense_arrays(dataset)
     outputs = result.predict(X)
-    # Not through probabilities, as those of a network that L2 has all but emptied round alike.
+    # Not probabilities: if L2 has shrunk all weights, they are equal after rounding.
     margins = outputs[..., 1] - outputs[..., 0]
 
     def auc(row: int, which: np.ndarray) -> float:
@@ -149,9 +147,9 @@ def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
 
 
 def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFrame:
-    """The comparison on one data set; returns its table and leaves it in the folder.
+    """Runs the comparison on one data set; writes and returns its table.
 
-    Settings whose rows are there already are not trained again.
+    Settings whose rows are in the folder are not trained again.
 
     Raises:
       ConfigError, DataError: for settings or data that do not fit, before anything is trained.
@@ -173,7 +171,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
     for setting in settings:
         if len(rows_of_setting(table, setting.label, setting.strength)):
             continue
-        # Nothing is selected.
+        # No columns are selected.
         options = {"split": splits, "num_features": dataset.num_features, "progress": progress}
         planned = make_plan(config, setting.method, dataset, **options)
         run_folder.begin_run(config, workdir)

@@ -1,4 +1,4 @@
-"""Sparse networks against the dense one and ProbMask (BinMask, section 4.2)."""
+"""Compares sparse networks with the dense network and ProbMask (BinMask, section 4.2)."""
 
 import math
 import re
@@ -28,10 +28,10 @@ from fsjax.errors import ConfigError
 
 DENSE, BINMASK, PROBMASK = "dense", "binmask", "probmask"
 
-#: In the figures.
+#: Names of the methods in the figures.
 TITLES = {DENSE: "dense", BINMASK: "BinMask", PROBMASK: "ProbMask"}
 
-#: Points below the dense network that the layers of the second figure may be.
+#: Points of accuracy that the network of the second figure may lose against the dense one.
 SMALL_LOSS = 1.0
 
 ABOUT = ("network", "method", "strength", "trial")
@@ -47,30 +47,30 @@ class Setting(NamedTuple):
     """One training with all seeds."""
 
     method: str  # DENSE, BINMASK or PROBMASK
-    strength: float = math.nan  # lambda of BinMask, or of that whose sparsity ProbMask gets
-    hyper: Mapping[str, float] = {}  # float arguments, with which all settings share one program
+    strength: float = math.nan  # lambda of BinMask; for ProbMask, of the BinMask it is matched to
+    hyper: Mapping[str, float] = {}  # traced float arguments: settings share one program
 
     @property
     def name(self) -> str:
-        """For notes and folders."""
+        """The name in messages and of the folder of checkpoints."""
         return self.method if math.isnan(self.strength) else f"{self.method}-{self.strength:g}"
 
 
 def set_up(config: ConfigDict, workdir: Path, progress: bool = False) -> dict[str, fsjax.Plan]:
-    """A plan by method; loads and checks everything, trains nothing and leaves nothing behind.
+    """Loads and checks everything without training or writing; returns a plan for each method.
 
     Raises:
       ConfigError, DataError: for settings and data that do not fit.
     """
     strengths = tuple(config.strengths)
     if not strengths or len(set(strengths)) < len(strengths):
-        raise ConfigError(f"strengths={strengths}; give different ones, at least one")
+        raise ConfigError(f"strengths={strengths}; give at least one, all of them different")
     if not all(0 <= strength < math.inf for strength in strengths):
-        raise ConfigError(f"strengths={strengths}; choose values from 0")
+        raise ConfigError(f"strengths={strengths}; choose finite values of at least 0")
     network = dict(config.network)
     built = {
         DENSE: methods.neural_network(**network),
-        # Any strength above 0, in place of which each training gets its own: 0 is another program.
+        # Each training sets its own strength; built with one above 0, as 0 is another program.
         BINMASK: methods.binmask(masked="weights", **config.binmask, **network),
     }
     if config.probmask:
@@ -87,7 +87,7 @@ def set_up(config: ConfigDict, workdir: Path, progress: bool = False) -> dict[st
 def layers_of(method: str, params: Any, row: int) -> list[tuple[str, float, int]]:
     """Name, sparsity in [0, 1] and number of weights of each masked layer, from the input on.
 
-    Of one seed, a row of the parameters of stacked states; a dense network has no masked layers.
+    They are those of one seed, a row of the stacked parameters; a dense network has none.
     """
     if method == DENSE:
         return []
@@ -108,10 +108,10 @@ def layers_of(method: str, params: Any, row: int) -> list[tuple[str, float, int]
 
 
 def rows_of(config: ConfigDict, setting: Setting, trained: Trained) -> dict[str, pd.DataFrame]:
-    """A trained setting in ``layers.csv`` and ``sparsity.csv``: a row for each layer, and seed."""
+    """Makes the rows of a trained setting in ``layers.csv`` and ``sparsity.csv``."""
     finetune_epochs = config.network.finetune_epochs
     before = config.train.num_epochs - finetune_epochs - 1
-    # A training that only read its checkpoint tells no time.
+    # A training that was only read from its checkpoint has no time.
     seconds = trained.cost["train_seconds"] / (trained.cost["trained_epochs"] or math.nan)
     points, layers = [], []
     for row, seed in enumerate(config.seeds):
@@ -128,15 +128,15 @@ def rows_of(config: ConfigDict, setting: Setting, trained: Trained) -> dict[str,
 
 
 def network_of(config: ConfigDict) -> str:
-    """What is trained, for tables and figures."""
+    """The name of network and data set in tables and figures."""
     return f"{config.network.network} on {config.data.name}"
 
 
 def read_tables(workdir: Path) -> dict[str, pd.DataFrame]:
-    """The rows of the finished settings of a folder, as :func:`rows_of` has them."""
+    """Reads the rows of the finished settings of a folder, as :func:`rows_of` makes them."""
     layers, points = (read_rows(workdir / f"{name}.csv") for name in ("layers", "sparsity"))
-    # A run may be killed between the two, and one be damaged: rows of settings that are in both.
-    # The dense network has no masks, and no layers.
+    # A run may be killed between the two files, and one may be damaged: only settings in both
+    # count. The dense network has no masks, and so no layers.
     dense = points[points["method"] == DENSE] if len(points) else points
     if not len(points) or not len(layers):
         return {"layers": layers[:0], "sparsity": dense}
@@ -147,10 +147,10 @@ def read_tables(workdir: Path) -> dict[str, pd.DataFrame]:
 
 
 def settings_of(config: ConfigDict, tables: Mapping[str, pd.DataFrame]) -> Iterator[Setting]:
-    """What is trained, in this order; ProbMask has the mean sparsity of each strength of BinMask.
+    """Yields the settings in order; ProbMask gets the mean sparsity of each strength of BinMask.
 
-    Left out are strengths that closed all masks or none, where ProbMask has nothing to learn. The
-    tables need the rows of BinMask by the time that ProbMask is asked for.
+    Strengths that closed all masks or none are skipped, as ProbMask has nothing to learn there. By
+    the time ProbMask's settings are requested, the tables must have the rows of BinMask.
     """
     yield Setting(DENSE)
     for strength in config.strengths:
@@ -163,11 +163,11 @@ def settings_of(config: ConfigDict, tables: Mapping[str, pd.DataFrame]) -> Itera
 
 
 def run(config: ConfigDict, workdir: Path, progress: bool = True) -> dict[str, Any]:
-    """The comparison, from what the folder already has; returns the content of ``result.json``.
+    """Runs or resumes the comparison; returns the content of ``result.json``.
 
     Raises:
       ConfigError, DataError: for settings and data that do not fit, before anything is trained.
-      NonFiniteLossError: if a training loss leaves the finite numbers.
+      NonFiniteLossError: if a training loss is not finite.
     """
     if (earlier := run_folder.finished_result(config, workdir, progress)) is not None:
         return earlier
@@ -193,7 +193,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> dict[str, A
 
 
 def summarize(config: ConfigDict, points: pd.DataFrame) -> dict[str, Any]:
-    """Means over the trials with half the width of their 95 % confidence intervals.
+    """Computes means over the trials, with half the width of their 95 % confidence intervals.
 
     Returns:
       ``network``, ``dataset``, ``seeds`` and ``settings``, the dense one first. A setting has
@@ -224,7 +224,7 @@ def summarize(config: ConfigDict, points: pd.DataFrame) -> dict[str, Any]:
 def draw(
     tables: Mapping[str, pd.DataFrame], settings: Sequence[Mapping[str, Any]], workdir: Path
 ) -> None:
-    """Both figures; the second is about the setting of :func:`shown_strength`."""
+    """Draws both figures; the second shows the layers at :func:`shown_strength`."""
     points = tables["sparsity"].assign(method=tables["sparsity"]["method"].map(TITLES))
     strength = shown_strength(settings)
     shown = [rows_of_setting(tables["layers"], method, strength) for method in (BINMASK, PROBMASK)]
@@ -238,7 +238,7 @@ def draw(
 
 
 def shown_strength(settings: Sequence[Mapping[str, Any]]) -> float:
-    """The sparsest BinMask within a point of the dense network, else the one nearest to it."""
+    """The strength of the sparsest BinMask that loses at most a point, else of the best one."""
     sparse = [setting for setting in settings if setting["method"] == BINMASK]
     near = [setting for setting in sparse if setting["loss"][0] <= SMALL_LOSS]
     if near:
@@ -247,7 +247,7 @@ def shown_strength(settings: Sequence[Mapping[str, Any]]) -> float:
 
 
 def table_text(result: Mapping[str, Any]) -> str:
-    """The content of ``result.json`` as an aligned table."""
+    """Formats the content of ``result.json`` as an aligned table."""
 
     def line(setting: Mapping[str, Any]) -> dict[str, str]:
         mean, half = setting["sparsity"]

@@ -28,6 +28,7 @@ from fsjax.readers.written_dates import MOST_ARE_DATES, days_of, read_dates, rea
 from fsjax.readers.written_numbers import read_numbers
 from fsjax.tables.checks import holds_numbers, name_some, one_value
 from fsjax.tables.columns import Columns
+from fsjax.tables.nullable import dense_column
 
 #: What ``impute`` may be.
 RULES = ("mean", "median")
@@ -214,8 +215,7 @@ def _one_value_only(value: Any) -> str:
 
 def _typed(column: pd.Series) -> tuple[pd.Series, list[str]]:
     """A column as numbers, truth values, dates or texts, and remarks on how it was read."""
-    if isinstance(column.dtype, pd.SparseDtype):
-        column = column.sparse.to_dense()
+    column = dense_column(column)
     if is_timedelta64_dtype(column):
         return days_of(column), ["is a duration, taken as days"]
     if holds_numbers(column) or _is_date(column):

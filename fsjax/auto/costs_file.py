@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fsjax.errors import ConfigError, DataError
-from fsjax.readers.text import USUAL_SEPARATOR, decoded, dialect_of, frame_of_text
+from fsjax.readers.text import USUAL_SEPARATOR, open_text
 from fsjax.tables.checks import holds_numbers
 
 #: The columns that such a file has.
@@ -23,9 +23,9 @@ def read_costs(path: str | Path) -> dict[str, float]:
     """
     path = Path(path).expanduser()
     try:
-        text, _ = decoded(path.read_bytes())
-        dialect = dialect_of(text, USUAL_SEPARATOR.get(path.suffix.lower(), ","))
-        frame = frame_of_text(text, dialect)
+        with path.open("rb") as file:
+            table = open_text(file, USUAL_SEPARATOR.get(path.suffix.lower(), ","))
+            frame = table.frame(file)
     except OSError as error:
         raise ConfigError(f"costs: {path} cannot be read: {error.strerror}") from None
     except DataError as error:

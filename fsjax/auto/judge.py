@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -37,7 +36,7 @@ from fsjax.auto.scoring import Metric
 from fsjax.errors import ConfigError, check_choice
 from fsjax.evaluation import CoxRegression
 from fsjax.tables.base import as_table
-from fsjax.tables.columns import FEW, Columns, densify, limits, scaled
+from fsjax.tables.columns import FEW, Columns, densify, is_sparse, limits, scaled
 
 #: Penalties from which the ridge regression chooses, of standardised columns.
 _PENALTIES: Final = np.logspace(-2, 4, 13)
@@ -282,7 +281,8 @@ def _svr(train: Part) -> Any:
 
 
 def _poisson(train: Part) -> Any:
-    solver = "lbfgs" if issparse(train.X) else "newton-cholesky"
+    # Newton's method has a dense Hessian (D, D), too large for the many columns of sparse tables.
+    solver = "lbfgs" if is_sparse(train.X) else "newton-cholesky"
     return PoissonRegressor(alpha=_RIDGE["counts"], solver=solver, max_iter=100)
 
 

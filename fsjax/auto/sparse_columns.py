@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from fsjax.auto.columns import RULES, Design, Note, check_names, check_some_left, row_label
 from fsjax.errors import check_choice
 from fsjax.tables.checks import check_features, constant_columns
-from fsjax.tables.columns import float_rows
+from fsjax.tables.columns import float_rows, names_of
 
 
 def sparse_design(X: Any, impute: str | None = None) -> Design:
@@ -33,8 +32,7 @@ def sparse_design(X: Any, impute: str | None = None) -> Design:
     if impute is not None:
         check_choice("impute", impute, RULES)
     table = float_rows(X)
-    named = isinstance(X, pd.DataFrame)
-    names = [str(one) for one in X.columns] if named else [f"x{i}" for i in range(table.shape[1])]
+    names = names_of(X)
     check_names(names)
     fill = "fill them before, as scikit-learn's SimpleImputer does, which keeps the table sparse"
     check_features(table, names, "X", fill)

@@ -1,4 +1,4 @@
-"""Parts of the concrete (Gumbel-Softmax) feature selectors."""
+"""Building blocks of the concrete (Gumbel-Softmax) feature selectors."""
 
 from fsjax.concrete.divergence import gjsd
 from fsjax.concrete.logits import Parametrisation, parametrisation

@@ -1,7 +1,7 @@
-"""Parametrisations of the selector's logits (IP-CAE, sections 2.3 and 4.2).
+"""Parametrisations of the selectors' logits (IP-CAE, sections 2.3 and 4.2).
 
 The concrete autoencoder learns its logits directly. IP-CAE learns an embedding psi (K, P) and a
-map from it to the logits, ``logits = psi W + b``, which transforms every gradient (eq. 8, 9).
+linear map of it, ``logits = psi W + b``, which transforms every gradient (eq. 8, 9).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fsjax.kernels.products import few_rows_times
 
 Params = dict[str, Array]
 
-#: Largest default embedding size P; below it P = D, the papers' choice.
+#: Largest default of the embedding size P, which otherwise is D as in the papers.
 MAX_EMBEDDING = 1024
 
 PARAMETRISATIONS = ("direct", "full", "diagonal", "scalar")
 
 
 class Parametrisation(NamedTuple):
-    """A way to hold the logits of K selectors over D columns.
+    """A parametrisation of the logits of K selectors over D columns.
 
     Attributes:
       init: ``(key, K, D) -> params``.
@@ -38,18 +38,18 @@ class Parametrisation(NamedTuple):
 
 
 def default_embedding_dim(num_features: int) -> int:
-    """P = D as in the papers, but at most 1024: the map has P x D weights, which does not scale."""
+    """P = D as in the papers, but at most 1024, because the map has P x D weights."""
     return min(num_features, MAX_EMBEDDING)
 
 
 def near_zero(key: Array, shape: tuple[int, int]) -> Array:
-    """Uniform rows over their sum, about 1/D each: the start of the published CAE tables."""
+    """Uniform rows divided by their sum, about 1/D each, as for the published CAE results."""
     uniform = jax.random.uniform(key, shape)
     return uniform / jnp.sum(uniform, axis=-1, keepdims=True)
 
 
-#: Starts of logits that are parameters: of IP-CAE's code, of the original CAE package, and of its
-#: experiments.
+#: Initialisers of logits that are parameters: those of IP-CAE's code, of the original CAE package,
+#: and of that package's experiments.
 LOGITS_INIT = {
     "near_zero": near_zero,
     "glorot_normal": jax.nn.initializers.glorot_normal(),
@@ -67,12 +67,14 @@ def parametrisation(
     """The parametrisation of the given name.
 
     Args:
-      name: ``direct``, ``full``, ``diagonal`` or ``scalar``, else ConfigError.
-      embedding_dim: P, for ``full`` only; ConfigError for others, or below 1. ``None`` takes D, at
-        most 1024.
-      bias: whether the indirect ones add a bias.
+      name: ``direct``, ``full``, ``diagonal`` or ``scalar``.
+      embedding_dim: P, at least 1, for ``full`` only. ``None`` takes D, but at most 1024.
+      bias: whether to add a bias; ``direct`` has none.
       logits_init: initialisation, for ``direct`` only: ``near_zero``, ``glorot_normal`` or
-        ``glorot_uniform``, else ConfigError.
+        ``glorot_uniform``.
+
+    Raises:
+      ConfigError: for an unknown name, or an ``embedding_dim`` that is below 1 or does not apply.
     """
     if name not in PARAMETRISATIONS:
         raise ConfigError(f"parametrisation={name!r}; choose one of {', '.join(PARAMETRISATIONS)}")
@@ -80,7 +82,7 @@ def parametrisation(
         if name != "full":
             raise ConfigError(
                 f"embedding_dim={embedding_dim} does not apply to the {name!r} parametrisation; "
-                "leave it out or choose 'full'"
+                "omit it or choose 'full'"
             )
         check_whole("embedding_dim", embedding_dim)
     if name == "direct":

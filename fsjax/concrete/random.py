@@ -1,8 +1,8 @@
-"""Gumbel noise for one row of a large array at a time, equal to ``jax.random.gumbel`` of the whole.
+"""Gumbel noise for one row of a large array, equal to that row of ``jax.random.gumbel``.
 
-``jax.random`` draws a whole array before anything can be done with it. Here the same Threefry
-counter is computed from the element's index inside the loop that uses the noise, so XLA fuses
-bits, logarithms and exponential into one pass over registers, and no array of noise exists.
+``jax.random`` draws an entire array before any of it can be used. Here the same Threefry counter is
+computed from an element's index inside the loop that uses the noise, so that XLA fuses random bits,
+logarithms and exponential into one pass, and the noise is never stored.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry_2x32(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds (Salmon et al. 2011): two uint32 words of each block.
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011): two random uint32 words per counter.
 
     Args:
       key: ``(2,)`` uint32 words.
-      high, low: uint32 counters, the first and the second word of each block; they broadcast.
+      high, low: uint32, the first and the second word of each counter; they broadcast.
     """
     schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
     first, second = high + schedule[0], low + schedule[1]
@@ -37,7 +37,7 @@ def threefry_2x32(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
 
 
 def key_words(key: Array) -> Array:
-    """The two uint32 words of a Threefry key; two drawn words for keys of other generators."""
+    """The two uint32 words of a Threefry key; for other generators, two random words."""
     if str(jax.random.key_impl(key)) == "threefry2x32":
         return jax.random.key_data(key)
     return jax.random.bits(key, (2,), jnp.uint32)
@@ -46,7 +46,7 @@ def key_words(key: Array) -> Array:
 def gumbel_row(words: Array, row: Array, shape: tuple[int, ...]) -> Array:
     """Row ``row`` of ``jax.random.gumbel(key, (num_rows, *shape))``, float32.
 
-    That is standard Gumbel noise, ``-log(-log u)`` with 23-bit uniform ``u``.
+    It is standard Gumbel noise, ``-log(-log u)`` with a uniform ``u`` of 23 bits.
 
     Args:
       words: ``(2,)`` uint32 key words, see :func:`key_words`.

@@ -1,8 +1,8 @@
 """The concrete selector layer: K relaxed one-hot choices among D columns (IP-CAE, eq. 1 to 3).
 
-The cost of a concrete selector is the noise: with one noise matrix per row, B x K x D Gumbel
-variables are drawn and exponentiated at each step. :func:`select_per_row` draws them row by row
-inside one fused loop and keeps a single B x K x D array for its gradient, or none where that
+Most of the cost of a concrete selector is its noise: with one noise matrix per row, B x K x D
+Gumbel variables are drawn and exponentiated at each step. :func:`select_per_row` draws them row by
+row inside one fused loop. It stores a single B x K x D array for its gradient, or none if that
 array would be large.
 """
 
@@ -18,7 +18,7 @@ from fsjax.concrete.random import gumbel_row, key_words
 from fsjax.errors import ConfigError
 from fsjax.kernels.products import product
 
-#: Elements of B x K x D up to which the gradient keeps the samples; above, it draws them again.
+#: Largest B x K x D for which the samples are stored for the gradient; above, they are redrawn.
 KEEP_LIMIT = 2**26
 
 
@@ -26,7 +26,7 @@ def exponential_temperature(progress: Array, start: Array | float, end: Array | 
     """``T = T_0 (T_B / T_0) ** progress``, a positive scalar (IP-CAE, eq. 3).
 
     Args:
-      progress: share of the training done, b / B, in [0, 1]; clipped to it.
+      progress: share of the training that is done, b / B, clipped to [0, 1].
       start: T_0, positive, unitless; 10 in the papers.
       end: T_B, positive; 0.01 in IP-CAE.
     """
@@ -38,7 +38,7 @@ def gumbel_softmax(key: Array, logits: Array, temperature: Array) -> Array:
 
     Args:
       key: PRNG key.
-      logits: ``(..., K, D)``, log alpha, unnormalised; the shape of the samples too.
+      logits: log alpha, ``(..., K, D)``, unnormalised; the samples have the same shape.
       temperature: scalar, positive, unitless. Towards 0 the samples become one-hot.
     """
     noise = jax.random.gumbel(key, logits.shape)
@@ -64,10 +64,13 @@ def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) 
 
 
 def select_discrete(logits: Array, x: Array) -> Array:
-    """Features at test time: column ``argmax_d logits[k, d]`` of x for each k (IP-CAE, 2.1).
+    """Selected features at test time, ``(B, K)``: ``argmax_d logits[k, d]`` for each k (2.1).
 
-    From logits ``(K, D)`` and x ``(B, D)`` to ``(B, K)``; a column that two rows of the logits
-    choose appears twice.
+    A column that two selectors choose appears twice.
+
+    Args:
+      logits: ``(K, D)``.
+      x: ``(B, D)``.
     """
     return x[:, jnp.argmax(logits, axis=-1)]
 
@@ -75,7 +78,7 @@ def select_discrete(logits: Array, x: Array) -> Array:
 def _relax_row(
     words: Array, logits: Array, temperature: Array, row: Array, x_row: Array
 ) -> tuple[Array, Array, Array]:
-    """Unnormalised sample ``(K, D)``, one over its row sums ``(K,)`` and M x ``(K,)``."""
+    """Unnormalised sample ``(K, D)``, the inverses ``(K,)`` of its row sums, and M x ``(K,)``."""
     perturbed = (logits + gumbel_row(words, row, logits.shape)) / temperature
     weights = jnp.exp(perturbed - jnp.max(perturbed, axis=-1, keepdims=True))
     inverse_sum = 1.0 / jnp.sum(weights, axis=-1)
@@ -83,7 +86,7 @@ def _relax_row(
 
 
 def _over_rows(function, xs):
-    # On CPU a loop whose body stays in the cache; on accelerators all rows at once.
+    # On a CPU a loop, whose data stay in the cache; on accelerators all rows at once.
     on_cpu = jax.default_backend() == "cpu"
     return jax.lax.map(function, xs) if on_cpu else jax.vmap(function)(xs)
 
@@ -94,8 +97,7 @@ def _rows(x: Array) -> Array:
 
 @jax.custom_vjp
 def select_per_row(words: Array, logits: Array, x: Array, temperature: Array) -> Array:
-    """``z[b] = M_b x[b]``, ``(B, K)``, with an independent Gumbel-Softmax sample ``M_b`` for each
-    row.
+    """``z[b] = M_b x[b]``, ``(B, K)``, with an independent sample ``M_b`` for each row.
 
     Args:
       words: ``(2,)`` uint32 key words, see :func:`fsjax.concrete.random.key_words`. The noise of

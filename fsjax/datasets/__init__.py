@@ -1,1 +1,1 @@
-"""Data sets that are known by name: downloaded, found on disk, or generated."""
+"""Registered data sets: downloaded, found on disk, or generated."""

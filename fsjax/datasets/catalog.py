@@ -1,4 +1,4 @@
-"""The public data sets that are known by name: the entries of ``catalog.toml``."""
+"""The registered public data sets: the entries of ``catalog.toml``."""
 
 import tomllib
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ class Entry:
     """What is known about a registered data set.
 
     Attributes:
-        title: one line for people.
+        title: its name for readers, one line.
         shape: (rows, columns) that its files must have.
         num_classes: number of classes.
-        forms: in which it may be found, in the order of preference.
-        remotes: the files to download when none is found.
+        forms: the forms in which it may be found, in order of preference.
+        remotes: the files to download if no form is found.
         protocol: the split protocol that ``'paper'`` stands for.
-        scaling: the papers' scaling and the rows it is fitted on.
+        scaling: the papers' scaling, and the rows to which it is fitted.
         wast_official: whether WAST uses the official test rows (otherwise 80/20).
         image_shape: pixel grid of a row, or None.
         image_order: ``'C'`` for pixels line by line, ``'F'`` for column by column.
-        class_names: in the order of the class numbers, where the files do not tell.
-        train_rows: number of leading training rows in files that hold train then test rows
-            without saying so; 0 where there is no such split.
-        first_labels: of the training rows, to tell apart sets whose files have the same names.
-        impute: rule for missing values that this set has, or None for a set without any.
-        hint: one more line for the message when nothing is found.
+        class_names: in the order of the class numbers, if the files do not have them.
+        train_rows: number of leading training rows, in files that hold training and then test rows
+            without marking them; 0 if there is no such split.
+        first_labels: of the training rows, to distinguish data sets with the same file names.
+        impute: rule for the missing values of this data set, or None if it has none.
+        hint: a further line of the error message if no file is found.
     """
 
     title: str
@@ -57,7 +57,7 @@ class Entry:
 
 
 def _frozen(value: Any) -> Any:
-    """The same with tuples in place of lists."""
+    """The value with tuples in place of lists."""
     if isinstance(value, dict):
         return {key: _frozen(part) for key, part in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
@@ -75,4 +75,4 @@ _TEXT = (files("fsjax.datasets") / "catalog.toml").read_text(encoding="utf-8")
 ENTRIES: dict[str, Entry] = {
     name: _entry(**fields) for name, fields in _frozen(tomllib.loads(_TEXT)).items()
 }
-"""Every registered data set by its name."""
+"""The registered data sets by name."""

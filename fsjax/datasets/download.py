@@ -1,4 +1,4 @@
-"""Fetch a file from its public source: checked, and in place only when it is complete."""
+"""Download of a file from its public source; it is verified, and appears only when complete."""
 
 import hashlib
 import http.client
@@ -15,18 +15,18 @@ from fsjax.storage.atomic_files import named_errors, write_text
 
 _TIMEOUT_SECONDS = 30.0
 
-#: Bytes that are held at a time.
+#: Bytes that are read at a time.
 _PIECE = 2**20
 
 
 class _ToHttps(urllib.request.HTTPRedirectHandler):
-    """Redirects that stay encrypted: others can be read and changed on their way."""
+    """Refuses redirects to unencrypted addresses, whose contents others could change."""
 
     def redirect_request(
         self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
         if not newurl.lower().startswith("https://"):
-            raise DataError(f"it redirects to {newurl}, which is not https")
+            raise DataError(f"it redirects to {newurl}, which does not start with https://")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -35,9 +35,12 @@ _OPENER = urllib.request.build_opener(_ToHttps)
 
 @dataclass(frozen=True)
 class Remote:
-    """A file, by the name it gets on disk, and its addresses, which are tried in order.
+    """A file to download.
 
-    Its checksum is hexadecimal; where none is known, that of the first download is recorded.
+    Attributes:
+        file: its name on disk.
+        urls: its addresses, which are tried in order.
+        sha256: its hexadecimal checksum; if None, that of the first download is recorded.
     """
 
     file: str
@@ -46,12 +49,14 @@ class Remote:
 
 
 def fetch(remote: Remote, folder: Path) -> Path:
-    """Download one file into a folder, with ``<file>.sha256`` beside it; returns its path.
+    """Download one file to a folder, with ``<file>.sha256`` beside it; returns its path.
 
-    The folder is created if needed, and a file that is there already is kept. DataError, with each
-    reason, if no address can be reached or what comes is not the file, and if a file that is there
-    is not what its checksum says. Warns of a file that may be cut short, as neither its length nor
-    its checksum is known.
+    The folder is created if needed, and an existing file is kept. Warns if the file may be
+    truncated because neither its length nor its checksum is known.
+
+    Raises:
+        DataError: with each reason, if no address gives the file; if the folder cannot be created;
+            and if an existing file does not have its checksum.
     """
     target = folder / remote.file
     if target.exists():
@@ -73,17 +78,17 @@ def fetch(remote: Remote, folder: Path) -> Path:
     reasons = []
     for url in remote.urls:
         try:
-            return _fetch_one(url, remote, target)
+            return _download(url, remote, target)
         except (OSError, http.client.HTTPException, ValueError) as error:
             reasons.append(f"{url} ({getattr(error, 'reason', None) or error})")
     raise DataError("; ".join(reasons))
 
 
 def check_recorded(path: Path, sha256: str | None = None) -> None:
-    """DataError if a file that was downloaded is not what its checksum says.
+    """DataError if a downloaded file does not have its checksum.
 
-    That is the published ``sha256``, or else the one that the download recorded beside it. Files
-    without a record are the user's own.
+    This is the published ``sha256`` or else the one that was recorded by the download. Files
+    without a record are not checked, because the user put them there.
     """
     record = path.with_name(path.name + ".sha256")
     if not record.is_file():
@@ -92,7 +97,7 @@ def check_recorded(path: Path, sha256: str | None = None) -> None:
     if not recorded and sha256 is None:
         raise DataError(
             f"{record} is empty, so that {path.name} cannot be checked; delete both to download it "
-            f"again, or {record.name} if you trust the file"
+            f"again, or only {record.name} if you trust the file"
         )
     expected, digest = sha256 or recorded[0], _sha256(path)
     if expected != digest:
@@ -103,14 +108,14 @@ def check_recorded(path: Path, sha256: str | None = None) -> None:
         )
 
 
-def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
-    # scikit-learn's fetch_file has no time limit: a source that hangs would hide its mirrors.
+def _download(url: str, remote: Remote, target: Path) -> Path:
+    # scikit-learn's fetch_file has no time limit: no mirror is tried if the first source hangs.
     request = urllib.request.Request(url, headers={"User-Agent": "fsjax"})
     with tempfile.TemporaryDirectory(prefix=f".{remote.file}.", dir=target.parent) as scratch:
         arrived = Path(scratch, remote.file)
         with _OPENER.open(request, timeout=_TIMEOUT_SECONDS) as answer:
             announced = answer.headers.get("Content-Length")
-            # Each part then tells its length.
+            # Chunks have lengths of their own, so that truncation is noticed.
             chunked = "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
             with arrived.open("wb") as file:
                 while piece := answer.read(_PIECE):
@@ -123,11 +128,11 @@ def _fetch_one(url: str, remote: Remote, target: Path) -> Path:
         with arrived.open("rb") as file:
             kind = sniff(file.read(512))
         if kind == "empty" or kind.startswith(("a web page", "a Git LFS")):
-            raise DataError(f"what came is {kind}, not {remote.file}")
+            raise DataError(f"the download is {kind}, not {remote.file}")
         if announced is None and not chunked and remote.sha256 is None:
             warnings.warn(
-                f"{url} does not tell how long {remote.file} is, and no checksum is known: the "
-                f"{received:,} bytes that came may be cut short",
+                f"{url} does not give the length of {remote.file}, and no checksum is known: the "
+                f"{received:,} bytes that were received may be truncated",
                 stacklevel=4,
             )
         digest = _sha256(arrived)

@@ -1,11 +1,11 @@
-"""Extra columns beside those of a real table, as in the benchmark of Cherepanova et al. (2023)."""
+"""Extraneous columns for a real table, as in the benchmark of Cherepanova et al. (2023)."""
 
 import numpy as np
 
 from fsjax.errors import ConfigError, DataError, check_choice
 from fsjax.tables.dataset import Dataset
 
-#: What columns are added.
+#: Kinds of extra columns.
 EXTRA = ("random", "corrupted", "second_order")
 
 #: Weight of the noise in corrupted columns.
@@ -13,7 +13,7 @@ CORRUPTION = 0.5
 
 
 def add_columns(dataset: Dataset, kind: str, share: float = 0.5, seed: int = 0) -> Dataset:
-    """The table with extra columns behind its own, which are its ``informative`` ones then.
+    """Append extra columns to a table; its original columns become its ``informative`` ones.
 
     Cherepanova et al., "A Performance-Driven Benchmark for Feature Selection in Tabular Deep
     Learning" (NeurIPS 2023), section 3.1.
@@ -24,20 +24,20 @@ def add_columns(dataset: Dataset, kind: str, share: float = 0.5, seed: int = 0) 
             and Gaussian noise of the same deviation; ``'second_order'``, products of two of its
             columns.
         share: of the extra columns in the new table, in (0, 1); their number is rounded down.
-        seed: of the draw.
+        seed: of the random columns.
 
     Returns:
         A data set with float32 ``X``.
 
     Raises:
-        ConfigError: for another kind or share.
-        DataError: for a sparse table.
+        ConfigError: for an unknown kind or a share outside (0, 1).
+        DataError: for a table that is sparse or on disk.
     """
     check_choice("kind", kind, EXTRA)
     if not 0 < share < 1:
-        raise ConfigError(f"share={share}; choose a number between 0 and 1")
+        raise ConfigError(f"share={share}; choose a number above 0 and below 1")
     if not isinstance(dataset.X, np.ndarray):
-        raise DataError(f"{dataset.name} is sparse; give it as a dense table")
+        raise DataError(f"{dataset.name} is sparse or on disk; load it with dense=True")
     X = dataset.X.astype(np.float64)
     rows, num_columns = X.shape
     extra = int(num_columns * share / (1 - share) + 1e-9)

@@ -1,4 +1,4 @@
-"""Find the files of a registered data set, loose or inside an archive, in a list of places."""
+"""Search for the files of a registered data set, in folders and archives."""
 
 import io
 import itertools
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fsjax.datasets.download import check_recorded
-from fsjax.datasets.formats import Table
+from fsjax.datasets.formats import FileTable
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
 
@@ -20,22 +20,22 @@ _PACKED = ("", ".gz", ".Z")
 
 @dataclass(frozen=True)
 class Form:
-    """One form in which people have a data set.
+    """One form in which a data set is distributed.
 
     Attributes:
-        kind: what it is called in messages, such as ``'NumPy archive'``.
-        read: turns the contents of ``members``, in their order, into a table.
-        members: the files that are needed; for each, the names it may go by (any letter case,
-            also with ``.gz`` or ``.Z`` behind it).
+        kind: its name in messages, for example ``'NumPy archive'``.
+        read: converts the contents of ``members``, in their order, to a table.
+        members: the files that are needed; for each, its possible names (in any letter case, also
+            followed by ``.gz`` or ``.Z``).
         folders: folders and archives (zip, tar) that may hold them, relative to a place or to
-            ``place/<name of the data set>``; the places themselves are always looked at.
-        shape: (rows, columns), where this form differs from the whole data set.
-        note: added to the source line of what is loaded.
-        fallback: used only when no other form is found in any place.
+            ``place/<name of the data set>``; the places themselves are always searched.
+        shape: (rows, columns), if this form differs from the whole data set.
+        note: is added to the source line of the data set.
+        fallback: whether it is used only if no other form is found in any place.
     """
 
     kind: str
-    read: Callable[[Sequence[bytes]], Table]
+    read: Callable[[Sequence[bytes]], FileTable]
     members: tuple[tuple[str, ...], ...]
     folders: tuple[str, ...] = ()
     shape: tuple[int, int] | None = None
@@ -43,8 +43,8 @@ class Form:
     fallback: bool = False
 
 
-class Found(NamedTuple):
-    """The files of one form: where they are on disk, and their contents."""
+class FoundFiles(NamedTuple):
+    """The files of one form: their paths and contents."""
 
     form: Form
     paths: tuple[Path, ...]
@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
 
 def places(data_dir: str | Path | None) -> dict[str, Path]:
-    """The folders that are searched, in order, each under the name a user knows it by."""
+    """The folders to search, in order, by the names that messages use for them."""
     folders = {
         "data.dir": data_dir,
         "FSJAX_DATA": os.environ.get("FSJAX_DATA"),
@@ -73,11 +73,18 @@ def find(
     where: Sequence[Path],
     source: str,
     published: Mapping[str, str | None] = {},
-) -> Found | None:
-    """The first form of a data set, in the order given, that is complete in one of the places.
+) -> FoundFiles | None:
+    """Find the first form of a data set that is complete in one of the places.
 
-    DataError if a file or archive cannot be read, or has changed since it was downloaded; it tells
-    the ``source``, where the data set is published. The ``published`` checksums are by file name.
+    Args:
+        name: of the data set.
+        forms: in order of preference.
+        where: the places.
+        source: where the data set is published, for messages.
+        published: checksums by file name.
+
+    Raises:
+        DataError: if a file or archive cannot be read, or has changed since it was downloaded.
     """
     for fallback, place, form in itertools.product((False, True), where, forms):
         if form.fallback != fallback:
@@ -90,7 +97,7 @@ def find(
     return None
 
 
-def _gather(container: Path, form: Form, source: str) -> Found | None:
+def _gather(container: Path, form: Form, source: str) -> FoundFiles | None:
     paths: tuple[Path, ...] = (container,)
     contents: tuple[bytes, ...] | None = None
     try:
@@ -101,12 +108,12 @@ def _gather(container: Path, form: Form, source: str) -> Found | None:
         elif container.is_file():
             open_archive = _from_zip if container.suffix == ".zip" else _from_tar
             contents = open_archive(container, form.members)
-    except Exception as error:  # whatever an archive's reader trips over, the file is at fault
+    except Exception as error:  # a damaged archive may raise anything
         raise DataError(
-            f"{container} cannot be read ({error}); it may be cut short or damaged: delete it and "
+            f"{container} cannot be read ({error}); it may be truncated or damaged: delete it and "
             f"get it again from {source}"
         ) from None
-    return Found(form, paths, contents) if contents else None
+    return FoundFiles(form, paths, contents) if contents else None
 
 
 def _file_in(folder: Path, alternatives: Sequence[str]) -> Path | None:
@@ -145,14 +152,14 @@ def _from_zip(
 
 def _from_tar(source: Path, members: Sequence[Sequence[str]]) -> tuple[bytes, ...] | None:
     contents: dict[int, bytes] = {}
-    taken = 0
+    total_size = 0
     with tarfile.open(source) as archive:
         for item in filter(tarfile.TarInfo.isfile, archive):
             for index, alternatives in enumerate(members):
                 file = archive.extractfile(item) if _matches(item.name, alternatives) else None
                 if file is not None:
-                    taken += item.size
-                    _check_unpacked([taken])
+                    total_size += item.size
+                    _check_unpacked([total_size])
                     contents[index] = file.read()
     if len(contents) < len(members):
         return None
@@ -160,5 +167,5 @@ def _from_tar(source: Path, members: Sequence[Sequence[str]]) -> tuple[bytes, ..
 
 
 def _check_unpacked(sizes: Iterable[int]) -> None:
-    """DataError where so many bytes are more than half of the free memory."""
+    """DataError if the sizes add up to more than half of the free memory."""
     check_bytes(sum(sizes), None, "unpacked, its files", "it may be damaged or hostile")

@@ -1,7 +1,7 @@
-"""Readers of the forms in which the public data sets are distributed: bytes in, one table out.
+"""Readers of the forms in which public data sets are distributed, and of files of arrays.
 
-Each reader takes the contents of its files, in the order in which the catalog lists them, and
-may fail with any exception on a broken file; the caller turns that into a message.
+Each reader takes the contents of its files, in the order in which the catalog lists them, and may
+raise any exception on a damaged file; the caller turns that into a message.
 """
 
 import gzip
@@ -23,20 +23,19 @@ from fsjax.readers.unlzw import unlzw
 from fsjax.storage.npz import Arrays
 from fsjax.tables.checks import one_value
 from fsjax.tables.dense import dense
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse import as_csr, canonical
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
 
-
-#: Share of a column's range that rounding may move its values by.
+#: Rounding may change the values of a column by this share of its range.
 NOTICEABLE = 1e-4
 
-#: Columns that are looked at together.
+#: Columns that are checked together.
 _AT_ONCE = 256
 
 
-class Table(NamedTuple):
-    """What a reader found: X (N, D), labels as distributed, and what else the files tell."""
+class FileTable(NamedTuple):
+    """The contents of files: X (N, D), labels as distributed, and further information."""
 
     X: np.ndarray | scipy.sparse.csr_array
     y: np.ndarray | None
@@ -46,10 +45,10 @@ class Table(NamedTuple):
 
 
 def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse.csr_array:
-    """Keep 8- and 16-bit integers, turn all other numbers into float32 (row-major).
+    """Keep 8- and 16-bit integers; convert all other numbers to row-major float32.
 
-    Where float32 would lose what makes the rows of a column differ, such as times in seconds since
-    1970, it is float64.
+    If float32 is too coarse to distinguish the rows of a column, such as times in seconds since
+    1970, the type is float64.
     """
     if not isinstance(X, np.ndarray):
         return scipy.sparse.csr_array((compact(X.data), X.indices, X.indptr), shape=X.shape)
@@ -65,30 +64,56 @@ def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse
 
 
 def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
-    """Whether rounding moves values of a column by a noticeable part of the column's range."""
-    if X.ndim != 2 or not X.size or X.dtype.kind == "f" and X.dtype.itemsize <= 4:
+    """Whether float32 is too coarse for a column of a table."""
+    if X.ndim != 2 or not X.size:
         return False
-    # In parts, as differences are as large as the table.
+    # In parts, because the differences need as much memory as the table.
     for start in range(0, X.shape[1], _AT_ONCE):
-        part = X[:, start : start + _AT_ONCE].astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            moved = np.fmax.reduce(np.abs(part - rounded[:, start : start + _AT_ONCE]))
-            highest, lowest = np.fmax.reduce(part), np.fmin.reduce(part)
-            lost = moved > NOTICEABLE * (highest - lowest)
-        if (np.isfinite(moved) & lost & ~one_value(lowest, highest, part.dtype)).any():
+        columns = slice(start, start + _AT_ONCE)
+        rounding = Rounding()
+        rounding.add(X[:, columns], rounded[:, columns])
+        if rounding.noticeable:
             return True
     return False
 
 
+class Rounding:
+    """The largest rounding error of float32 in each column, and the range of the column."""
+
+    def __init__(self) -> None:
+        self._error = self._low = self._high = np.full((), np.nan)
+
+    def add(self, X: np.ndarray, rounded: np.ndarray) -> None:
+        """Take further rows ``(N, D)`` and their float32 values into account."""
+        if X.dtype.kind == "f" and X.dtype.itemsize <= 4:
+            return
+        X = np.asarray(X, np.float64)
+        with np.errstate(invalid="ignore"):
+            self._error = np.fmax(self._error, np.fmax.reduce(np.abs(X - rounded)))
+        self._low = np.fmin(self._low, np.fmin.reduce(X))
+        self._high = np.fmax(self._high, np.fmax.reduce(X))
+
+    @property
+    def noticeable(self) -> bool:
+        """Whether an error is a noticeable share of the range of a column that is not constant."""
+        with np.errstate(invalid="ignore"):
+            large = self._error > NOTICEABLE * (self._high - self._low)
+        constant = one_value(self._low, self._high, np.dtype(np.float64))
+        return bool((np.isfinite(self._error) & large & ~constant).any())
+
+
 def read_npz(
     files: Sequence[bytes], target: str | int | None = None, max_bytes: int | None = None
-) -> Table:
-    """A NumPy archive with ``X``, and optionally ``y`` (or the array ``target``), ``split`` and
-    names.
+) -> FileTable:
+    """Read a NumPy archive with ``X`` and optionally ``y``, ``split`` and names.
 
-    The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are
-    understood too, and what ``scipy.sparse.save_npz`` wrote, which has no ``y``. Nothing is ever
-    unpickled, and no more than ``max_bytes`` unpacked, by default half of the free memory.
+    The arrays of the Keras archives (``x_train``, ``y_train``, ``x_test``, ``y_test``) are accepted
+    too, and files of ``scipy.sparse.save_npz``, which have no ``y``. Nothing is unpickled.
+
+    Args:
+        files: the contents of one file.
+        target: the name of the array to use as ``y``.
+        max_bytes: limit on the unpacked size, by default half of the free memory.
     """
     if files[0].startswith(np.lib.format.MAGIC_PREFIX):
         raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
@@ -100,7 +125,7 @@ def read_npz(
     X = _pick(archive, ("X", "x"))
     y = _pick(archive, ("y", "Y"), target, needed=False)
     names = ("feature_names", "class_names")
-    return Table(
+    return FileTable(
         X.reshape(len(X), -1) if X.ndim > 2 else X,
         None if y is None else several(y),
         _marks(archive["split"]) if "split" in archive else None,
@@ -118,10 +143,10 @@ def _marks(split: np.ndarray) -> np.ndarray:
 
 def _saved_sparse(
     archive: Mapping[str, np.ndarray], target: str | int | None, max_bytes: int | None
-) -> Table:
-    """What ``scipy.sparse.save_npz`` wrote; the target is an array that was added to the archive.
+) -> FileTable:
+    """Read a file of ``scipy.sparse.save_npz``; the target is an array added to the archive.
 
-    SciPy itself would take damaged indices of some formats beyond its arrays.
+    SciPy's own reader would follow damaged indices of some formats beyond its arrays.
     """
     kind = bytes(archive["format"].item()).decode()
     shape = tuple(map(int, archive["shape"]))
@@ -135,57 +160,57 @@ def _saved_sparse(
     elif kind == "dia":
         X = scipy.sparse.dia_array((values, archive["offsets"]), shape=shape)
     else:
-        raise DataError(f"it is a sparse matrix of the format {kind!r}; save a CSR matrix")
+        raise DataError(f"its sparse matrix has the format {kind!r}; save a CSR matrix")
     y = _pick(archive, ("y", "Y"), target, needed=False)
-    return Table(as_csr(X, "it", max_bytes), None if y is None else several(y))
+    return FileTable(as_csr(X, "it", max_bytes), None if y is None else several(y))
 
 
 def read_mat(
     files: Sequence[bytes], target: str | int | None = None, max_bytes: int | None = None
-) -> Table:
-    """A MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``.
+) -> FileTable:
+    """Read a MATLAB file (version 7 or older) with ``X`` and ``Y``, or ``fea`` and ``gnd``.
 
-    A sparse ``X`` stays sparse. No more than ``max_bytes`` are unpacked, by default half of the
-    free memory.
+    A sparse ``X`` stays sparse. Arguments as for :func:`read_npz`.
     """
     rows, usual = ("X", "x", "fea"), ("Y", "y", "gnd")
     wanted = (*rows, *(usual if target in (None, "") else (str(target),)))
     arrays = read_arrays(files[0], wanted, max_bytes)
-    X = _pick(arrays, rows)
+    X = canonical(_pick(arrays, rows), "it", max_bytes)
     y = _pick(arrays, usual, target, needed=False)
-    X = as_csr(X, "it", max_bytes) if scipy.sparse.issparse(X) else X
-    y = dense(y, max_bytes) if scipy.sparse.issparse(y) else y
-    if y is not None and y.dtype.kind == "U" and not y.all():
+    if y is None:
+        return FileTable(X, None)
+    y = dense(y, max_bytes)
+    if y.dtype.kind == "U" and not y.all():
         raise DataError("its target has empty cells; leave these rows out")
-    return Table(X, None if y is None else several(y))
+    return FileTable(X, several(y))
 
 
 def several(y: np.ndarray) -> np.ndarray:
-    """(N,), or (N, C) where there are several columns."""
+    """A target as (N,), or as (N, C) if it has several columns."""
     return y if y.ndim == 2 and min(y.shape) > 1 else y.ravel()
 
 
-def read_idx(files: Sequence[bytes]) -> Table:
-    """The four files of MNIST and Fashion-MNIST: train images, labels, test images, labels."""
+def read_idx(files: Sequence[bytes]) -> FileTable:
+    """Read MNIST and Fashion-MNIST: training images, labels, test images, labels."""
     return _joined(*(_idx_array(plain(data)) for data in files))
 
 
-def read_isolet(files: Sequence[bytes]) -> Table:
-    """ISOLET of the UCI archive: ``isolet1+2+3+4.data`` for training, ``isolet5.data`` to test."""
+def read_isolet(files: Sequence[bytes]) -> FileTable:
+    """Read ISOLET of the UCI archive: ``isolet1+2+3+4.data`` to train, ``isolet5.data`` to test."""
     train, test = (_numbers(data, ",") for data in files)
     return _joined(train[:, :-1], train[:, -1], test[:, :-1], test[:, -1])
 
 
-def read_har(files: Sequence[bytes]) -> Table:
-    """The UCI HAR Dataset: X and y of train and test, ``features.txt``, ``activity_labels.txt``."""
+def read_har(files: Sequence[bytes]) -> FileTable:
+    """Read UCI HAR: X and y of train and test, ``features.txt``, ``activity_labels.txt``."""
     numbers = (_numbers(data, r"\s+") for data in files[:4])
     names = [line.split(maxsplit=1)[1] for line in plain(files[4]).decode().splitlines() if line]
     classes = [line.split()[1] for line in plain(files[5]).decode().splitlines() if line.strip()]
     return _joined(*numbers, feature_names=_unique(names), class_names=tuple(classes))
 
 
-def read_mice(files: Sequence[bytes]) -> Table:
-    """Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
+def read_mice(files: Sequence[bytes]) -> FileTable:
+    """Read Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
     data = files[0]
     if data.startswith((b"\xd0\xcf\x11\xe0", b"PK")):
         require("openpyxl" if data.startswith(b"PK") else "xlrd", "reading the Excel file")
@@ -193,39 +218,39 @@ def read_mice(files: Sequence[bytes]) -> Table:
     else:
         frame = pd.read_csv(io.BytesIO(plain(data)))
     proteins = [name for name in frame.columns if str(name).endswith("_N")]
-    return Table(
+    return FileTable(
         frame[proteins].to_numpy(np.float32),
         frame["class"].to_numpy(dtype=str),
         feature_names=tuple(map(str, proteins)),
     )
 
 
-def read_nips_dense(files: Sequence[bytes]) -> Table:
-    """A dense set of the NIPS 2003 challenge: train and validation data with their labels."""
+def read_nips_dense(files: Sequence[bytes]) -> FileTable:
+    """Read a dense set of the NIPS 2003 challenge: training and validation data with labels."""
     return _joined(*(_numbers(data, r"\s+") for data in files))
 
 
-def read_dexter(files: Sequence[bytes]) -> Table:
-    """Dexter of the NIPS 2003 challenge: rows of ``column:value`` pairs, columns from 1."""
+def read_dexter(files: Sequence[bytes]) -> FileTable:
+    """Read Dexter of the NIPS 2003 challenge: rows of ``column:value`` pairs, columns from 1."""
     X_train, X_valid = (_sparse_rows(data, 20000) for data in (files[0], files[2]))
     y_train, y_valid = (_numbers(data, r"\s+") for data in (files[1], files[3]))
     return _joined(X_train, y_train, X_valid, y_valid)
 
 
-def read_cifar10(files: Sequence[bytes]) -> Table:
-    """CIFAR-10, Python version: five training batches, the test batch and ``batches.meta``."""
+def read_cifar10(files: Sequence[bytes]) -> FileTable:
+    """Read CIFAR-10, Python version: five training batches, the test batch, ``batches.meta``."""
     batches = [_unpickle(data) for data in files]
     return _cifar(batches[:5], batches[5], b"labels", batches[6][b"label_names"])
 
 
-def read_cifar100(files: Sequence[bytes]) -> Table:
-    """CIFAR-100, Python version: ``train``, ``test`` and ``meta``; the 100 fine classes."""
+def read_cifar100(files: Sequence[bytes]) -> FileTable:
+    """Read CIFAR-100, Python version: ``train``, ``test`` and ``meta``; the 100 fine classes."""
     train, test, meta = (_unpickle(data) for data in files)
     return _cifar([train], test, b"fine_labels", meta[b"fine_label_names"])
 
 
 def plain(data: bytes) -> bytes:
-    """Undo gzip or compress where a file is packed; DataError beyond half of the free memory."""
+    """Decompress gzip and compress files; DataError beyond half of the free memory."""
     limit = limit_of(None)
     if data.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -244,7 +269,7 @@ def _pick(
     target: str | int | None = None,
     needed: bool = True,
 ) -> Any:
-    """The array that is asked for, otherwise the first that goes by a usual name."""
+    """The array named ``target`` if given, otherwise the first with a usual name."""
     wanted = usual if target in (None, "") else (str(target),)
     for key in wanted:
         if key in arrays:
@@ -260,12 +285,12 @@ def _joined(
     X_test: np.ndarray,
     y_test: np.ndarray,
     **names: tuple[str, ...],
-) -> Table:
-    """Training rows, then test rows, each flattened, with the official split between them."""
+) -> FileTable:
+    """Join flattened training and test rows, and mark them as the official split."""
     X = np.concatenate([X_train, X_test])
     y = np.concatenate([y_train.ravel(), y_test.ravel()])
     split = np.repeat(np.array([0, 1], np.uint8), [len(X_train), len(X_test)])
-    return Table(X.reshape(len(X), -1), y, split, **names)
+    return FileTable(X.reshape(len(X), -1), y, split, **names)
 
 
 def _idx_array(data: bytes) -> np.ndarray:
@@ -275,7 +300,7 @@ def _idx_array(data: bytes) -> np.ndarray:
     start = 4 + 4 * dimensions
     shape = tuple(int(size) for size in np.frombuffer(data[4:start], ">u4"))
     if len(data) != start + int(np.prod(shape)):
-        raise DataError(f"it is cut short: {len(data) - start} values for the shape {shape}")
+        raise DataError(f"it is truncated: {len(data) - start} values for the shape {shape}")
     return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
 
 
@@ -288,21 +313,21 @@ def _numbers(data: bytes, separator: str) -> np.ndarray:
 
 
 def _sparse_rows(data: bytes, columns: int) -> np.ndarray:
-    """Rows of ``column:value`` pairs, columns from 1, as (N, columns) uint16."""
+    """Read rows of ``column:value`` pairs, columns from 1, as (N, columns) uint16."""
     labelled = b"\n".join(b"0 " + line for line in plain(data).splitlines())
     X, _ = load_svmlight_file(io.BytesIO(labelled), n_features=columns, zero_based=False)
     return dense(X).astype(np.uint16)
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
-    """Number the repeats of a name (HAR has 84 of them), so that every name is one column."""
+    """Number the repeats of a name (HAR has 84 of them), so that names are unique."""
     column = pd.Series(names)
     number = column.groupby(column).cumcount() + 1
     return tuple(column.where(number == 1, column + " #" + number.astype(str)))
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Unpickles NumPy arrays and plain values, and refuses everything that could run code."""
+    """Unpickles NumPy arrays and plain values, and refuses all that could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
@@ -311,7 +336,7 @@ class _ArraysOnly(pickle.Unpickler):
             return getattr(np, name)
         if (module, name) == ("_codecs", "encode"):
             return lambda text, encoding="latin1": text.encode("latin1")
-        raise DataError(f"it asks for {module}.{name}, which a data file has no need of")
+        raise DataError(f"it refers to {module}.{name}, which may run code; download it again")
 
 
 def _unpickle(data: bytes) -> dict[bytes, Any]:
@@ -320,7 +345,7 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
 
 def _cifar(
     train: Sequence[dict[bytes, Any]], test: dict[bytes, Any], key: bytes, names: Sequence[bytes]
-) -> Table:
+) -> FileTable:
     def pixels(planes: np.ndarray) -> np.ndarray:
         return planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 

@@ -1,4 +1,4 @@
-"""Generated data with a known answer, in the manner of Madelon or of health records."""
+"""Generated data with known informative columns, similar to Madelon or to health records."""
 
 from typing import NamedTuple
 
@@ -24,11 +24,11 @@ def madelon_like(
     class_sep: float = 2.0,
     flip_y: float = 0.01,
 ) -> Dataset:
-    """Clusters on the corners of a hypercube, their linear mixtures, and noise columns.
+    """Generate clusters on the corners of a hypercube, linear mixtures and noise columns.
 
-    Guyon's design of Madelon: a few informative columns that only separate the classes together,
+    Guyon's design of Madelon: a few informative columns that separate the classes only together,
     redundant columns that are random linear combinations of them, and probes of pure noise.
-    Which clusters belong to which class is drawn at random, so that no single column tells.
+    The classes of clusters are drawn at random, so that no single column predicts the class.
     ConfigError if the counts do not fit together.
 
     Args:
@@ -41,23 +41,23 @@ def madelon_like(
         num_clusters_per_class: clusters that make up a class; by default as many as the
             hypercube has corners for, at most 16 (Madelon's number).
         class_sep: half the side of the hypercube, in units of a cluster's standard deviation.
-            At 2 an SVM on the right columns scores about as on Madelon itself.
+            At 2 an SVM on the right columns is about as accurate as on Madelon itself.
         flip_y: share of the rows, 0 to 1, whose label is drawn at random.
 
     Returns:
-        A data set with float32 ``X``, shuffled rows and columns; ``informative`` holds the columns
-        of both the informative and the redundant kind.
+        A data set with float32 ``X``, shuffled rows and columns; ``informative`` has both the
+        informative and the redundant columns.
     """
     if num_informative < 1 or num_redundant < 0 or num_classes < 2:
         raise ConfigError(
             f"num_informative={num_informative}, num_redundant={num_redundant}, "
-            f"num_classes={num_classes}; use at least 1, 0 and 2"
+            f"num_classes={num_classes}; choose at least 1, 0 and 2"
         )
     signal = num_informative + num_redundant
     if signal > num_features:
         raise ConfigError(
-            f"num_informative={num_informative} and num_redundant={num_redundant} make {signal} "
-            f"columns, but num_features={num_features}; raise num_features to at least {signal}"
+            f"num_informative={num_informative} and num_redundant={num_redundant} need {signal} "
+            f"columns, but num_features={num_features}; choose at least {signal}"
         )
     corners = 2 ** min(num_informative, 30)
     clusters = num_clusters_per_class or max(1, min(16, corners // num_classes))
@@ -65,12 +65,12 @@ def madelon_like(
     if needed > corners:
         raise ConfigError(
             f"{num_classes} classes of {clusters} clusters need {needed} corners, "
-            f"but num_informative={num_informative} gives {corners}; raise num_informative"
+            f"but num_informative={num_informative} gives {corners}; choose a larger one"
         )
     if num_samples < needed:
         raise ConfigError(
-            f"num_samples={num_samples} is fewer than one row for each of the {needed} clusters; "
-            "raise num_samples"
+            f"num_samples={num_samples}, but there are {needed} clusters; choose at least one row "
+            "for each"
         )
     # One class per cluster here, labels below: scikit-learn hands out the corners of a full
     # hypercube in order, which would make the class the sign of a single column.
@@ -90,7 +90,7 @@ def madelon_like(
     y = rng.permutation(np.arange(needed) % num_classes)[cluster]
     flipped = rng.random(num_samples) < flip_y
     y = np.where(flipped, rng.integers(0, num_classes, num_samples), y)
-    # Shuffled here and not by scikit-learn, which would not tell where the columns went.
+    # scikit-learn would shuffle too, but it does not return the order of the columns.
     rows, columns = rng.permutation(num_samples), rng.permutation(num_features)
     position = np.argsort(columns)
     return Dataset(
@@ -102,13 +102,13 @@ def madelon_like(
     )
 
 
-#: Columns of health records come in groups of about this many that occur together.
+#: Columns of health records form groups of about this many that occur together.
 BLOCK_SIZE = 15
 
-#: Shares of a latent value's variance: the patient's utilisation, and the group of the column.
+#: Shares of the variance of a latent value: the patient's utilisation, the group of the column.
 UTILISATION, BLOCK = 0.15, 0.35
 
-#: Rows whose latent values are held at once.
+#: Rows whose latent values are in memory at once.
 _ROWS_AT_ONCE = 1000
 
 
@@ -123,22 +123,22 @@ def ehr_like(
     num_interactions: int = 4,
     log_odds_std: float = 1.3,
 ) -> Dataset:
-    """Sparse columns like those of electronic health records, and a rare outcome.
+    """Generate sparse columns like those of electronic health records, and a rare outcome.
 
-    Stands in for the records of the BinMask paper (section 4.3), which are not public. A column
-    is a code that few patients have: binary, a count, or a share of the time in (0, 1]. Latent
-    normal values above a threshold of their column are the entries that are not zero; they have a
-    part for the patient, who uses care much or little, and one for a group of codes that occur
-    together. The outcome is a logistic model of the informative columns and of products of two.
-    ``X`` is non-negative float32, and the classes are 0 and 1. ConfigError for a value outside its
-    range, or fewer than 10 expected rows of a class.
+    A substitute for the records of the BinMask paper (section 4.3), which are not public. A column
+    is a code that few patients have: binary, a count, or a share of the time in (0, 1]. Entries
+    are non-zero where a latent normal value exceeds the threshold of its column. Latent values
+    have a component for the patient's use of care, and one for a group of codes that occur
+    together. The outcome follows a logistic model of the informative columns and of products of
+    two of them. ``X`` is non-negative float32, and the classes are 0 and 1. ConfigError for a value
+    outside its range, or fewer than 10 expected rows of a class.
 
     Args:
         num_samples: rows, N.
         num_features: columns, D.
-        num_informative: columns of the logistic model; frequent ones are likelier to be.
+        num_informative: columns of the logistic model; frequent codes are more likely to be.
         prevalence: expected share of the rows of class 1, in (0, 1).
-        density: mean share of entries that are not zero, in (0, 1); most columns have less.
+        density: mean share of non-zero entries, in (0, 1); most columns have a smaller one.
         seed: of the generator; the same seed gives the same table.
         num_interactions: products of two informative columns, drawn among the frequent ones.
         log_odds_std: standard deviation of the log-odds over the rows; 0 for no signal. At 1.3
@@ -155,18 +155,18 @@ def ehr_like(
         )
     if num_interactions > num_informative // 2:
         raise ConfigError(
-            f"num_interactions={num_interactions} need 2 columns each, but num_informative="
-            f"{num_informative}; choose at most {num_informative // 2}"
+            f"num_interactions={num_interactions} need 2 informative columns each, but "
+            f"num_informative={num_informative}; choose at most {num_informative // 2}"
         )
     for label, value in (("prevalence", prevalence), ("density", density)):
         if not 0 < value < 1:
-            raise ConfigError(f"{label}={value}; choose a share between 0 and 1")
+            raise ConfigError(f"{label}={value}; choose a share above 0 and below 1")
     if not 0 <= log_odds_std < float("inf"):
         raise ConfigError(f"log_odds_std={log_odds_std}; choose 0 or more")
     if num_samples * min(prevalence, 1 - prevalence) < 10:
         raise ConfigError(
-            f"num_samples={num_samples} and prevalence={prevalence} make fewer than 10 rows of a "
-            "class; raise num_samples"
+            f"num_samples={num_samples} and prevalence={prevalence} give fewer than 10 expected "
+            "rows of a class; choose more rows, or a prevalence nearer to 0.5"
         )
     rng = np.random.default_rng(seed)
     codes = _draw_codes(rng, num_features, density)
@@ -202,8 +202,8 @@ class _Codes(NamedTuple):
 
 
 def _draw_codes(rng: np.random.Generator, number: int, density: float) -> _Codes:
-    # Quantiles of a skewed law, so that the mean is met closely whatever the seed; none below a
-    # twentieth of the mean, as codes that hardly occur are left out of such tables.
+    # Quantiles of a skewed distribution, so that the mean is close to the density for any seed.
+    # None is below a twentieth of the mean, because such tables leave out very rare codes.
     least = density / 20
     mean = (density - least) / (1 - least)
     quantiles = beta.ppf((np.arange(number) + 0.5) / number, 0.6, 0.6 * (1 - mean) / mean)
@@ -241,10 +241,10 @@ def _draw_records(rng: np.random.Generator, rows: int, codes: _Codes) -> np.ndar
 
 def _draw_signal(rng: np.random.Generator, X: np.ndarray, num_interactions: int) -> np.ndarray:
     """(N,) float64 up to scale and shift, from informative columns (N, I), frequent ones first."""
-    # 1 for a code that is there once, more for a high count, but ever more slowly.
+    # 1 for a count of 1, and growing logarithmically with the count.
     present = np.log2(1.0 + X)
     number = X.shape[1]
-    # Some risks are much larger than others, and a quarter of the codes protect.
+    # Some risks are much larger than others, and a quarter of the codes lower the risk.
     weights = rng.exponential(size=number) * np.where(rng.random(number) < 0.25, -1.0, 1.0)
     pairs = rng.permutation(2 * num_interactions).reshape(2, num_interactions)
     products = present[:, pairs[0]] * present[:, pairs[1]]

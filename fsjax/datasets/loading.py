@@ -1,4 +1,4 @@
-"""Load a data set by its registered name or from the user's own file: the only entry point."""
+"""``load``: a data set by its registered name, or a user's table by its path."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.datasets import load_digits
 
 from fsjax.datasets.catalog import ENTRIES, Entry
 from fsjax.datasets.download import fetch
-from fsjax.datasets.files import Found, find, places
-from fsjax.datasets.formats import Table, compact
+from fsjax.datasets.files import FoundFiles, find, places
+from fsjax.datasets.formats import FileTable, compact
 from fsjax.datasets.generated import ehr_like, madelon_like
 from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
@@ -38,32 +37,32 @@ def load(
     download: bool = True,
     **options: Any,
 ) -> Dataset:
-    """Load a data set; ``y`` has its classes from 0 in sorted order (-1 becomes 0, +1 becomes 1).
+    """Load a data set; ``y`` has classes from 0 in sorted order (-1 becomes 0, +1 becomes 1).
 
-    A registered name is looked for in ``data_dir``, then in ``$FSJAX_DATA``, then in
-    ``~/.cache/fsjax`` (also in a folder of its name inside these), as ``.npz``, as the ``.mat``
-    file of scikit-feature, or as the files of the original archive; otherwise it is downloaded
-    from its public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits``, ``madelon_like``,
-    ``ehr_like`` and ``ring_xor_sum`` need no file. Any other name is the path of the user's own
-    table (see :func:`fsjax.data.load_table`).
+    A registered name is searched in ``data_dir``, ``$FSJAX_DATA`` and ``~/.cache/fsjax``, in this
+    order (also in a folder of its name inside these), as ``.npz``, as the ``.mat`` file of
+    scikit-feature, or as the files of the original archive; otherwise it is downloaded from its
+    public source to ``data_dir`` or ``~/.cache/fsjax``. ``digits``, ``madelon_like``,
+    ``ehr_like`` and ``ring_xor_sum`` need no file. Any other name is the path of a user's table
+    (see :func:`fsjax.data.load_table`).
 
     Args:
         name: one of :func:`available`, or a path.
-        data_dir: the first folder to look in, and where downloads go.
-        target: for the user's own table, the column to predict, by name or number, or several.
-        download: whether to download what is not found.
-        **options: ``impute`` (``'mean'`` or ``'median'``, for tables and sets with missing
-            values). ``mice_protein`` has missing values; its default ``'class_mean'`` (IP-CAE
-            paper, appendix A.4) fills them with the mean of the same class over the whole set
-            before the split, so **the class of test rows leaks into their features**; ``'mean'``
-            (of the column) does not use classes. ``dense`` makes a sparse file of your own a
-            dense table, and reads a table on disk into memory; ``max_bytes`` limits the memory that
-            such a file may take; ``separator`` and ``decimal`` say how a text table is written,
-            where they are not detected. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``,
+        data_dir: the first folder to search, and the folder for downloads.
+        target: of a user's table, the column to predict, by name or number, or several.
+        download: whether to download data sets that are not found.
+        **options: ``impute`` (``'mean'`` or ``'median'``, for tables and data sets with missing
+            values). ``mice_protein`` has missing values; by its default ``'class_mean'`` (IP-CAE
+            paper, appendix A.4) they become the mean of the same class over the whole set before
+            the split, so that **the class of test rows leaks into their features**; ``'mean'``
+            (of the column) does not use classes. ``dense`` converts a sparse file to a dense
+            table, and reads a table on disk into memory; ``max_bytes`` limits the memory that
+            a file may take; ``separator`` and ``decimal`` say how a text table is written, if
+            they are not to be detected. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``,
             the arguments of the functions of these names in ``fsjax.data``.
 
     Raises:
-        DataError: if the name is unknown, or the data is missing, broken or not usable.
+        DataError: if the name is unknown, or the data is missing, damaged or not usable.
         ConfigError: for an option that the data set does not have.
     """
     name, target = str(name), None if target == "" else target
@@ -75,8 +74,9 @@ def load(
             f"your own table ({', '.join(KINDS)})"
         )
     generate = _GENERATED.get(name)
-    of_files = () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal")
-    allowed = (*(inspect.signature(generate).parameters if generate else ()), "impute", *of_files)
+    file_options = () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal")
+    arguments = inspect.signature(generate).parameters if generate else ()
+    allowed = (*arguments, "impute", *file_options)
     for option in options:
         if option not in allowed:
             raise ConfigError(f"{name!r} has no option {option!r}; {nearest(option, allowed)}")
@@ -128,8 +128,8 @@ def _load_files(
     entry, where = ENTRIES[name], places(data_dir)
     published = {remote.file: remote.sha256 for remote in entry.remotes}
     search = partial(find, name, entry.forms, tuple(where.values()), entry.source, published)
-    contents, reason = search(), "download=False"
-    if contents is None and download:
+    files, reason = search(), "download=False"
+    if files is None and download:
         folder = where.get("data.dir", where["cache"]) / name
         try:
             for remote in entry.remotes:
@@ -137,22 +137,22 @@ def _load_files(
         except DataError as error:
             reason = str(error)
         else:
-            contents, reason = search(), f"what came into {folder} does not hold the files"
-    if contents is None:
+            files, reason = search(), f"the download in {folder} does not hold the files"
+    if files is None:
         raise DataError(_not_found(name, entry, where, reason))
-    return _dataset(name, entry, contents, rule)
+    return _dataset(name, entry, files, rule)
 
 
-def _dataset(name: str, entry: Entry, contents: Found, rule: str | None) -> Dataset:
-    table, labels = _parse(name, entry, contents)
+def _dataset(name: str, entry: Entry, files: FoundFiles, rule: str | None) -> Dataset:
+    table, labels = _parse(name, entry, files)
     X = compact(table.X)
     y = np.unique(labels, return_inverse=True)[1].astype(np.int32)
-    _check_expected(name, entry, contents, X, y)
+    _check_expected(name, entry, files, X, y)
     if fill := rule or entry.impute:
-        X = impute(X, y, fill, contents.where)
-    check_features(X, table.feature_names, contents.where)
+        X = impute(X, y, fill, files.where)
+    check_features(X, table.feature_names, files.where)
     split = table.split
-    if split is None and entry.train_rows and not contents.paths[0].name.endswith(".npz"):
+    if split is None and entry.train_rows and not files.paths[0].name.endswith(".npz"):
         split = (np.arange(len(X)) >= entry.train_rows).astype(np.uint8)
     return Dataset(
         name=name,
@@ -163,41 +163,42 @@ def _dataset(name: str, entry: Entry, contents: Found, rule: str | None) -> Data
         official_split=split,
         image_shape=entry.image_shape,
         image_order=entry.image_order,
-        source=contents.where + (f" ({contents.form.note})" if contents.form.note else ""),
+        source=files.where + (f" ({files.form.note})" if files.form.note else ""),
     )
 
 
-def _parse(name: str, entry: Entry, contents: Found) -> tuple[Table, np.ndarray]:
+def _parse(name: str, entry: Entry, files: FoundFiles) -> tuple[FileTable, np.ndarray]:
     """The table of the files, X dense, and its labels ``(N,)``."""
     try:
-        table = contents.form.read(contents.contents)
-        if issparse(table.X):
-            table = table._replace(X=dense(table.X))
+        table = files.form.read(files.contents)
+        table = table._replace(X=dense(table.X))
     except ImportError as error:
         raise DataError(
-            f"{contents.where} needs one more Python package to be read: {error} Or save it as "
-            ".csv beside"
+            f"{files.where} needs a further Python package to be read: {error} Install it, or "
+            "save the file as .csv in the same folder"
         ) from None
-    except Exception as error:  # whatever a reader trips over, the file is at fault
-        kinds = {sniff(content[:512]) for content in contents.contents}
+    except Exception as error:  # a damaged file may raise anything in a reader
+        kinds = {sniff(content[:512]) for content in files.contents}
         raise DataError(
-            f"{contents.where} cannot be read as {contents.form.kind} of {name!r}: "
+            f"{files.where} cannot be read as {files.form.kind} of {name!r}: "
             f"{first_line(error)} (the file is {' and '.join(sorted(kinds))}); delete it and get "
             f"it again from {entry.source}"
         ) from None
     if table.y is None:
-        raise DataError(f"{contents.where} has no labels; {name!r} needs the array y beside X")
+        raise DataError(f"{files.where} has no labels; {name!r} needs the array y beside X")
     if len(table.y) != len(table.X):
         raise DataError(
-            f"{contents.where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, "
+            f"{files.where} has {len(table.X)} rows and {len(table.y)} labels; it is damaged, "
             f"get it again from {entry.source}"
         )
     return table, table.y
 
 
-def _check_expected(name: str, entry: Entry, contents: Found, X: np.ndarray, y: np.ndarray) -> None:
-    shape, classes = contents.form.shape or entry.shape, int(y.max()) + 1
-    wanted = list(entry.first_labels or ()) if contents.form.kind == "IDX file" else []
+def _check_expected(
+    name: str, entry: Entry, files: FoundFiles, X: np.ndarray, y: np.ndarray
+) -> None:
+    shape, classes = files.form.shape or entry.shape, int(y.max()) + 1
+    wanted = list(entry.first_labels or ()) if files.form.kind == "IDX file" else []
     first = y[: len(wanted)].tolist()
     if X.shape != shape:
         problem = f"X is {X.shape}, expected {shape}"
@@ -208,7 +209,7 @@ def _check_expected(name: str, entry: Entry, contents: Found, X: np.ndarray, y: 
     else:
         return
     raise DataError(
-        f"{contents.where}: {problem} for {name!r}; is it another data set, or cut short? Rename "
+        f"{files.where}: {problem} for {name!r}; is it another data set, or truncated? Rename "
         f"it (your own tables are loaded by their path), or get {name!r} from {entry.source}"
     )
 
@@ -226,6 +227,6 @@ def _not_found(name: str, entry: Entry, where: dict[str, Path], reason: str) -> 
         f"  looked in: {looked} (and in a folder {name!r} inside each)\n"
         f"  source: {entry.source}\n"
         f"  reason: {reason}\n"
-        "Put one of these files into one of these folders, or say where it is with data.dir or "
+        "Put one of these files into one of these folders, or give its folder as data.dir or in "
         f"the environment variable FSJAX_DATA.{hint}"
     )

@@ -1,4 +1,4 @@
-"""RING, XOR and SUM of Passemiers et al. (2024): few columns tell the class, and not one by one."""
+"""RING, XOR and SUM of Passemiers et al. (2024): classes that depend on pairs of columns."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ import numpy as np
 from fsjax.errors import ConfigError, check_choice, check_whole
 from fsjax.tables.dataset import Dataset
 
-#: By rule the bound of each part, which make about half of the rows positive. Those of ``sum``
-#: alone follow from symmetry; the others are the authors'.
+#: The bounds of the parts of each rule, with which about half of the rows are positive. That of
+#: ``sum`` alone follows from symmetry; the others are the authors'.
 BOUNDS: dict[str, tuple[float, ...]] = {
     "ring": (0.1151,),
     "xor": (0.0,),
@@ -30,17 +30,17 @@ def ring_xor_sum(
     rule: str = "ring+xor+sum",
     seed: int = 0,
 ) -> Dataset:
-    """Uniform columns, of which two for each part of the rule make the class.
+    """Generate uniform columns, and classes that depend on two columns for each part of a rule.
 
     Passemiers et al., "How good are neural networks at non-linear feature selection?" (2024). A
-    row is positive where one part of the rule holds: two columns near a circle around their
-    middle (``ring``), two on different sides of their middles (``xor``), or a large sum of two,
-    with noise (``sum``). No single column of the first two tells anything. ConfigError for values
-    that do not fit together.
+    row is positive if one part of the rule holds: two columns lie near a circle around their
+    middle (``ring``), on different sides of their middles (``xor``), or have a large sum with
+    noise (``sum``). In ``ring`` and ``xor`` no single column predicts the class. ConfigError for
+    values that do not fit together.
 
     Args:
         num_samples: rows, N, at least 2.
-        num_features: columns, D, at least two for each part.
+        num_features: columns, D, at least two for each part of the rule.
         rule: ``'ring'``, ``'xor'``, ``'sum'``, ``'ring+xor'`` or ``'ring+xor+sum'``.
         seed: of the generator; the same seed gives the same table.
 

@@ -8,6 +8,7 @@ itself, have the same program and so the same bits.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 
@@ -69,4 +70,17 @@ def options_for(work: float) -> Options | None:
     """Options of XLA for a program that does so much work; ``None`` on accelerators."""
     if jax.default_backend() != "cpu":
         return None
-    return next((options for most, options in _LEVELS if work <= most), _WIDE)
+    chosen = next((options for most, options in _LEVELS if work <= most), _WIDE)
+    return {name: value for name, value in chosen.items() if _is_known(name, value)}
+
+
+@functools.cache
+def _is_known(name: str, value: bool | int) -> bool:
+    """Whether this version of XLA has an option: newer versions drop some."""
+    if jax.__version_info__ < (0, 12):
+        return True
+    try:
+        jax.jit(lambda: 0).lower().compile({name: value})
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True

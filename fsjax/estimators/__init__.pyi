@@ -16,7 +16,7 @@ from fsjax.tasks import Task
 ESTIMATORS: dict[str, type[Selector]]
 
 class AEFS(Selector):
-    """An autoencoder with a group lasso on the weights of its inputs."""
+    """An autoencoder with a group lasso penalty on the weights of its inputs."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class AEFS(Selector):
     ) -> None: ...
 
 class BinMask(Selector):
-    """BinMask on the inputs or the weights of a network."""
+    """A network whose inputs or weights are multiplied by binary masks under an L0 penalty."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class BinMask(Selector):
     ) -> None: ...
 
 class CAE(Selector):
-    """The concrete autoencoder: logits learnt directly (IP-CAE, section 2.1)."""
+    """The concrete autoencoder: K selectors whose logits are parameters (IP-CAE, section 2.1)."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class CAE(Selector):
     ) -> None: ...
 
 class CIFE(Selector):
-    """Conditional infomax: what a column tells of the class beside those chosen before it."""
+    """Conditional infomax: a greedy filter that also rewards columns that inform only jointly."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class CTRESim(Selector):
     ) -> None: ...
 
 class CTRESeq(Selector):
-    """A sparse ReLU network that grows between similar neurons until validation stalls."""
+    """A sparse ReLU network that grows between similar neurons, and at random once that stalls."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class CTRESeq(Selector):
     ) -> None: ...
 
 class DeepLasso(Selector):
-    """A network whose loss is to feel few columns: the lasso, on gradients instead of weights."""
+    """The lasso with gradients in place of weights: few columns should affect the loss."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ class DeepLasso(Selector):
     ) -> None: ...
 
 class DUFS(Selector):
-    """Stochastic gates that leave the columns which vary slowly along a graph of the rows."""
+    """Stochastic gates that keep the columns which vary slowly along a graph of the rows."""
 
     def __init__(
         self,
@@ -308,7 +308,7 @@ class DUFS(Selector):
     ) -> None: ...
 
 class EntryPrune(Selector):
-    """A dense network on K columns and on candidates, which are exchanged every few steps."""
+    """A dense network on K columns and on random candidates, replaced every few steps."""
 
     def __init__(
         self,
@@ -345,7 +345,7 @@ class EntryPrune(Selector):
     ) -> None: ...
 
 class FisherScore(Selector):
-    """The Fisher score of every column, a filter that trains nothing."""
+    """The Fisher score of each column: a supervised filter that trains nothing."""
 
     def __init__(
         self,
@@ -373,7 +373,7 @@ class FisherScore(Selector):
     ) -> None: ...
 
 class GJSD(Selector):
-    """CAE whose loss rewards distinct selectors by ``gjsd_weight`` times their GJSD (eq. 11)."""
+    """CAE with a loss that rewards distinct selectors: minus lambda times their GJSD (eq. 11)."""
 
     def __init__(
         self,
@@ -409,16 +409,16 @@ class GJSD(Selector):
     ) -> None: ...
 
 class ICAP(Selector):
-    """Interaction capping: information on the class minus redundancy, without gain by synergy."""
+    """Interaction capping: a greedy filter that penalises redundancy and ignores synergy."""
 
     def __init__(
         self,
         n_features_to_select: int | float | None = None,
         *,
         task: str | Task = "classification",
+        redundancy: Literal["max", "sum"] = "max",
         depth: int = 200,
         bins: int | None = 5,
-        redundancy: Literal["max", "sum"] = "max",
         num_epochs: int = 100,
         batch_size: int | None = 64,
         n_seeds: int = 1,
@@ -436,7 +436,7 @@ class ICAP(Selector):
     ) -> None: ...
 
 class IPCAE(Selector):
-    """A concrete selector whose logits are a learnt map of a learnt embedding (section 2.3)."""
+    """A concrete selector that learns its logits indirectly (section 2.3)."""
 
     def __init__(
         self,
@@ -474,7 +474,7 @@ class IPCAE(Selector):
     ) -> None: ...
 
 class L1L21(Selector):
-    """Logistic regression of each class against the rest, with a penalty on columns as a whole."""
+    """Logistic regression of each class against the rest, with a group penalty on each column."""
 
     def __init__(
         self,
@@ -501,7 +501,7 @@ class L1L21(Selector):
     ) -> None: ...
 
 class LaplacianScore(Selector):
-    """The Laplacian score of every column, a filter without labels that trains nothing."""
+    """The Laplacian score of each column: an unsupervised filter that trains nothing."""
 
     def __init__(
         self,
@@ -530,7 +530,7 @@ class LaplacianScore(Selector):
     ) -> None: ...
 
 class LassoNet(Selector):
-    """A network with a skip layer, trained under a penalty that grows until K features are left."""
+    """A network with a skip layer, trained under a growing penalty until K features are left."""
 
     def __init__(
         self,
@@ -568,7 +568,7 @@ class LassoNet(Selector):
     ) -> None: ...
 
 class MCFS(Selector):
-    """Multi-cluster feature selection, a filter without labels."""
+    """Multi-cluster feature selection: an unsupervised filter."""
 
     def __init__(
         self,
@@ -576,13 +576,13 @@ class MCFS(Selector):
         *,
         task: str | Task = "reconstruction",
         num_clusters: int = 5,
+        unit_columns: bool = True,
+        signed: bool = False,
         metric: Literal["euclidean", "cosine"] = "cosine",
         weights: Literal["binary", "heat", "cosine"] = "binary",
         num_neighbors: int = 5,
         t: float = 1.0,
         self_loops: bool = True,
-        unit_columns: bool = True,
-        signed: bool = False,
         num_epochs: int = 100,
         batch_size: int | None = 64,
         n_seeds: int = 1,
@@ -600,7 +600,7 @@ class MCFS(Selector):
     ) -> None: ...
 
 class NeuralNetwork(Selector):
-    """An ordinary network on all columns."""
+    """A plain network on all columns, optionally with L1, weight decay or dropout."""
 
     def __init__(
         self,
@@ -640,7 +640,7 @@ class NeuralNetwork(Selector):
     ) -> None: ...
 
 class NeuroFS(Selector):
-    """NeuroFS: the weakest inputs leave a sparse network, some come back by their gradient."""
+    """A sparse network that prunes its weakest input neurons and regrows some by their gradient."""
 
     def __init__(
         self,
@@ -675,7 +675,7 @@ class NeuroFS(Selector):
     ) -> None: ...
 
 class ProbMask(Selector):
-    """ProbMask on all kernels of dense and convolutional layers."""
+    """Learns the probability s of keeping each weight of all dense and convolutional kernels."""
 
     def __init__(
         self,
@@ -723,7 +723,7 @@ class ProbMask(Selector):
     ) -> None: ...
 
 class RandomSelection(Selector):
-    """The decoder of the concrete selectors on K distinct columns drawn at random for each seed."""
+    """A network on K distinct columns that are drawn at random for each seed."""
 
     def __init__(
         self,
@@ -751,7 +751,7 @@ class RandomSelection(Selector):
     ) -> None: ...
 
 class RFS(Selector):
-    """Robust regression on the labels: norms, not squares, of the residuals and of the columns."""
+    """Robust linear regression on the labels with a group penalty on each column."""
 
     def __init__(
         self,
@@ -778,7 +778,7 @@ class RFS(Selector):
     ) -> None: ...
 
 class SequentialAttention(Selector):
-    """Sequential Attention: one column is fixed at the end of each of K equal phases."""
+    """Greedy forward selection in one training run: each of K equal phases selects a column."""
 
     def __init__(
         self,
@@ -892,7 +892,7 @@ class RigL(Selector):
     ) -> None: ...
 
 class SNIP(Selector):
-    """A ReLU network that is pruned once, before the first step, and then keeps its topology."""
+    """A ReLU network that is pruned once, before training, and then keeps its topology."""
 
     def __init__(
         self,
@@ -925,7 +925,7 @@ class SNIP(Selector):
     ) -> None: ...
 
 class StaticSparse(Selector):
-    """A sparse ReLU network whose random connections never change: the control of rewiring."""
+    """A sparse ReLU network whose random connections never change: the control for rewiring."""
 
     def __init__(
         self,
@@ -958,7 +958,7 @@ class StaticSparse(Selector):
     ) -> None: ...
 
 class Dense(Selector):
-    """A dense ReLU network, trained as the sparse ones are: the baseline of CTRE's Table 2."""
+    """A dense ReLU network trained like the sparse ones: the baseline of CTRE's Table 2."""
 
     def __init__(
         self,
@@ -988,7 +988,7 @@ class Dense(Selector):
     ) -> None: ...
 
 class QuickSelection(Selector):
-    """A sparse sigmoid autoencoder whose strongest input neurons are the selection."""
+    """A sparse denoising autoencoder that selects its strongest input neurons."""
 
     def __init__(
         self,
@@ -1026,7 +1026,7 @@ class QuickSelection(Selector):
     ) -> None: ...
 
 class STG(Selector):
-    """Stochastic gates: Gaussian gates, clipped to [0, 1], multiply the inputs."""
+    """Stochastic gates: the inputs of a network are multiplied by noisy gates in [0, 1]."""
 
     def __init__(
         self,

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -25,7 +24,7 @@ from fsjax.estimators.inputs import Rows
 from fsjax.registry import Registration, about_of
 from fsjax.tables.dataset import CheckedDataset, Dataset
 from fsjax.tables.nullable import plain_columns
-from fsjax.tables.sparse import as_csr, has_sparse_columns
+from fsjax.tables.sparse import as_csr, joined_rows, stays_sparse
 from fsjax.tables.splits import Split, validation_split
 from fsjax.tables.user_arrays import check_masked
 from fsjax.tasks import TABLE, Task, name_of
@@ -154,8 +153,7 @@ class Reader(BaseEstimator):
     def _table(self, X: ArrayLike, reset: bool = True, **options: Any) -> Any:
         """``validate_data``; what is sparse stays so, as CSR, where the method takes it."""
         table = plain_columns(X)
-        sparse = issparse(table) or has_sparse_columns(table)
-        if not sparse or not about_of(self.registration).sparse:
+        if not about_of(self.registration).sparse or not stays_sparse(table):
             return validate_data(self, table, reset=reset, **options)
         # Names first: they are gone once a frame is a matrix.
         validate_data(self, table, reset=reset, skip_check_array=True)
@@ -217,10 +215,7 @@ class Reader(BaseEstimator):
             X_valid = self._table(validation_data[0], reset=False, ensure_all_finite=False)
         except ValueError as error:
             raise DataError(f"validation_data: {error}") from None
-        if issparse(X_valid) != issparse(X):
-            raise DataError(
-                "of X and validation_data one is sparse; give both sparse or both dense"
-            )
+        rows = joined_rows(X, X_valid, ("X", "validation_data"))
         inputs.check_finite(X_valid, self, "validation_data")
         entry = self._entry
         if y is not None:
@@ -247,5 +242,4 @@ class Reader(BaseEstimator):
             y = np.concatenate([y, y_valid.astype(y.dtype)])
         if weight is not None:
             weight = np.concatenate([weight, np.ones(X_valid.shape[0])])
-        join = vstack if issparse(X) else np.concatenate
-        return join([X, X_valid]), y, weight
+        return rows, y, weight

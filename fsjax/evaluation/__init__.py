@@ -1,4 +1,4 @@
-"""Protocols that turn a selection or a trained network into numbers, and what they cost."""
+"""Evaluation protocols for selections and trained networks, and metrics of stability and cost."""
 
 from fsjax.evaluation.cox import CoxRegression
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate

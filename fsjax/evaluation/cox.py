@@ -1,4 +1,4 @@
-"""Ridge Cox regression: the linear model of survival tables, to judge columns by.
+"""Ridge Cox regression, the linear model that judges columns of survival tables.
 
 Cox, "Regression models and life-tables", JRSS B 34, 1972; ties as Breslow (1974) or Efron (1977).
 """
@@ -18,28 +18,29 @@ from fsjax.errors import ConfigError, DataError, check_choice
 from fsjax.metrics.by_task import survival_score
 from fsjax.tasks.targets import check_survival, read_survival
 
-#: How rows whose events have the same time share their risk set.
+#: Treatments of events with the same time.
 TIES = ("efron", "breslow")
 
 
 class CoxRegression(BaseEstimator):
     """Minimises ``-l(beta) + alpha / 2 ||beta||^2``, where l is the log partial likelihood.
 
-    With ``exp(x beta)`` as the hazard of a row relative to others. Newton's method in a trust
+    ``exp(x beta)`` is the hazard of a row relative to other rows. Newton's method in a trust
     region; time and memory grow with ``N D^2`` and ``N D``.
 
     Args:
-      alpha: weight of the ridge, at least 0. With 0 nothing bounds the coefficients where the
-        columns tell the order of all events.
-      ties: ``'efron'``, the better approximation where many events have the same time, or
+      alpha: ridge penalty, at least 0. If it is 0, coefficients are not bounded where the columns
+        predict the order of all events.
+      ties: ``'efron'``, the better approximation for many events with the same time, or
         ``'breslow'``.
-      tol: the norm of the gradient per event, of standardised columns, at which it ends, above 0.
-      max_iter: steps at most, at least 1.
+      tol: tolerance, above 0: the norm of the gradient per event, for standardised columns, at
+        which the optimisation ends.
+      max_iter: maximum number of steps, at least 1.
 
     Attributes:
-      coef_: ``(D,)``, per unit of each column; 0 for constant ones.
-      mean_: ``(D,)`` of the columns; a row at the mean has the risk 0.
-      n_iter_: steps that were made.
+      coef_: ``(D,)``, per unit of each column; 0 for constant columns.
+      mean_: ``(D,)``, the means of the columns; a row at the mean has the risk 0.
+      n_iter_: number of steps.
       n_features_in_, feature_names_in_: the columns of ``fit``.
     """
 
@@ -52,15 +53,16 @@ class CoxRegression(BaseEstimator):
         self.max_iter = max_iter
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Finds the coefficients.
+        """Fit the coefficients.
 
         Args:
           X: ``(N, D)`` numbers.
           y: ``(N, 2)`` time and event, or records or a frame of these.
 
         Raises:
-          ConfigError: for a parameter outside its range.
-          DataError: for targets that are none.
+          ConfigError: for a parameter outside its range, or if alpha is too small to bound the
+            coefficients.
+          DataError: if y is not a survival target.
         """
         check(NonNegative, alpha=self.alpha)
         check(Positive, tol=self.tol)
@@ -95,12 +97,14 @@ class CoxRegression(BaseEstimator):
             options={"gtol": self.tol, "maxiter": int(self.max_iter)},
         )
         if not np.isfinite(minimum.x).all():
-            raise ConfigError(f"alpha={self.alpha} does not bound the coefficients; choose more")
+            raise ConfigError(
+                f"alpha={self.alpha} does not bound the coefficients; choose a larger one"
+            )
         self.coef_, self.n_iter_ = minimum.x / deviation, int(minimum.nit)
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Logarithms of hazard ratios to a row at the mean, ``(N,)``; larger for earlier events."""
+        """Log hazard ratios ``(N,)`` relative to a row at the mean; larger for earlier events."""
         check_is_fitted(self, "coef_")
         rows = validate_data(self, X, reset=False, dtype=np.float64)
         return (rows - self.mean_) @ self.coef_
@@ -111,15 +115,18 @@ class CoxRegression(BaseEstimator):
 
 
 class _Table(NamedTuple):
-    """Rows from the longest time to the shortest.
+    """Rows sorted from the longest time to the shortest.
 
-    ``upto (N,)`` is the number of rows at risk with a row; ``event`` are the numbers of the rows
-    with an event (E of them), ``tie (E,)`` and ``dead (E,)`` which event time they have and how
-    many of these rows there are before them, as a share of all of it.
+    Attributes:
+      x: ``(N, D)`` standardised columns.
+      at_risk: ``(N,)``, the number of rows at risk at the time of each row, which are the first.
+      event: ``(E,)``, the numbers of the rows with an event.
+      tie: ``(E,)``, the number of the event time of each.
+      share: ``(E,)``, the share of the events at the same time that come before each.
     """
 
     x: np.ndarray
-    upto: np.ndarray
+    at_risk: np.ndarray
     event: np.ndarray
     tie: np.ndarray
     share: np.ndarray
@@ -140,11 +147,11 @@ def _sorted(x: np.ndarray, y: np.ndarray, ties: str) -> _Table:
 
 def partial_likelihood(table: _Table, beta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """``-l(beta)``, its gradient ``(D,)`` and its Hessian ``(D, D)``."""
-    x, last_of_tie, event, tie, share = table
+    x, at_risk, event, tie, share = table
     linear = x @ beta
-    # Of a shift nothing remains in the ratios.
+    # A shift cancels in the ratios.
     weight = np.exp(linear - linear.max())
-    last = last_of_tie[event] - 1
+    last = at_risk[event] - 1
     died = np.bincount(tie, weight[event])[tie]
     risk = np.cumsum(weight)[last] - share * died
     weighted = weight[:, None] * x
@@ -153,7 +160,7 @@ def partial_likelihood(table: _Table, beta: np.ndarray) -> tuple[float, np.ndarr
     means = (np.cumsum(weighted, axis=0)[last] - share[:, None] * sums[tie]) / risk[:, None]
     loss = float(np.sum(np.log(risk) + linear.max() - linear[event]))
     slope = means.sum(axis=0) - x[event].sum(axis=0)
-    # How often each row is in a risk set, over what that sums to: those of all times up to its own.
+    # For each row, the sum of 1 / risk over the risk sets that contain it.
     entered = np.bincount(last, 1.0 / risk, minlength=len(x))
     often = np.cumsum(entered[::-1])[::-1]
     often[event] -= np.bincount(tie, share / risk)[tie]

@@ -1,4 +1,4 @@
-"""From a finished fit to test metrics, by the names of the protocols."""
+"""``evaluate``: test metrics of a fit under protocols that are chosen by name."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def evaluate(
     """Test metrics of a fit under one or more protocols.
 
     Args:
-      result: what ``fsjax.fit`` returned, for S seeds.
-      dataset: the data that it was fitted on.
-      protocols: names of :data:`PROTOCOLS`. ``embedded`` is what the fit measured itself; ``svm``
-        is :func:`fsjax.evaluation.svm_accuracy` of the selected columns, and ``retrain``
-        :func:`fsjax.evaluation.retrain_metrics` of them.
-      num_features: further numbers of columns K, 1 to D, at which ``svm`` and ``retrain`` judge the
-        same fit.
-      noise_std: noise on the rows that the SVM learns from, at least 0; the same for each seed.
-      scaling: of the rows for ``retrain``, as the fit had it.
+      result: the result of ``fsjax.fit``, for S seeds.
+      dataset: the data of the fit.
+      protocols: names of :data:`PROTOCOLS`. ``embedded`` gives the metrics of the fit itself;
+        ``svm`` is :func:`fsjax.evaluation.svm_accuracy` of the selected columns, and ``retrain``
+        is :func:`fsjax.evaluation.retrain_metrics` of them.
+      num_features: further numbers of columns K, 1 to D, for which ``svm`` and ``retrain`` evaluate
+        the same fit.
+      noise_std: noise on the training rows of the SVM, at least 0; the same for each seed.
+      scaling: of the rows for ``retrain``, as in the fit.
       retrain: options of the network for ``retrain`` and its training.
-      sample_rows: of a table on disk, the most rows that ``svm`` and ``retrain`` take into memory,
-        with the selected columns alone (so that ``retrain`` scales by these).
+      sample_rows: for a table on disk, the most rows that ``svm`` and ``retrain`` read into memory,
+        with only the selected columns (so that ``retrain`` computes its scaling from these).
 
     Returns:
       By name, ``(S,)`` each: ``result.metrics`` for ``embedded``; ``svm_accuracy`` and
@@ -56,7 +56,8 @@ def evaluate(
       percent.
 
     Raises:
-      ConfigError: as :func:`check_protocols`.
+      ConfigError: as for :func:`check_protocols`, and for groups of columns or noise where a
+        protocol does not support them.
       DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have.
     """
     check_protocols(
@@ -70,7 +71,10 @@ def evaluate(
         sample_rows=sample_rows,
     )
     if result.states.spec.groups is not None and set(protocols) != {"embedded"}:
-        raise ConfigError("for groups of columns there is only the protocol 'embedded'")
+        raise ConfigError(
+            f"evaluation.protocols={tuple(protocols)!r}, but groups of columns were selected; "
+            "choose ('embedded',)"
+        )
     metrics = dict(result.metrics) if "embedded" in protocols else {}
     further = {f"_k{k}": k for k in map(int, num_features) if k != result.num_features}
     selections = {"": result.selected, **{end: result.select(k) for end, k in further.items()}}
@@ -87,7 +91,7 @@ def evaluate(
         metrics |= _svm(splits, dataset, named, noise_std)
     if "retrain" in protocols:
         for end, columns in selections.items():
-            of_retraining = retrain_metrics(
+            retrained = retrain_metrics(
                 dataset,
                 splits,
                 columns,
@@ -96,7 +100,7 @@ def evaluate(
                 scaling=scaling,
                 options=retrain,
             )
-            metrics |= {f"{name}{end}": values for name, values in of_retraining.items()}
+            metrics |= {f"{name}{end}": values for name, values in retrained.items()}
     return metrics
 
 
@@ -112,14 +116,14 @@ def check_protocols(
     predicts: bool = True,
     sample_rows: int = SAMPLE_ROWS,
 ) -> None:
-    """Checks what :func:`evaluate` will be given, before anything is trained.
+    """Check the arguments of :func:`evaluate` before anything is trained.
 
     Args:
       protocols, num_features, noise_std, retrain, sample_rows: as for :func:`evaluate`.
       num_columns: D.
-      num_classes: of the data set, 0 where it has none; ``None`` leaves this unchecked.
-      task: that of the fit, and of ``retrain``, which classifies where it is ``reconstruction``.
-      predicts: whether the method does.
+      num_classes: of the data set, 0 if it has none; ``None`` skips this check.
+      task: of the fit and of ``retrain``, which classifies if the task is ``reconstruction``.
+      predicts: whether the method makes predictions.
 
     Raises:
       ConfigError: for an unknown name, a number of columns outside 1 to D, a negative noise, an
@@ -133,7 +137,8 @@ def check_protocols(
     check_names("evaluation.protocols has", protocols, PROTOCOLS)
     if "embedded" in protocols and not predicts:
         raise ConfigError(
-            "evaluation.protocols has 'embedded', but the method predicts nothing; choose 'retrain'"
+            "evaluation.protocols has 'embedded', but the method makes no predictions; choose "
+            "'retrain'"
         )
     for k in num_features:
         if check_whole("evaluation.num_features", k) > num_columns:
@@ -171,14 +176,14 @@ def _svm(
     def key(split: Split, columns: np.ndarray) -> tuple[int, ...]:
         return id(split), *columns.tolist()
 
-    # In one order, whatever that of their importance.
+    # Sorted, so that the order of importance does not matter.
     ordered = {name: np.sort(columns, axis=1) for name, columns in selections.items()}
     pairs = {name: list(zip(splits, of_seeds, strict=True)) for name, of_seeds in ordered.items()}
-    # Seeds often agree: each set of columns on each split is computed once.
+    # Seeds often agree, so each pair of a set of columns and a split is computed once.
     wanted = {key(*pair): pair for row in pairs.values() for pair in row}
 
     def judged(pairs: Sequence[tuple[Split, np.ndarray]]) -> list[float]:
-        # Threads suffice: libsvm runs without the interpreter lock.
+        # Threads suffice, because libsvm releases the interpreter lock.
         return Parallel(n_jobs=-1, prefer="threads")(
             delayed(svm_accuracy)(dataset, *pair, noise_std=noise_std) for pair in pairs
         )

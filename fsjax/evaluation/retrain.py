@@ -1,7 +1,7 @@
-"""The retrain protocol: a fresh network that sees the selected columns alone.
+"""The retrain protocol: a new network that sees only the selected columns.
 
-It takes the selector's noise and its network out of the comparison (BinMask, section 4.1; Tables 1
-and 2 of IP-CAE for methods that do not train a classifier of their own).
+It removes the noise and the network of the selector from the comparison (BinMask, section 4.1;
+Tables 1 and 2 of IP-CAE for methods that do not train a classifier of their own).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of
 
-#: The network and its training, by default: that of BinMask's section 4.1 for tables.
+#: Default options of training, as in BinMask, section 4.1, for tables.
 TRAINING: Mapping[str, Any] = {
     "num_epochs": 100,
     "batch_size": 256,
@@ -28,7 +28,7 @@ TRAINING: Mapping[str, Any] = {
     "best_by": "last",
 }
 
-#: The names of ``fit`` that may be given beside the options of the network.
+#: Options of ``fit`` that are allowed besides the options of the network.
 _FIT_NAMES = (*TRAINING, "shuffle", "drop_last")
 
 
@@ -56,25 +56,25 @@ def retrain_metrics(
     options: Mapping[str, Any] = {},
     progress: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Test metrics of fresh networks on the selected columns.
+    """Test metrics of new networks on the selected columns.
 
     Args:
       dataset: the data.
-      splits: the rows of each seed. Validation rows tell the best epoch where ``best_by`` says so;
-        with ``best_by='last'`` they are trained on as well.
-      columns: ``(S, K)`` of each seed; ``None`` for all columns. Multilayer perceptrons see them
-        alone, convolutional networks see zeros in place of the others.
-      seeds: the S seeds, of initialisation and order of rows.
+      splits: the rows of each seed. Validation rows determine the best epoch, except with
+        ``best_by='last'``, where they are training rows.
+      columns: ``(S, K)``, the columns of each seed; ``None`` for all columns. Multilayer
+        perceptrons see only these, convolutional networks see zeros in place of the others.
+      seeds: the S seeds, for initialisation and the order of rows.
       task: one of ``fsjax.tasks.TASKS``, or a registered task.
       scaling: as for ``fsjax.fit``.
       options: of the network (``fsjax.methods.shared.network.NetworkOptions``) and its training
         (``num_epochs``, ``batch_size``, ``min_steps_per_epoch``, ``best_by``, ``shuffle``,
-        ``drop_last``), in place of the paper's.
+        ``drop_last``), which replace those of the paper.
       progress: whether to show a progress bar.
 
     Returns:
       ``(S,)`` by name: ``retrain_accuracy`` in percent and, for two classes, ``retrain_auc``; or
-      ``retrain_mse`` and ``retrain_r2``, or what else :func:`embedded_metrics` has for the task.
+      ``retrain_mse`` and ``retrain_r2``, or the other metrics of :func:`embedded_metrics`.
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.

@@ -1,4 +1,4 @@
-"""The rows and columns of a table on disk that the SVM and retrain protocols take into memory."""
+"""Samples of tables on disk, which the SVM and retrain protocols read into memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import DEFAULT_SEED, Split
 
-#: Rows that are taken, unless another number is asked for.
+#: The default number of rows.
 SAMPLE_ROWS: Final = 20_000
 
-#: Selected columns ``(S, K)`` by the name of the metric's ending.
+#: Selected columns ``(S, K)`` by the suffix of the metric.
 Selections = Mapping[str, np.ndarray]
 
 
 def sampled_rows(dataset: Dataset, split: Split, sample_rows: int) -> int | None:
-    """How many rows of a table on disk are judged on; ``None`` where it is all of the split's."""
+    """The number of rows of a table on disk that are used; ``None`` if all rows are."""
     total = sum(map(len, split))
     if not dataset.table.on_disk or total <= sample_rows:
         return None
@@ -29,16 +29,16 @@ def sampled_rows(dataset: Dataset, split: Split, sample_rows: int) -> int | None
 def in_memory(
     dataset: Dataset, splits: Sequence[Split], selections: Selections, sample_rows: int
 ) -> tuple[Dataset, list[Split], dict[str, np.ndarray]]:
-    """A sample of the rows with the selected columns alone, as a table in memory.
+    """Read a sample of the rows, with only the selected columns, into memory.
 
     Args:
-      dataset: whose X is on disk.
-      splits: of each seed, one for all.
+      dataset: a data set whose X is on disk.
+      splits: of each seed, all of them equal.
       selections: columns ``(S, K)`` by name.
-      sample_rows: at most so many rows, each part in proportion, drawn once and for all.
+      sample_rows: the most rows; all parts are sampled in proportion, always in the same way.
 
     Returns:
-      The table; its splits; and the selections by its column numbers, in the same order.
+      The table; its splits; and the selections with the column numbers of the new table.
     """
     split = _sample(splits[0], sample_rows)
     rows = np.sort(np.concatenate(split))
@@ -57,7 +57,7 @@ def in_memory(
 
 
 def _sample(split: Split, sample_rows: int) -> Split:
-    """At most so many rows of a split, at least one of each part that has any."""
+    """A sample of the rows of a split, with at least one row of each part that has rows."""
     total = sum(map(len, split))
     if total <= sample_rows:
         return split

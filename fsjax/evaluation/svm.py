@@ -1,4 +1,4 @@
-"""The SVM protocol: how well a support vector machine does with the selected columns alone."""
+"""The SVM protocol: accuracy of a support vector machine on only the selected columns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import Split
 
-#: What to tell a user whose data set the protocol cannot judge.
+#: Advice for a data set that the protocol cannot evaluate.
 NEEDS_CLASSES: Final = (
     "the SVM protocol needs class labels; leave 'svm' out of evaluation.protocols"
 )
 
-#: Megabytes for the kernel's rows; they change the time and not the result.
+#: Megabytes for rows of the kernel, which affect the time but not the result.
 CACHE_SIZE: Final = 1000
 
 
@@ -32,26 +32,25 @@ def svm_accuracy(
 ) -> float:
     """Test accuracy of scikit-learn's default SVM on some columns (WAST, A.2 and its code).
 
-    ``SVC()`` (RBF kernel, C = 1, ``gamma='scale'``) learns from the training and the validation
-    rows together, each column standardised by its mean and deviation in these rows; a column that
-    is constant there is only centred.
+    ``SVC()`` (RBF kernel, C = 1, ``gamma='scale'``) is trained on the training and validation rows
+    together. Each column is standardised by its mean and standard deviation in these rows; columns
+    that are constant there are only centred.
 
     Args:
       dataset: a data set with classes.
-      split: the rows; those of ``train`` and ``valid`` are learned from, in the order of their
-        numbers.
+      split: the rows; those of ``train`` and ``valid`` are sorted for training.
       columns: ``(K,)`` different column numbers; their order does not matter.
       noise_std: standard deviation, at least 0, of Gaussian noise on the standardised training
-        rows (WAST, appendix G; 0.2 to 0.8 there). The test rows stay clean.
+        rows (WAST, appendix G; 0.2 to 0.8 there). Test rows have no noise.
       seed: of the noise. Each column has its own stream, so that its noise does not depend on
-        which other columns were chosen.
+        the other columns.
 
     Returns:
-      Percent of the test rows.
+      The accuracy in percent of the test rows.
 
     Raises:
-      DataError: if the data set has no classes, or a single one in the training rows.
-      ConfigError: for columns that do not exist, none, or a negative ``noise_std``.
+      DataError: if the data set has no classes, or only one in the training rows.
+      ConfigError: for columns that do not exist, an empty selection, or a negative ``noise_std``.
     """
     check(NonNegative, noise_std=noise_std)
     if dataset.y is None or not dataset.num_classes:
@@ -62,7 +61,7 @@ def svm_accuracy(
     y = dataset.y[rows]
     if np.unique(y).size < 2:
         raise DataError(
-            f"the {len(rows)} training rows of {dataset.name} hold a single class; give more rows "
+            f"the {len(rows)} training rows of {dataset.name} have only one class; give more rows, "
             "or choose data.split=stratified"
         )
     scaler = StandardScaler()
@@ -75,7 +74,7 @@ def svm_accuracy(
 
 
 def _checked(columns: np.ndarray, num_columns: int) -> np.ndarray:
-    """The columns in ascending order, so that one set always gives the same number."""
+    """The columns in ascending order, so that the result depends only on the set."""
     columns = np.sort(np.asarray(columns))
     if columns.ndim != 1 or columns.size == 0 or columns.dtype.kind not in "iu":
         raise ConfigError(
@@ -94,6 +93,6 @@ def _rows(dataset: Dataset, rows: np.ndarray, columns: np.ndarray) -> np.ndarray
 
 
 def _noise(num_rows: int, columns: np.ndarray, seed: int) -> np.ndarray:
-    """Standard normal ``(num_rows, K)``."""
+    """Standard normal noise ``(num_rows, K)``."""
     streams = (np.random.default_rng((seed, int(column))) for column in columns)
     return np.stack([stream.standard_normal(num_rows) for stream in streams], axis=1)

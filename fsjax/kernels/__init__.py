@@ -1,1 +1,1 @@
-"""Operations that are faster than JAX's own; the tests of each say by how much they differ."""
+"""Operations that are faster than those of JAX; their tests state how far results differ."""

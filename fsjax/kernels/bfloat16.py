@@ -1,7 +1,7 @@
-"""Products of factors that are rounded to bfloat16, in the one form that CPUs have units for.
+"""Matrix products of factors rounded to bfloat16, in the form that uses the AMX units of CPUs.
 
-XLA hands such a product to a library that uses them (AMX) only where both factors and the result
-lie in memory row by row; elsewhere it falls back to float32, or fails.
+XLA calls the library that uses AMX only if both factors and the result are stored row by row;
+otherwise it falls back to float32, or fails.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from jax.experimental.layout import Layout, with_layout_constraint
 
 
 def rounded_product(left: Array, right: Array) -> Array:
-    """``left @ right`` of the nearest bfloat16 numbers, added up in float32.
+    """``left @ right`` with factors rounded to bfloat16 and sums in float32.
 
-    From ``(B, I)`` and ``(I, O)``, float32, to ``(B, O)``, float32. The slope that gradients start
-    from is rounded too. Can be differentiated and batched again and again; batched, it is computed
-    in float32.
+    From ``(B, I)`` and ``(I, O)``, float32, to ``(B, O)``, float32. In gradients, the incoming
+    gradient is rounded too. It can be differentiated and batched repeatedly; under ``vmap``, the
+    rounded factors are multiplied in float32.
     """
     return _rounded(left, right, 0)
 
 
 def _summing(axis: int) -> Callable[[Array, Array], Array]:
-    """The product over the last axis of the left and ``axis`` of the right factor, in float32."""
+    """A product over the last axis of the left and ``axis`` of the right factor, in float32."""
     dimensions = (((1,), (axis,)), ((), ()))
 
     @custom_vmap
     def summed(left: Array, right: Array) -> Array:
-        # The library that XLA calls takes nothing that lies in memory column by column.
+        # The library that XLA calls does not take arrays that are stored column by column.
         rows = partial(with_layout_constraint, layouts=Layout((0, 1)))
         return rows(
             lax.dot_general(
@@ -46,7 +46,7 @@ def _summing(axis: int) -> Callable[[Array, Array], Array]:
 
     @summed.def_vmap
     def _(size: int, batched: list[bool], *factors: Array) -> tuple[Array, bool]:
-        # XLA fails on some of many products at once: the same numbers in float32.
+        # XLA fails for some batched products; this gives the same numbers in float32.
         exact = (lax.reduce_precision(x.astype(jnp.float32), 8, 7) for x in factors)
         axes = [0 if has else None for has in batched]
         return jax.vmap(lambda x, y: lax.dot_general(x, y, dimensions), axes)(*exact), True
@@ -54,7 +54,7 @@ def _summing(axis: int) -> Callable[[Array, Array], Array]:
     return summed
 
 
-#: By the axis of the right factor.
+#: The products by the axis of the right factor.
 _SUMMING = {0: _summing(0), 1: _summing(1)}
 
 
@@ -67,15 +67,15 @@ def _rounded_forward(
     left: Array, right: Array, axis: int
 ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
     factors = left.astype(jnp.bfloat16), right.astype(jnp.bfloat16)
-    # Types of the gradients.
+    # Scalars that carry the types of the gradients.
     types = jnp.zeros((), left.dtype), jnp.zeros((), right.dtype)
     return _rounded(*factors, axis), (*factors, *types)
 
 
 def _rounded_backward(
-    axis: int, kept: tuple[Array, Array, Array, Array], grad: Array
+    axis: int, residuals: tuple[Array, Array, Array, Array], grad: Array
 ) -> tuple[Array, Array]:
-    left, right, of_left, of_right = kept
+    left, right, of_left, of_right = residuals
     if axis == 0:
         grads = _rounded(grad, right, 1), _rounded(left.T, grad, 0)
     else:

@@ -1,4 +1,4 @@
-"""Gaussian noise that is fused with what uses it, that of ``jax.random`` to rounding."""
+"""Gaussian noise that XLA can fuse with its use; equal to ``jax.random`` up to rounding."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jax import Array, lax
 from fsjax.concrete.random import key_words, threefry_2x32
 from fsjax.environment.jax_settings import setting
 
-#: Of log(1 + f) beyond f - f^2 / 2, over f^3, from the highest power of f; 1.2e-7 relative to the
-#: logarithm for 1 + f between sqrt(1/2) and sqrt(2) (the coefficients of the Cephes library).
+#: Coefficients of (log(1 + f) - f + f^2 / 2) / f^3 from the highest power of f, as in the Cephes
+#: library; the relative error of the logarithm is 1.2e-7 for 1 + f from sqrt(1/2) to sqrt(2).
 _LOG = (
     7.0376836292e-2,
     -1.1514610310e-1,
@@ -28,8 +28,9 @@ _LOG = (
 )
 _SQRT_HALF = np.float32(math.sqrt(0.5)).view(np.int32)
 
-#: Of erf_inv(x) / x, from the highest power: of w - 2.5 where w = -log(1 - x^2) is below 5, and of
-#: sqrt(w) - 3 (Giles, Approximating the erfinv function, 2012, table 1, single precision).
+#: Coefficients of erf_inv(x) / x from the highest power, for w = -log(1 - x^2): of w - 2.5 if w is
+#: below 5, and otherwise of sqrt(w) - 3 (Giles, Approximating the erfinv function, 2012, table 1,
+#: single precision).
 _ERF_INV = (
     (2.81022636e-08, -2.00214257e-4),
     (3.43273939e-07, 1.00950558e-4),
@@ -44,11 +45,11 @@ _ERF_INV = (
 
 
 def normal(key: Array, shape: Sequence[int]) -> Array:
-    """``jax.random.normal(key, shape)``, float32, of below 2**32 entries; cheaper on CPUs.
+    """``jax.random.normal(key, shape)``, float32, with fewer than 2**32 entries; faster on CPUs.
 
-    The bits are equal. ``jax.random`` computes them in a loop over arrays, here they stay in
-    registers, as do the logarithm and the inverse error function: entries differ by 1e-6 at most,
-    by 3e-5 beyond 4.5, where these are the more exact ones.
+    The random bits are equal. ``jax.random`` computes them in a loop over arrays; here they stay
+    in registers, like the logarithm and the inverse error function. Entries differ by at most
+    1e-6, and beyond 4.5 by at most 3e-5, where these are more accurate.
     """
     if jax.default_backend() != "cpu" or not setting("jax_threefry_partitionable"):
         return jax.random.normal(key, shape)
@@ -74,7 +75,7 @@ def _log(x: Array) -> Array:
 
 
 def _erf_inv(x: Array) -> Array:
-    """The inverse of the error function between -1 and 1, these excluded."""
+    """The inverse error function for x strictly between -1 and 1."""
     w = -_log((1.0 - x) * (1.0 + x))
     central = w < 5.0
     v = jnp.where(central, w - np.float32(2.5), jnp.sqrt(w) - np.float32(3.0))

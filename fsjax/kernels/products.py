@@ -10,17 +10,17 @@ from jax import Array, lax
 from fsjax.environment.jax_settings import setting
 from fsjax.kernels.bfloat16 import rounded_product
 
-#: JAX's name for products of factors that are rounded to bfloat16, and added up in float32.
+#: JAX's name for products with factors rounded to bfloat16 and sums in float32.
 ROUNDED = "bfloat16"
 
 
 def product(left: Array, right: Array) -> Array:
     """``left @ right`` of a network, from ``(B, I)`` and ``(I, O)`` to ``(B, O)``.
 
-    With ``jax.default_matmul_precision("bfloat16")`` factors are rounded to bfloat16, those of the
-    gradients too, and products are added up in float32. TPUs do so by themselves; on CPUs, where
-    JAX knows nothing of this setting, this function sees to it: two to five times as fast on a CPU
-    with AMX (``BENCHMARKS.md``), the only kind that it was measured on.
+    With ``jax.default_matmul_precision("bfloat16")``, factors are rounded to bfloat16, also in
+    gradients, and sums are in float32. TPUs do so by themselves; on CPUs, JAX ignores the setting,
+    and this function implements it. It is two to five times as fast on a CPU with AMX
+    (``BENCHMARKS.md``); other CPUs were not measured.
     """
     if rounds():
         return rounded_product(left, right)
@@ -28,7 +28,7 @@ def product(left: Array, right: Array) -> Array:
 
 
 def rounds() -> bool:
-    """Whether :func:`product` itself rounds its factors, in the program that is traced now."""
+    """Whether :func:`product` rounds its factors in the program that is being traced."""
     return setting("jax_default_matmul_precision") == ROUNDED and _on_cpu()
 
 
@@ -40,7 +40,7 @@ def dense_product(left: Array, right: Array, dimension_numbers: Any, **options: 
 
 
 def few_rows_times(left: Array, right: Array) -> Array:
-    """:func:`product` for a left factor of few rows and a large right one, twice as fast on CPUs.
+    """:func:`product` of a left factor with few rows and a large right one, twice as fast on CPUs.
 
     From ``(K, P)`` and ``(P, D)`` to ``(K, D)``.
     """
@@ -53,8 +53,8 @@ def _on_cpu() -> bool:
 
 @jax.custom_vjp
 def _by_columns(left: Array, right: Array) -> Array:
-    # Another kernel is chosen where the left factor lies in memory column by column; without the
-    # barrier XLA takes the transposition away.
+    # XLA chooses another kernel if the left factor is stored column by column; without the barrier
+    # it would remove the transposition.
     columns = lax.optimization_barrier(left.T)
     return lax.dot_general(columns, right, (((0,), (0,)), ((), ())))
 

@@ -1,9 +1,10 @@
-"""The methods, each a function of its hyperparameters that returns a ``fsjax.Method``.
+"""The methods: functions of their hyperparameters that return a ``fsjax.Method``.
 
-Equal arguments give the same object, so that nothing is compiled twice. A value outside its range
-is a ConfigError, an unknown argument a TypeError.
+Equal arguments return the same object, so that nothing is compiled twice. For all methods, a value
+outside its range raises a ConfigError, and an unknown argument a TypeError.
 
-Every file of this folder is a method or a family of them; what several share is in ``shared/``.
+Each file in this folder contains one method or one family of methods; code that several of them
+share is in ``shared/``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ for _module in pkgutil.iter_modules(__path__):
     if _module.name != "shared":
         importlib.import_module(f"{__name__}.{_module.name}")
 
-# After their modules, of which some have the name of their function.
+# Last, because some modules have the same name as the function in them.
 globals().update({_name: _build for _name, _build in METHODS.items()})
 
 

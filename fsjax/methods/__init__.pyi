@@ -171,9 +171,9 @@ def gjsd(
 ) -> Method: ...
 def icap(
     *,
+    redundancy: Literal["max", "sum"] = "max",
     depth: int = 200,
     bins: int | None = 5,
-    redundancy: Literal["max", "sum"] = "max",
 ) -> Method: ...
 def ip_cae(
     num_features: int = 50,
@@ -227,13 +227,13 @@ def mcfs(
     num_features: int = 50,
     *,
     num_clusters: int = 5,
+    unit_columns: bool = True,
+    signed: bool = False,
     metric: Literal["euclidean", "cosine"] = "cosine",
     weights: Literal["binary", "heat", "cosine"] = "binary",
     num_neighbors: int = 5,
     t: float = 1.0,
     self_loops: bool = True,
-    unit_columns: bool = True,
-    signed: bool = False,
 ) -> Method: ...
 def neural_network(
     *,

@@ -1,7 +1,7 @@
 """BinMask (Jia and Rinard): L0 regularisation by binary masks and straight-through gradients.
 
-On the inputs it selects features (sections 3.2 and 4.1), on the weights it makes the network
-sparse (4.2) or regularises it (4.3).
+Masks on the inputs select features (sections 3.2 and 4.1); masks on the weights make a network
+sparse (4.2) or regularise it (4.3).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from fsjax.tasks import SUPERVISED
 #: alpha_0 by what is masked (Algorithm 1, and section 4.1 for the inputs).
 INITIAL = {"inputs": 0.02, "weights": 0.3}
 
-#: How much the latent value counts beside the smoothed mask, to tell columns of equal ones apart.
+#: Factor of the latent value in a score, which ranks columns of equal smoothed masks.
 TIE_BREAK = 1e-4
 
-#: The threshold of masks that no search has closed.
+#: Threshold of the smoothed mask for an open column, if no search has set one.
 HALF = 0.5
 
 
 @register(
     estimator="BinMask",
     paper="Jia and Rinard, 2023",
-    optimises="the loss plus a price for every open input (or weight)",
+    optimises="the loss plus a penalty on each open input (or weight)",
     num_epochs=100,
     small={"hidden": (6,), "warmup": 0.0},
     options=NetworkOptions(),
@@ -64,36 +64,46 @@ def binmask(
     smoothing: Rate = 0.9,
     **options: Any,
 ) -> Method:
-    """BinMask on the inputs or the weights of a network.
+    """A network whose inputs or weights are multiplied by binary masks under an L0 penalty.
+
+    Each mask ``b = [beta >= 0]`` has a latent value beta, which receives the gradient of b as if it
+    were its own (straight-through). The loss is ``L + lambda / 2 sum_i b_i^2``.
 
     Args:
       num_features: K; ``None`` leaves it to ``fit``.
       masked: ``inputs``, or ``weights``: all kernels of dense and convolutional layers.
-      strength: lambda, from 0: the price of an open mask in the loss; the first one to be tried
-        in a search.
-      search: for masked inputs, whether to look for the strength that keeps exactly K (section
-        3.2); otherwise there is one training, and K of its columns are taken by their masks.
-      initial: alpha_0, at least 0; by default 0.02 for inputs and 0.3 for weights.
-      clip: alpha_1: latent values stay within ``[-clip, clip]``.
-      mask_learning_rate: eta_0 of the masks' Adam.
-      mask_final_learning_rate: eta_1, in the last epoch.
-      warmup: share of the epochs in which the masks rest, in [0, 1).
-      smoothing: gamma of equation 6, in [0, 1).
+      strength: lambda, at least 0; in a search, the first one that is tried, above 0.
+      search: for masked inputs, whether to search for the lambda that keeps exactly K columns
+        (section 3.2). Otherwise there is one training run, and K columns are selected by their
+        smoothed masks.
+      initial: alpha_0, the initial latent value, at least 0; ``None`` takes 0.02 for inputs and 0.3
+        for weights.
+      clip: alpha_1, above 0: latent values stay in ``[-clip, clip]``.
+      mask_learning_rate: eta_0, the learning rate of Adam for the latent values in the first epoch.
+      mask_final_learning_rate: eta_1, their learning rate in the last epoch.
+      warmup: share of the epochs, in [0, 1), before latent values are trained.
+      smoothing: gamma of equation 6, in [0, 1), for masked inputs.
       **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
-      The method. With masked inputs the score of a column is its smoothed mask, and the network
-      predicts with the columns whose smoothed mask reaches the threshold; with masked weights it
-      is the sum of the absolute weights of its input neuron.
+      The method. With masked inputs, the score of a column is its smoothed mask, and the network
+      predicts from the columns whose smoothed mask reaches the threshold. With masked weights, it
+      is the sum of the absolute masked weights of the column's input neuron.
     """
-    on_inputs = masked == "inputs"
-    search = search and on_inputs
-    if search and known(strength) and strength == 0:
-        raise ConfigError("a search cannot start at strength=0; choose a value above 0")
-    initial = INITIAL[masked] if initial is None else initial
     body = NetworkOptions(**options)
-    if on_inputs and body.finetune_epochs:
-        raise ConfigError("finetune_epochs is for masked weights; use the retrain protocol instead")
+    initial = INITIAL[masked] if initial is None else initial
+    if masked == "weights":
+        method = _masked_weights(body, strength, initial)
+    else:
+        if search and known(strength) and strength == 0:
+            raise ConfigError("a search cannot start at strength=0; choose a value above 0")
+        if body.finetune_epochs:
+            raise ConfigError(
+                f"finetune_epochs={body.finetune_epochs} needs masked='weights'; for masked inputs "
+                "use the retrain protocol"
+            )
+        method = _masked_inputs(body, strength, initial, smoothing)
+        method = method._replace(search=Search("strength", close) if search else None)
 
     def optimizer(spec: Spec) -> optax.GradientTransformation:
         epochs = body.mask_epochs(spec)
@@ -108,11 +118,22 @@ def binmask(
             end_epoch=epochs if body.finetune_epochs else None,
         )
 
+    about = method.about._replace(
+        tasks=SUPERVISED,
+        num_features=num_features,
+        sparse=True,
+        weights=lambda params: params.weights,
+    )
+    return method._replace(about=about, optimizer=optimizer, keep="last")
+
+
+def _masked_inputs(
+    body: NetworkOptions, strength: float, initial: float, smoothing: float
+) -> Method:
+    """BinMask on the inputs, as a feature selector."""
+
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         weights, stats = body.init(key, spec)
-        if not on_inputs:
-            params = sparsity.init_binmask(weights, initial=initial)
-            return create_state(spec, params, extra={"stats": stats})
         latents = jnp.full((spec.num_units,), initial, jnp.float32)
         extra = {
             "stats": stats,
@@ -124,26 +145,19 @@ def binmask(
     def loss(
         params: sparsity.Masked, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
-        if not on_inputs:
-            value, aux = body.train(sparsity.masked_weights(params), state, batch, key)
-        else:
-            mask = sparsity.quantize(params.latents["inputs"])
-            weights, x = body.gate(params.weights, batch.x, expand(mask, state.spec.groups))
-            value, aux = body.train(weights, state, batch._replace(x=x), key)
-            aux = {**aux, "mask": mask}
-        return value + strength * sparsity.mask_penalty(params.latents), aux
+        mask = sparsity.quantize(params.latents["inputs"])
+        weights, x = body.gate(params.weights, batch.x, expand(mask, state.spec.groups))
+        value, aux = body.train(weights, state, batch._replace(x=x), key)
+        value = value + strength * sparsity.mask_penalty(params.latents)
+        return value, {**aux, "mask": mask}
 
     def after_step(state: TrainState, grads: Any, aux: dict[str, Any], *_: Any) -> TrainState:
         state = keep_stats(state, grads, aux)
-        if not on_inputs:
-            return state
         # b^ <- gamma b^ + (1 - gamma) b (eq. 6).
         smoothed = smoothing * state.extra["smoothed"] + (1.0 - smoothing) * aux["mask"]
         return state.replace(extra={**state.extra, "smoothed": smoothed})
 
     def predict(state: TrainState, x: Array) -> Array:
-        if not on_inputs:
-            return body.predict(sparsity.masked_weights(state.params), state, x)
         threshold = state.extra["threshold"]
         kept = state.extra["smoothed"] >= jnp.where(threshold < 0, HALF, threshold)
         kept = expand(kept.astype(x.dtype), state.spec.groups)
@@ -151,35 +165,49 @@ def binmask(
         return body.predict(weights, state, x)
 
     def select(state: TrainState) -> Selection:
-        if not on_inputs:
-            return Selection(body.strength(sparsity.masked_weights(state.params), state.spec))
         smoothed = state.extra["smoothed"]
         scores = smoothed + TIE_BREAK * state.params.latents["inputs"]
         gates = jnp.where(smoothed >= state.extra["threshold"], smoothed, 0.0)
         return Selection(scores, gates=gates)
 
     def monitor(state: TrainState) -> dict[str, Array]:
-        if not on_inputs:
-            return {"sparsity": sparsity.mask_sparsity(state.params.latents)}
         kept = state.extra["smoothed"] >= HALF
         return {"num_selected": jnp.sum(kept.astype(jnp.float32))}
 
     return Method(
-        About(
-            tasks=SUPERVISED,
-            num_features=num_features,
-            takes_groups=on_inputs,
-            gates=on_inputs,
-            sparse=True,
-            weights=lambda params: params.weights,
-        ),
+        About(takes_groups=True, gates=True),
         init=init,
         loss=loss,
-        optimizer=optimizer,
         predict=predict,
         select=select,
         after_step=after_step,
-        keep="last",
         monitor=monitor,
-        search=Search("strength", close) if search else None,
+    )
+
+
+def _masked_weights(body: NetworkOptions, strength: float, initial: float) -> Method:
+    """BinMask on the weights, which makes the network sparse."""
+
+    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
+        weights, stats = body.init(key, spec)
+        params = sparsity.init_binmask(weights, initial=initial)
+        return create_state(spec, params, extra={"stats": stats})
+
+    def loss(
+        params: sparsity.Masked, state: TrainState, batch: Batch[Array], key: Array
+    ) -> tuple[Array, dict]:
+        value, aux = body.train(sparsity.masked_weights(params), state, batch, key)
+        return value + strength * sparsity.mask_penalty(params.latents), aux
+
+    def open_weights(state: TrainState) -> Any:
+        return sparsity.masked_weights(state.params)
+
+    return Method(
+        About(),
+        init=init,
+        loss=loss,
+        predict=lambda state, x: body.predict(open_weights(state), state, x),
+        select=lambda state: Selection(body.strength(open_weights(state), state.spec)),
+        after_step=keep_stats,
+        monitor=lambda state: {"sparsity": sparsity.mask_sparsity(state.params.latents)},
     )

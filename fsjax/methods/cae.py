@@ -25,15 +25,15 @@ def cae(
     logits_init: Literal["near_zero", "glorot_normal", "glorot_uniform"] = "near_zero",
     **options: Any,
 ) -> Method:
-    """The concrete autoencoder: logits learnt directly (IP-CAE, section 2.1).
+    """The concrete autoencoder: K selectors whose logits are parameters (IP-CAE, section 2.1).
 
-    The defaults are those behind the published CAE rows of the IP-CAE paper. The original
-    package differs: ``noise="batch", anneal="step", temperature_end=0.1,
-    logits_init="glorot_normal", layer_norm=False``.
+    The defaults are those with which the IP-CAE paper ran its CAE baseline. The original package
+    uses ``noise="batch", anneal="step", temperature_end=0.1, logits_init="glorot_normal",
+    layer_norm=False``.
 
     Args:
-      num_features: K, columns to select.
-      logits_init: ``near_zero``, ``glorot_normal`` or ``glorot_uniform``.
+      num_features: K, the number of columns to select.
+      logits_init: initial logits, ``near_zero``, ``glorot_normal`` or ``glorot_uniform``.
       **options: those of :class:`fsjax.methods.shared.concrete.ConcreteOptions`.
     """
     return concrete_selector(

@@ -34,16 +34,20 @@ def ctre_sim(
 ) -> Method:
     """A sparse ReLU network that grows connections between similar neurons (Algorithm 2).
 
-    Where such a connection was dropped a moment before, a random one is grown in its place.
+    After each epoch it drops the weakest connections and grows the missing ones between the most
+    similar neurons. If such a connection has just been dropped, a random one is grown instead.
 
     Args:
-      drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
-      drop: ``magnitude``, ``lowest_similarity`` or ``random`` (section 5.2).
-      grow: ``similar_or_random``, ``similar`` ("w/o random") or ``dissimilar_or_random`` ("LTH";
-        section 5.1).
+      drop_fraction: zeta, the share of the connections that is replaced, in [0, 1].
+      drop: which connections are dropped: smallest ``magnitude``, ``lowest_similarity`` or
+        ``random`` (section 5.2).
+      grow: which connections are grown: ``similar_or_random`` as above, ``similar`` ("w/o random")
+        or ``dissimilar_or_random`` ("LTH"; section 5.1).
       similarity: ``cosine`` (eq. 2), ``hebb`` (section 5.3) or ``euclidean`` (eq. 4).
-      similarity_fraction: share of the training rows it is computed from, in (0, 1] (Table 7).
-      grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
+      similarity_fraction: share of the training rows that similarities are computed from, in
+        (0, 1] (Table 7).
+      grow_init: initial weights of new connections: ``uniform`` within sqrt(6 / n_in), or
+        ``zeros``.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     return sparse_network(
@@ -60,7 +64,7 @@ def ctre_sim(
 @register(
     estimator="CTRESeq",
     paper="Atashgahi et al., Machine Learning 2022",
-    optimises="the same; grows at random once validation stalls",
+    optimises="the loss of a sparse network that grows between similar neurons, later at random",
     **(SPARSE | {"small": {**SPARSE["small"], "patience": 1}}),
 )
 def ctre_seq(
@@ -73,19 +77,22 @@ def ctre_seq(
     grow_init: GrowInit = "uniform",
     **options: Any,
 ) -> Method:
-    """A sparse ReLU network that grows between similar neurons until validation stalls.
+    """A sparse ReLU network that grows between similar neurons, and at random once that stalls.
 
-    From then on it grows at random (Algorithm 1). What stalls is the value by which ``fit`` keeps
-    the best epoch; without validation rows the first rule stays for ever.
+    It changes from similar to random growth when validation has not improved for ``patience``
+    epochs (Algorithm 1), judged by the value by which ``fit`` keeps the best epoch. Without
+    validation rows it never changes.
 
     Args:
-      drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
-      order: ``similar_first``; ``random_first`` until validation stalls (appendix E, ablation 1);
+      drop_fraction: zeta, the share of the connections that is replaced, in [0, 1].
+      order: ``similar_first``, as above; ``random_first``, the reverse (appendix E, ablation 1); or
         ``half``: random in the first half of the epochs, similar in the second (ablation 2).
       patience: epochs without improvement after which validation counts as stalled, at least 1.
       similarity: ``cosine`` (eq. 2), ``hebb`` (section 5.3) or ``euclidean`` (eq. 4).
-      similarity_fraction: share of the training rows it is computed from, in (0, 1].
-      grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
+      similarity_fraction: share of the training rows that similarities are computed from, in
+        (0, 1].
+      grow_init: initial weights of new connections: ``uniform`` within sqrt(6 / n_in), or
+        ``zeros``.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     rules = (grow_rules.similar, grow_rules.random)

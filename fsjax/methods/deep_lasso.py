@@ -29,17 +29,17 @@ from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
 from fsjax.tables.sparse_rows import SparseRows, dense, map_rows, rows_at_once
 
-#: Rows of a sparse table whose gradients are held at once.
+#: Number of rows of a sparse table whose gradients are in memory at once.
 ROWS_AT_ONCE = 1024
 
-#: Under the roots, as a norm has no gradient where it is 0; that of the authors' code.
+#: Added under the square roots, because a norm has no gradient at 0; the authors' value.
 SMOOTHING = 1e-8
 
 
 @register(
     estimator="DeepLasso",
     paper="Cherepanova et al., NeurIPS 2023",
-    optimises="the loss plus the norms of its gradient by each column",
+    optimises="the loss plus the norms of its gradients with respect to each column",
     num_epochs=100,
     batch_size=128,
     training={"min_steps_per_epoch": 10},
@@ -47,30 +47,23 @@ SMOOTHING = 1e-8
     options=replace(PLAIN, hidden=(200,), optimizer="adamw", weight_decay=2e-4),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
-def deep_lasso(
-    *,
-    penalty: NonNegative = 0.1,
-    **options: Any,
-) -> Method:
-    """A network whose loss is to feel few columns: the lasso, on gradients instead of weights.
+def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
+    """The lasso with gradients in place of weights: few columns should affect the loss.
 
     It minimises ``L + lambda sum_j ||(dL / dx_1j, ..., dL / dx_Bj)||_2`` over the B rows of a
-    batch, where L is their mean loss. Of a linear regression that is a group lasso whose weights
+    batch, where L is their mean loss. For a linear regression this is a group lasso whose weights
     are multiplied by the size of the residuals.
 
     Args:
-      penalty: lambda, at least 0. The authors' code weighs the two terms by 1 - w and w, which is
-        ``lambda = w / (1 - w)``, and looks for w between 0.01 and 0.5. Norms over B rows of a mean
-        fall with the root of B, so that larger batches need a larger one.
-      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; rate and decay are
-        the authors', but for the steps in which their rate falls.
+      penalty: lambda, at least 0. The authors' code weights the two terms by 1 - w and w, that is
+        ``lambda = w / (1 - w)``, and tunes w between 0.01 and 0.5. As L is a mean over B rows, the
+        norms shrink with the square root of B: larger batches need a larger penalty.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`. Learning rate and
+        weight decay are the authors', but without their stepwise decay of the learning rate.
 
     Returns:
-      The method, for tasks that look at y; its score of a column is the norm of the gradient over
-      all training rows.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
+      The method, for supervised tasks; the score of column j is the norm above, over all training
+      rows.
     """
     body = NetworkOptions(**options)
 
@@ -83,11 +76,10 @@ def deep_lasso(
     def loss(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
-        def felt(x: Array) -> tuple[Array, dict[str, PyTree]]:
-            rows = batch._replace(x=x)
-            return body.train(params, state, rows, key)
+        def loss_at(x: Array) -> tuple[Array, dict[str, PyTree]]:
+            return body.train(params, state, batch._replace(x=x), key)
 
-        (value, aux), slopes = jax.value_and_grad(felt, has_aux=True)(batch.x)
+        (value, aux), slopes = jax.value_and_grad(loss_at, has_aux=True)(batch.x)
         norms = jnp.sqrt(jnp.sum(jnp.square(slopes), axis=0) + SMOOTHING)
         return value + penalty * jnp.sum(norms), aux
 
@@ -98,7 +90,7 @@ def deep_lasso(
         del key
         y = dense(data.y)
 
-        def felt(x: Array) -> Array:
+        def loss_at(x: Array) -> Array:
             return state.spec.loss_of(predict(state, x), y, data.weight)
 
         def outputs(x: Array) -> Array:
@@ -107,11 +99,11 @@ def deep_lasso(
         if isinstance(data.x, SparseRows):
             norms = sparse_norms(outputs, state.spec.loss_of, data.x, y, data.weight)
         else:
-            norms = jnp.linalg.norm(jax.grad(felt)(data.x), axis=0)
+            norms = jnp.linalg.norm(jax.grad(loss_at)(data.x), axis=0)
         return state.replace(extra={**state.extra, "norms": norms})
 
     return Method(
-        # Forward 2, the gradient by the inputs 2, and twice as much backward through either.
+        # Per weight: forward 2, gradient by the inputs 2, and twice that for the backward passes.
         About(tasks=tasks.SUPERVISED, sparse=True, flops=12.0),
         init=init,
         loss=loss,
@@ -126,10 +118,10 @@ def deep_lasso(
 def sparse_norms(
     outputs: Callable[[Array], Array], loss: Loss, x: SparseRows, y: Array, weight: Array
 ) -> Array:
-    """``(D,)`` norms over the rows of a sparse table of the gradients of their loss."""
+    """``(D,)`` norms of the gradients of the loss with respect to the columns of a sparse table."""
     size = min(rows_at_once(x, ROWS_AT_ONCE), len(x))
     last = len(x) - 1
-    # First by the outputs of all rows, of which losses may compare some.
+    # By the outputs of all rows at once, because some losses compare rows with each other.
     by_outputs = jax.grad(loss)(map_rows(outputs, x, ROWS_AT_ONCE), y, weight)
 
     def add(chunk: Array, squares: Array) -> Array:

@@ -24,20 +24,20 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.gates import open_share
+from fsjax.methods.shared.network import open_share
 from fsjax.registry import register
 
-#: What the parameter-free loss adds to the share of open gates.
+#: Added to the share of open gates, by which the parameter-free loss divides.
 SMALLEST_SHARE = 1e-6
 
-#: Kernel widths below this one become 1.
+#: Kernel widths below this are replaced by 1.
 SMALLEST_WIDTH = 1e-8
 
 
 @register(
     estimator="DUFS",
     paper="Lindenbaum et al., NeurIPS 2021",
-    optimises="the smoothness of gated rows on their own graph, against the share of open gates",
+    optimises="the smoothness of gated rows along their own graph, and the share of open gates",
     num_epochs=100,
     batch_size=128,
     scaling="scalar",
@@ -55,33 +55,30 @@ def dufs(
     optimizer: Literal["sgd"] | Optimizer = "sgd",
     learning_rate: Positive | Schedule = 1.0,
 ) -> Method:
-    """Stochastic gates that leave the columns which vary slowly along a graph of the rows.
+    """Stochastic gates that keep the columns which vary slowly along a graph of the rows.
 
-    The rows of a batch are multiplied by the gates of :func:`fsjax.methods.stg`, and the graph is
-    that of the gated rows, so that closed columns do not blur it. With ``P`` its random walk, after
-    ``walk_steps`` steps, ``Z`` the gated rows ``(B, D)`` and ``p`` the mean probability of open
-    gates, the loss is ``-s / p`` or ``-s + lambda p``, where ``s = tr(Z' P Z) / (B D)``.
+    The rows of a batch are multiplied by the gates of :func:`fsjax.methods.stg`. The graph is that
+    of the gated rows, so that closed columns do not blur it. With ``Z`` the gated rows ``(B, D)``,
+    ``P`` the random walk on their graph, ``p`` the mean probability that a gate is open and
+    ``s = tr(Z' P^t Z) / (B D)``, the loss is ``-s / p`` or ``-s + lambda p``.
 
     Args:
       loss: ``ratio``, the paper's parameter-free loss (eq. 4), or ``difference`` (eq. 3). Both are
         divided by D, as in the authors' code.
       strength: lambda of ``difference``, at least 0.
-      sigma: of the gates' noise, above 0.
-      noise: one for each ``row``, as in the authors' code, or one for the ``batch``.
-      num_neighbors: a row's neighbour, itself being the first, whose squared distance, as a median
-        over the rows, is the unit of the kernel's width.
-      width: of the kernel ``exp(-d^2 / width)`` in that unit. The defaults of both are those of the
-        authors' example.
-      walk_steps: t; the authors' code takes 2 steps, the paper 1.
-      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      sigma: standard deviation of the gates' noise, above 0.
+      noise: ``row`` draws noise for each row, as in the authors' code; ``batch`` once for a batch.
+      num_neighbors: which neighbour of a row (itself being the first) gives the unit of ``width``:
+        the median over the rows of the squared distance to it.
+      width: width of the kernel ``exp(-d^2 / width)`` in that unit, above 0. The defaults of both
+        are those of the authors' example.
+      walk_steps: t, at least 1; 2 in the authors' code, 1 in the paper.
+      optimizer: ``sgd``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of plain gradient descent; or an Optax schedule.
 
     Returns:
-      The method; its score of a column is the mean of its gate. It needs no labels, and what it
-      predicts are the rows, multiplied by the gates.
-
-    Raises:
-      ConfigError: for a value outside its range.
+      The method; the score of a column is the mean mu of its gate. It needs no labels, and predicts
+      the rows multiplied by the gates.
     """
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
@@ -95,10 +92,10 @@ def dufs(
         gates = open_share(params + sigma * jax.random.normal(key, shape))
         rows = batch.x * expand(gates, state.spec.groups)
         smooth = smoothness(rows, batch.weight, num_neighbors, width, walk_steps)
-        price = jnp.mean(norm.cdf((params + 0.5) / sigma))
+        probability = jnp.mean(norm.cdf((params + 0.5) / sigma))
         if loss == "ratio":
-            return -smooth / (price + SMALLEST_SHARE), {}
-        return -smooth + strength * price, {}
+            return -smooth / (probability + SMALLEST_SHARE), {}
+        return -smooth + strength * probability, {}
 
     def gates(state: TrainState) -> Array:
         return open_share(state.params)
@@ -122,13 +119,12 @@ def smoothness(
 
     Args:
       rows: Z, ``(B, D)``.
-      weight: ``(B,)``; rows of weight 0 belong to no graph.
-      neighbors: see ``num_neighbors`` of :func:`dufs`.
-      width, steps: likewise.
+      weight: ``(B,)``; rows of weight 0 are not in the graph.
+      neighbors, width, steps: ``num_neighbors``, ``width`` and ``walk_steps`` of :func:`dufs`.
     """
     norms = jnp.sum(jnp.square(rows), axis=1)
     distances = jnp.maximum(norms[:, None] - 2.0 * rows @ rows.T + norms, 0.0)
-    # Exactly, so that every row that counts has a neighbour whatever the width.
+    # Exactly 0, so that every row of positive weight has a neighbour, however narrow the kernel.
     distances = jnp.where(jnp.eye(len(rows), dtype=bool), 0.0, distances)
     unit = median_distance(distances, weight, neighbors)
     kernel = jnp.exp(-distances / (width * unit)) * weight
@@ -140,10 +136,16 @@ def smoothness(
 
 
 def median_distance(distances: Array, weight: Array, neighbors: int) -> Array:
-    """Median over the rows of the squared distance ``(B, B)`` to their n-th, itself first."""
-    real, last = weight > 0, min(neighbors, len(weight)) - 1
-    to_others = jnp.sort(jnp.where(real, distances, jnp.inf), axis=1)[:, last]
-    ordered = jnp.sort(jnp.where(real, to_others, jnp.inf))
-    count = jnp.sum(real)
+    """Median over the rows of the squared distance to their n-th neighbour.
+
+    Args:
+      distances: ``(B, B)`` squared distances; a row is its own first neighbour.
+      weight: ``(B,)``; rows of weight 0 do not count.
+      neighbors: n, at least 1.
+    """
+    counts, last = weight > 0, min(neighbors, len(weight)) - 1
+    to_neighbor = jnp.sort(jnp.where(counts, distances, jnp.inf), axis=1)[:, last]
+    ordered = jnp.sort(jnp.where(counts, to_neighbor, jnp.inf))
+    count = jnp.sum(counts)
     unit = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
     return jnp.where(unit < SMALLEST_WIDTH, 1.0, unit)

@@ -1,4 +1,4 @@
-"""EntryPrune: columns stay by how much their entry changed the network.
+"""EntryPrune: keeps the columns whose entry changed the network most.
 
 Zimmer et al., "EntryPrune: Neural Network Feature Selection using First Impressions",
 arXiv 2410.02344.
@@ -27,20 +27,20 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.network import FIRST_LAYER, PLAIN, NetworkOptions
+from fsjax.methods.shared.network import PLAIN, NetworkOptions, first_kernel, with_kernel
 from fsjax.registry import register
 from fsjax.sparsity import largest, random_subset
 from fsjax.sparsity.topology import Changed, cond_with_key, keep_moments
 from fsjax.tasks import SUPERVISED
 
-#: The score of columns that have not been tried; others are at least minus sqrt(D).
+#: Score of columns that have not been tried; scores of all others are at least minus sqrt(D).
 NEVER = -1e3
 
 
 @register(
     estimator="EntryPrune",
     paper="Zimmer et al., 2024",
-    optimises="the loss of a dense network on K columns and changing candidates",
+    optimises="the loss of a dense network on K columns and a changing set of candidates",
     num_epochs=200,
     batch_size=256,
     training={"min_steps_per_epoch": 10},
@@ -55,38 +55,36 @@ def entryprune(
     every: Count = 100,
     **options: Any,
 ) -> Method:
-    """A dense network on K columns and on candidates, which are exchanged every few steps.
+    """A dense network on K columns and on random candidates, replaced every few steps.
 
-    The entry of a candidate is judged by its relative change: the absolute sum of the gradients of
-    its weights over the steps since it entered, summed over the hidden neurons, less the mean over
-    all inputs, over their standard deviation. The best such value of a column is its score. The K
-    best columns stay; random others take the places of the rest, with weights of 0.
+    A candidate is judged by its relative change: the gradients of its weights are added up over the
+    steps since it entered, their absolute values are summed over the hidden neurons, and the result
+    is standardised over all inputs of the network. The score of a column is the largest relative
+    change it has reached. At each exchange the K columns with the highest scores stay, and random
+    other columns replace the candidates, with weights of 0.
 
     Args:
       num_features: K.
-      candidates: share of the other columns that are in the network at a time, in [0, 1]; at least
-        one is. The authors have 0.2 for tables with more rows than columns, otherwise 0.5.
-      every: steps between two exchanges; theirs are 100 and 5.
+      candidates: share of the other columns that are in the network at a time, in [0, 1]; there is
+        at least one. The authors use 0.2 if there are more rows than columns, else 0.5.
+      every: steps between two exchanges, at least 1; the authors use 100 and 5, respectively.
       **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
-      The method; predictions are made from the K columns alone.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
+      The method; it predicts from the K columns alone.
     """
     body = NetworkOptions(**options)
 
     def num_inputs(spec: Spec) -> int:
         others = spec.num_columns - num_features
-        # A small lift less, as 0.2 x 15 is a little above 3.
+        # Minus a small number, because 0.2 * 15 is slightly above 3 in floating point.
         return num_features + min(max(1, math.ceil(candidates * others - 1e-6)), others)
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
         key_network, key_order = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
-        # A random order, in which the columns are tried at first.
+        # Random scores below NEVER, so that the first columns are drawn at random.
         best = NEVER - jax.random.uniform(key_order, (spec.num_columns,))
         entered = largest(best, num_inputs(spec))
         extra = {
@@ -98,18 +96,21 @@ def entryprune(
         }
         return create_state(spec, weights, extra=extra)
 
-    def on(columns: Array, weights: PyTree, x: Array, number: int) -> tuple[PyTree, Array]:
-        """Network and rows with no other columns than these, at most ``number`` of ``(D,)``."""
-        places = jnp.argsort(~columns, stable=True)[:number]
-        kernel = jnp.where(columns[places, None], first_kernel(weights)[places], 0.0)
-        return with_kernel(weights, kernel), x[:, places]
+    def restrict(inside: Array, weights: PyTree, x: Array, number: int) -> tuple[PyTree, Array]:
+        """Network and rows without the columns that are not ``inside`` ``(D,)``.
+
+        ``number`` is at least the number of columns inside; places left over have weights of 0.
+        """
+        columns = jnp.argsort(~inside, stable=True)[:number]
+        kernel = jnp.where(inside[columns, None], first_kernel(weights)[columns], 0.0)
+        return with_kernel(weights, kernel), x[:, columns]
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
         extra, spec = state.extra, state.spec
         inside = extra["kept"] | extra["entered"]
-        weights, x = on(inside, params, batch.x, num_inputs(spec))
+        weights, x = restrict(inside, params, batch.x, num_inputs(spec))
         return body.train(weights, state, batch._replace(x=x), key)
 
     def after_step(
@@ -119,14 +120,13 @@ def entryprune(
         change = state.extra["change"] + rows * first_kernel(grads)
         state = state.replace(extra={**state.extra, "stats": aux["stats"], "change": change})
         due = state.step % every == 0
-        return cond_with_key(due, lambda key: exchanged(state, key), lambda _: state, key)
+        return cond_with_key(due, lambda key: exchange(state, key), lambda _: state, key)
 
-    def exchanged(state: TrainState, key: Array) -> TrainState:
+    def exchange(state: TrainState, key: Array) -> TrainState:
         extra = state.extra
         inside = extra["kept"] | extra["entered"]
-        impression = relative_change(extra["change"], inside)
-        better = jnp.maximum(extra["best"], impression)
-        best = jnp.where(extra["entered"], better, extra["best"])
+        highest = jnp.maximum(extra["best"], relative_change(extra["change"], inside))
+        best = jnp.where(extra["entered"], highest, extra["best"])
         kept = largest(best, num_features, state.feature_mask)
         number = num_inputs(state.spec) - num_features
         entered = random_subset(key, number, ~kept & state.feature_mask)
@@ -137,10 +137,10 @@ def entryprune(
             "entered": entered,
             "change": jnp.zeros_like(extra["change"]),
         }
-        return only_kept(state.replace(extra=extra), kept)
+        return clear(state.replace(extra=extra), kept)
 
-    def only_kept(state: TrainState, kept: Array) -> TrainState:
-        """Weights and moments of the columns that are not kept become 0."""
+    def clear(state: TrainState, kept: Array) -> TrainState:
+        """Sets weights and moments of the columns that are not kept to 0."""
         kernel = jnp.where(kept[:, None], first_kernel(state.params), 0.0)
         params = with_kernel(state.params, kernel)
         everything = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), params)
@@ -150,7 +150,7 @@ def entryprune(
         return state.replace(params=params, opt_state=moments)
 
     def predict(state: TrainState, x: Array) -> Array:
-        weights, x = on(state.extra["kept"], state.params, x, num_features)
+        weights, x = restrict(state.extra["kept"], state.params, x, num_features)
         return body.predict(weights, state, x)
 
     def select(state: TrainState) -> Selection:
@@ -173,27 +173,16 @@ def entryprune(
 
 
 def relative_change(change: Array, inside: Array) -> Array:
-    """How much every input changed, relative to the others.
+    """How much the weights of each input changed, relative to those of the other inputs.
 
     Args:
       change: ``(D, H)`` sums of gradients.
-      inside: ``(D,)`` bool, the inputs of the network.
+      inside: ``(D,)`` bool, the columns that are inputs of the network.
 
     Returns:
-      ``(D,)``, of mean 0 and standard deviation 1 over the inputs; of no meaning elsewhere.
+      ``(D,)``, with mean 0 and standard deviation 1 over the inputs; meaningless for other columns.
     """
     total = jnp.sum(jnp.abs(change), axis=1)
     weight = inside / jnp.sum(inside)
     centred = total - total @ weight
     return centred / jnp.maximum(jnp.sqrt(jnp.square(centred) @ weight), 1e-12)
-
-
-def first_kernel(weights: PyTree) -> Array:
-    """The ``(D, H)`` weights of the first layer."""
-    return weights[FIRST_LAYER]["Dense_0"]["kernel"]
-
-
-def with_kernel(weights: PyTree, kernel: Array) -> PyTree:
-    """The tree with another leaf in the place of these weights."""
-    layer = {**weights[FIRST_LAYER]["Dense_0"], "kernel": kernel}
-    return {**weights, FIRST_LAYER: {"Dense_0": layer}}

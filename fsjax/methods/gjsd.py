@@ -13,7 +13,7 @@ from fsjax.registry import register
 @register(
     estimator="GJSD",
     paper="Nilsson et al., ICML 2024, 2.5",
-    optimises="the same as CAE, and a reward for selectors that differ",
+    optimises="the loss of CAE minus a reward for selectors that differ",
     num_epochs=200,
     small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03},
     options=cae,
@@ -21,12 +21,13 @@ from fsjax.registry import register
 def gjsd(
     num_features: Count = 50, *, gjsd_weight: Annotated[NonNegative, TERM] = 0.05, **options: Any
 ) -> Method:
-    """CAE whose loss rewards distinct selectors by ``gjsd_weight`` times their GJSD (eq. 11).
+    """CAE with a loss that rewards distinct selectors: minus lambda times their GJSD (eq. 11).
 
     Args:
-      num_features: K, columns to select.
-      gjsd_weight: lambda. The paper's Table 5: 0.05 for every classification and for the
-        reconstruction of MNIST, Fashion-MNIST and COIL-20; 0.005 for HAR, ISOLET and Mice.
+      num_features: K, the number of columns to select.
+      gjsd_weight: lambda, at least 0. The paper (Table 5) uses 0.05 for every classification and
+        for the reconstruction of MNIST, Fashion-MNIST and COIL-20, and 0.005 for the
+        reconstruction of HAR, ISOLET and Mice.
       **options: as for :func:`fsjax.methods.cae`.
 
     Returns:

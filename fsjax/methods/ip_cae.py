@@ -14,7 +14,7 @@ from fsjax.registry import register
 @register(
     estimator="IPCAE",
     paper="Nilsson et al., ICML 2024",
-    optimises="the loss of a network behind K relaxed selectors, whose logits are a learnt map",
+    optimises="the loss of a network behind K relaxed selectors with indirectly learnt logits",
     num_epochs=200,
     small={"num_features": 4, "hidden": (6,), "learning_rate": 0.03, "embedding_dim": 5},
     options=ConcreteOptions(),
@@ -28,14 +28,17 @@ def ip_cae(
     noise: Literal["row", "batch"] = "batch",
     **options: Any,
 ) -> Method:
-    """A concrete selector whose logits are a learnt map of a learnt embedding (section 2.3).
+    """A concrete selector that learns its logits indirectly (section 2.3).
+
+    The logits are ``psi W + b``: an embedding psi ``(K, P)`` of each selector, and a linear map
+    that all selectors share. All three are learnt.
 
     Args:
-      num_features: K, columns to select.
-      weights: ``full`` (eq. 6), ``diagonal`` or ``scalar`` (section 4.2).
-      embedding_dim: P. ``None`` takes P = D as the paper does, but at most 1024.
+      num_features: K, the number of columns to select.
+      weights: form of W: ``full`` (eq. 6), ``diagonal`` or ``scalar`` (section 4.2).
+      embedding_dim: P, for ``full`` only. ``None`` takes P = D as the paper does, but at most 1024.
       bias: whether the map has a bias b.
-      noise: ``batch`` draws one noise matrix per step; ``row`` one for each row, as behind the
+      noise: ``batch`` draws one noise matrix per step; ``row`` draws one for each row, as for the
         published tables, at several times the cost.
       **options: those of :class:`fsjax.methods.shared.concrete.ConcreteOptions`; the paper finds
         that the GJSD term adds nothing here.

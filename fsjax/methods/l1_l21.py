@@ -1,4 +1,4 @@
-"""L1_L21 (Liu et al., UAI 2009): logistic regression of every class, few columns in common."""
+"""L1_L21 (Liu et al., UAI 2009): logistic regressions of all classes that share few columns."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def multitask_logistic(
 ) -> np.ndarray:
     """Minimises ``mean log(1 + exp(-y_nc (x_n W_c + b_c))) + penalty sum_d ||W_d||``.
 
-    The mean is over rows, by their weights, and classes. Accelerated proximal gradient, whose step
-    becomes shorter until the quadratic bound holds (algorithm 1). It starts at W = 0 and the
-    intercepts of the shares of the classes.
+    The mean is over the weighted rows and the classes. The solver is accelerated proximal gradient
+    descent, whose step is shortened until the quadratic bound holds (algorithm 1). It starts at
+    W = 0, with the log-odds of the class frequencies as intercepts.
 
     Args:
       x: ``(N, D)``.
-      signs: ``(N, C)``, 1 where the row belongs to the class and -1 where not.
-      weight: ``(N,)`` positive weights.
-      penalty: of the norms of the columns' weights, at least 0.
-      tolerance: it ends where the objective changes by less.
-      max_steps: the most there are.
+      signs: ``(N, C)``, 1 where the row belongs to the class and -1 where it does not.
+      weight: ``(N,)`` positive weights of the rows.
+      penalty: factor of the norms of the columns' weights, at least 0.
+      tolerance: the solver stops when the objective changes by less than this.
+      max_steps: the largest number of steps.
 
     Returns:
       W, ``(D, C)``.
@@ -45,7 +45,7 @@ def multitask_logistic(
         return float(np.sum(mean * np.logaddexp(0.0, -margin)))
 
     kernel = np.zeros((x.shape[1], signs.shape[1]))
-    point = np.vstack([kernel, np.log(share / (1 - share))])  # the intercepts in the last row
+    point = np.vstack([kernel, np.log(share / (1 - share))])  # intercepts in the last row
     x = np.column_stack([x, np.ones(len(x))])
     output = x @ point
     last_point, last_output = point, output
@@ -79,9 +79,9 @@ def multitask_logistic(
 
 
 def _proximal(point: np.ndarray, strength: float) -> np.ndarray:
-    """Shortens the rows by ``strength``, to 0 where they are shorter; not the intercepts'."""
+    """Shortens each row but the last (the intercepts) by ``strength``, at most to length 0."""
     length = np.linalg.norm(point[:-1], axis=1, keepdims=True)
-    # 1 - strength / length, or 0; rows and strength may be 0.
+    # max(1 - strength / length, 0), defined also where both are 0.
     shrink = 1.0 - strength / np.maximum(length, max(strength, np.finfo(np.float64).tiny))
     return np.vstack([shrink * point[:-1], point[-1:]])
 
@@ -89,31 +89,28 @@ def _proximal(point: np.ndarray, strength: float) -> np.ndarray:
 @register(
     estimator="L1L21",
     paper="Liu et al., UAI 2009",
-    optimises="the logistic loss of each class plus lambda times the norms of the columns' weights",
+    optimises="the logistic loss of each class plus a penalty on the norms of the columns' weights",
     small={"penalty": 0.01},
 )
 def l1_l21(
     *, penalty: NonNegative = 0.01, tolerance: NonNegative = 1e-3, max_steps: Count = 1000
 ) -> Method:
-    """Logistic regression of each class against the rest, with a penalty on columns as a whole.
+    """Logistic regression of each class against the rest, with a group penalty on each column.
 
-    ``mean log(1 + exp(-y_nc (x_n W_c + b_c))) + penalty sum_d ||W_d||``, the mean over rows and
-    classes. The score of a column is the norm of its weights.
+    It minimises ``mean log(1 + exp(-y_nc (x_n W_c + b_c))) + penalty sum_d ||W_d||``, where the
+    mean is over rows and classes. The score of a column is the norm ``||W_d||`` of its weights.
 
-    The published figures on Madelon (WAST, Table 2: 49.33) and COIL-20 are probably those of
-    columns in an arbitrary order: with ``penalty=0.1``, scikit-feature's, all weights are 0
-    there, and what its sorting makes of equal scores has 49.50 on Madelon.
+    The published accuracies on Madelon (WAST, Table 2: 49.33) and COIL-20 are probably those of
+    columns in an arbitrary order: with scikit-feature's ``penalty=0.1`` all weights are 0 there,
+    and its order of equal scores gives 49.50 on Madelon.
 
     Args:
-      penalty: at least 0; the larger, the fewer columns have weights.
-      tolerance: it ends where the objective changes by less.
-      max_steps: the most steps.
+      penalty: factor of the norms, at least 0; the larger, the fewer columns have non-zero weights.
+      tolerance: the solver stops when the objective changes by less than this.
+      max_steps: the largest number of steps.
 
     Returns:
       The method, for classification.
-
-    Raises:
-      ConfigError: for a value outside its range.
     """
     solve = functools.partial(multitask_logistic, max_steps=max_steps)
     return linear_filter(solve, penalty, tolerance, low=-1.0)

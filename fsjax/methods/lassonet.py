@@ -1,4 +1,4 @@
-"""LassoNet: a network whose features leave one by one (Lemhadri et al., JMLR 2021)."""
+"""LassoNet: a network that loses its features one by one (Lemhadri et al., JMLR 2021)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fsjax.nets import SkipNetwork, outputs_of
 from fsjax.registry import register
 from fsjax.sparsity.hier_prox import hier_prox
 
-#: Above any number of epochs: the value of epochs that a path keeps begins as much lower.
+#: Larger than any number of epochs; see ``keep_first``.
 _FAR = 1e7
 
 
@@ -63,48 +63,48 @@ def lassonet(
     tolerance: Fraction = 0.99,
     until: Whole | None = None,
 ) -> Method:
-    """A network with a skip layer, trained under a penalty that grows until K features are left.
+    """A network with a skip layer, trained under a growing penalty until K features are left.
 
-    The outputs are a linear map of the inputs plus a ReLU network. The penalty is lambda times
-    the sum over features of the norm of their skip weights, and no first-layer weight of a feature
-    may exceed M times that norm (:func:`fsjax.sparsity.hier_prox.hier_prox` after every step): a
-    feature without skip weights is out of the network.
+    The outputs are a linear map of the inputs (the skip layer, weights theta) plus a ReLU network
+    with first-layer weights W. It minimises ``L + lambda sum_j ||theta_j||_2`` subject to
+    ``||W_j||_inf <= M ||theta_j||_2``, by a proximal step after every gradient step
+    (:func:`fsjax.sparsity.hier_prox.hier_prox`). A feature whose skip weights are all 0 has
+    therefore left the network.
 
-    A dense phase with Adam (lambda 0) comes first, then the path with gradient descent: one lambda
-    after the other, each from the weights of the one before. A lambda is over after
-    ``path_patience`` epochs without improvement of the validation loss plus penalty, or after
-    ``path_epochs``. Train with as many epochs as the path may take, thousands: the method stops by
-    itself. A run that ends before its path still ranks the features; the recorded
-    ``train/path_finished`` is then 0.
+    Training begins with a dense phase (lambda = 0, Adam). The path follows (gradient descent with
+    momentum): lambda grows by a factor, and training continues from the current weights. A lambda
+    ends after ``path_patience`` epochs in which validation loss plus penalty did not improve, or
+    after ``path_epochs``. Allow as many epochs as the path may take, which are thousands; the
+    method stops by itself. If the run ends before the path does, the features are still ranked, and
+    ``train/path_finished`` in the history is 0.
 
-    Constant columns are kept out of the network from the first step.
+    Constant columns are excluded from the network from the first step.
 
     Args:
       num_features: K.
       hidden: widths of the hidden layers, at least one, as a tuple.
       hierarchy: M, at least 0. With 0 the model is linear.
-      dense_epochs: most epochs of the dense phase.
-      dense_patience: epochs without improvement that end it.
-      path_epochs: most epochs for each lambda.
-      path_patience: epochs without improvement that end a lambda.
-      learning_rate: of Adam, in the dense phase.
-      path_learning_rate: of gradient descent, on the path.
-      momentum: of gradient descent, in [0, 1), kept along the path.
-      path_start: the first lambda, above 0; ``None`` finds one small enough to remove nothing.
-      path_multiplier: from one lambda to the next, above 1.
-      tolerance: an improvement is below this share of the best value, in (0, 1].
-      until: features left at the end of the path, at most K. Where it is below K, the network with
-        the first selection of at most K features is the one that predicts.
+      dense_epochs: largest number of epochs of the dense phase.
+      dense_patience: number of epochs without improvement that ends the dense phase.
+      path_epochs: largest number of epochs for each lambda.
+      path_patience: number of epochs without improvement that ends a lambda.
+      learning_rate: of Adam in the dense phase.
+      path_learning_rate: of gradient descent on the path.
+      momentum: of gradient descent, in [0, 1); its buffer is kept from one lambda to the next.
+      path_start: the first lambda, above 0; ``None`` finds one that is too small to remove a
+        feature.
+      path_multiplier: ratio of each lambda to the one before, above 1.
+      tolerance: an epoch improves if its value is below this share of the best one, in (0, 1].
+      until: number of features at which the path ends, at most K; ``None`` for K. Below K, the
+        network that predicts is the first one on the path with at most K features.
 
     Returns:
       The method. Its score orders the features by when they left the network, and those still in
-      it by the norm of their skip weights; :func:`importances` gives the lambdas.
+      it by the norm of their skip weights; :func:`importances` returns the lambdas.
     """
     until = num_features if until is None else until
     if until > num_features:
-        raise ConfigError(
-            f"until={until} is above num_features={num_features}; the path ends at K or below"
-        )
+        raise ConfigError(f"until={until} is above num_features={num_features}; choose at most K")
 
     def apply(params: PyTree, state: TrainState, x: Array) -> Array:
         return outputs_of(SkipNetwork(state.spec.num_outputs, hidden), {"params": params}, x)
@@ -112,8 +112,8 @@ def lassonet(
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         if spec.best_by not in ("loss", "last"):
             raise ConfigError(
-                f"lassonet stops by the validation loss; use best_by='last' in place of "
-                f"{spec.best_by!r}"
+                f"best_by={spec.best_by!r}, but lassonet stops by the validation loss; choose "
+                "'loss' or 'last'"
             )
         inputs = jnp.zeros((1, spec.num_columns))
         params = SkipNetwork(spec.num_outputs, hidden).init(key, inputs)["params"]
@@ -129,7 +129,7 @@ def lassonet(
         rate = jnp.where(state.log.started, path_learning_rate, learning_rate)
         groups, kernel = state.spec.groups, state.params["kernel"]
         skip = paths.by_group(state.params["skip"], groups)
-        # Columns that are ruled out have no skip weights; the proximal step clears the others.
+        # Without skip weights, the proximal step also clears a column's first-layer weights.
         skip = jnp.where(state.feature_mask[:, None], skip, 0.0)
         strength = state.log.penalty * rate
         skip, new = hier_prox(skip, paths.by_group(kernel, groups), strength, hierarchy)
@@ -143,7 +143,11 @@ def lassonet(
         return paths.judge(state, patience, limit, tolerance)
 
     def keep_first(state: TrainState) -> Array:
-        """The end of the first lambda with at most K features; before it, the newest epoch."""
+        """Value of an epoch, of which the lowest is kept.
+
+        Lowest at the end of the first lambda with at most K features; before that, the latest
+        epoch has the lowest value so far.
+        """
         path, over = judge(state)
         reached = over & path.started & (paths.count_selected(state) <= num_features)
         return jnp.where(reached, state.epoch - _FAR, -state.epoch.astype(jnp.float32))
@@ -191,15 +195,15 @@ def lassonet(
 
 
 def importances(state: TrainState) -> Array:
-    """Lambda at which each feature left the network, as the authors define importance.
+    """The lambda at which each feature left the network: the authors' importance.
 
-    A feature that comes back counts as if it had not left.
+    A feature that returns counts as if it had not left.
 
     Args:
-      state: of one seed, such as ``jax.tree.map(lambda leaf: leaf[0], result.states)``.
+      state: state of one seed, for example ``jax.tree.map(lambda leaf: leaf[0], result.states)``.
 
     Returns:
-      ``(D,)``, or ``(G,)`` for groups; infinite for features that never left, 0 for constant
+      ``(D,)``, or ``(G,)`` for groups: infinity for features that never left, 0 for constant
       columns.
     """
     return state.log.vanished

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from typing import Any
 
 import numpy as np
-from jax import Array
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lars
 
-from fsjax.arguments import Count, Positive
-from fsjax.method import Method, Spec, TrainingRows
+from fsjax.arguments import Count
+from fsjax.method import Method
 from fsjax.methods.shared.fixed_columns import filter_method
-from fsjax.methods.shared.neighbour_graph import Metric, Weights, neighbour_graph
+from fsjax.methods.shared.neighbour_graph import GraphOptions, neighbour_graph
 from fsjax.methods.shared.on_host import on_host
 from fsjax.registry import register
 
-#: Rows up to which all eigenvectors are computed; above it, some by Lanczos' method.
+#: Up to this many rows all eigenvectors are computed; above it, only some, by Lanczos' method.
 DENSE_ROWS = 2500
 
-#: Restarts of Lanczos' method before all eigenvectors are computed after all: where a heat kernel
-#: is narrow, the graph nearly falls apart and its eigenvalues are nearly equal.
+#: Restarts of Lanczos' method before all eigenvectors are computed instead. It converges slowly if
+#: the heat kernel is narrow: the graph is then nearly disconnected, its eigenvalues nearly equal.
 RESTARTS = 30
+
+#: Eigenvalues that are this close to the largest, 1, count as equal to it.
+TIED = 1e-8
 
 
 def mcfs_coefficients(
@@ -35,17 +38,17 @@ def mcfs_coefficients(
     num_nonzero: int,
     unit_columns: bool = True,
 ) -> np.ndarray:
-    """Sparse regressions of the eigenvectors on the columns, by least angles (eq. 5).
+    """Sparse regressions of the eigenvectors on the columns, by least-angle regression (eq. 5).
 
     Args:
-      x: ``(N, D)``; columns are centred.
+      x: ``(N, D)``; the columns are centred before the regression.
       weight: ``(N,)`` positive weights of the rows.
-      vectors: ``(N, E)``.
-      num_nonzero: the most coefficients of a regression that are not 0.
-      unit_columns: columns have length 1 while the path is followed.
+      vectors: ``(N, E)`` eigenvectors.
+      num_nonzero: the largest number of non-zero coefficients of a regression.
+      unit_columns: whether columns are scaled to length 1 for the regression.
 
     Returns:
-      ``(D, E)`` coefficients of the columns as they were given.
+      ``(D, E)`` coefficients of the unscaled columns.
     """
     root = np.sqrt(weight / weight.mean())[:, None]
     columns = root * (x - np.average(x, axis=0, weights=weight))
@@ -57,7 +60,7 @@ def mcfs_coefficients(
     coefficients = np.zeros((x.shape[1], vectors.shape[1]))
     if len(used):
         with warnings.catch_warnings():
-            # Columns that say the same are dropped from the path, as they should be.
+            # The warning says that collinear columns are dropped, which is what we want.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(columns[:, used] / length, targets)
         coefficients[used] = np.reshape(model.coef_, (-1, len(used))).T / length[:, None]
@@ -65,36 +68,54 @@ def mcfs_coefficients(
 
 
 def graph_embedding(graph: sparse.csr_matrix, num_vectors: int) -> np.ndarray:
-    """The flattest eigenvectors of ``L v = lambda D v`` but the constant one (eq. 3).
+    """The eigenvectors of ``L v = lambda D v`` with the smallest non-zero lambda (eq. 3).
 
     Args:
-      graph: ``(N, N)`` symmetric, with weights from 0.
-      num_vectors: E; at most N - 1 are given.
+      graph: S, ``(N, N)``, symmetric and non-negative; ``D = diag(S 1)``, ``L = D - S``.
+      num_vectors: E; at most N - 1 are returned.
 
     Returns:
-      ``(N, E)``, flattest first; where a vector's largest entry is negative, the vector times -1,
-      as their signs mean nothing.
+      ``(N, E)``, by rising lambda. The sign of an eigenvector is arbitrary: here its entry of
+      largest absolute value is positive.
     """
-    count = graph.shape[0]
-    take = min(num_vectors, count - 1) + 1
+    number = min(num_vectors, graph.shape[0] - 1) + 1
     degree = np.maximum(np.asarray(graph.sum(axis=1)).ravel(), np.finfo(np.float64).tiny)
     root = sparse.diags(1 / np.sqrt(degree))
-    # L v = lambda D v is (1 - lambda) u = D^-1/2 S D^-1/2 u of u = D^1/2 v.
+    # With u = D^1/2 v, L v = lambda D v becomes D^-1/2 S D^-1/2 u = (1 - lambda) u.
     normal = root @ graph @ root
-    vectors = _last_eigenvectors(normal, take)
-    vectors = root @ vectors[:, -2::-1]
+    values, vectors = _last_eigenvectors(normal, number)
+    vectors = root @ _without_constant(values, vectors, np.sqrt(degree))
     largest = np.argmax(np.abs(vectors), axis=0)
     return vectors * np.where(np.take_along_axis(vectors, largest[None], axis=0) < 0, -1.0, 1.0)
 
 
-def _last_eigenvectors(matrix: sparse.csr_matrix, number: int) -> np.ndarray:
-    """``(N, number)`` eigenvectors of the largest eigenvalues, which come last."""
+def _without_constant(values: np.ndarray, vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """``(N, number - 1)`` eigenvectors by falling eigenvalue, without the constant one.
+
+    A graph in several parts has the largest eigenvalue once for each part. If all of its
+    eigenvectors are here, those orthogonal to the constant one get a basis that does not depend on
+    the solver's; otherwise the last vector is left out.
+    """
+    tied = values > values[-1] - TIED
+    inside = constant / np.linalg.norm(constant) @ vectors[:, tied]
+    if tied.sum() == 1 or np.linalg.norm(inside) < 1 - TIED:
+        return vectors[:, -2::-1]
+    rest = vectors[:, tied] @ linalg.null_space(inside[None])
+    _, triangle, order = linalg.qr(rest.T, mode="economic", pivoting=True)
+    basis = np.empty_like(rest)
+    basis[order] = triangle.T
+    return np.concatenate([basis, vectors[:, ~tied][:, ::-1]], axis=1)
+
+
+def _last_eigenvectors(matrix: sparse.csr_matrix, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """``(number,)`` largest eigenvalues, in rising order, and ``(N, number)`` eigenvectors."""
     count = matrix.shape[0]
     if count > max(DENSE_ROWS, 4 * number):
         start = np.random.default_rng(0).normal(size=count)
         with contextlib.suppress(ArpackNoConvergence):
-            return eigsh(matrix, number, which="LA", v0=start, maxiter=RESTARTS, tol=1e-9)[1]
-    return linalg.eigh(matrix.toarray(), overwrite_a=True)[1][:, -number:]
+            return eigsh(matrix, number, which="LA", v0=start, maxiter=RESTARTS, tol=1e-9)
+    values, vectors = linalg.eigh(matrix.toarray(), overwrite_a=True)
+    return values[-number:], vectors[:, -number:]
 
 
 @register(
@@ -102,69 +123,52 @@ def _last_eigenvectors(matrix: sparse.csr_matrix, number: int) -> np.ndarray:
     paper="Cai et al., KDD 2010",
     optimises="nothing: sparse regressions of a neighbour graph's eigenvectors on the columns",
     small={"num_features": 4, "num_clusters": 3},
+    options=GraphOptions(),
 )
 def mcfs(
     num_features: Count = 50,
     *,
     num_clusters: Count = 5,
-    metric: Metric = "cosine",
-    weights: Weights = "binary",
-    num_neighbors: Count = 5,
-    t: Positive = 1.0,
-    self_loops: bool = True,
     unit_columns: bool = True,
     signed: bool = False,
+    **options: Any,
 ) -> Method:
-    """Multi-cluster feature selection, a filter without labels.
+    """Multi-cluster feature selection: an unsupervised filter.
 
-    The eigenvectors of the graph of nearest neighbours tell clusters of rows apart. Each is
-    explained by at most K columns, and a column's score is the largest of its coefficients.
+    The leading eigenvectors of a graph of nearest neighbours separate the clusters of rows. Each
+    eigenvector is regressed on at most K columns, and the score of a column is its largest absolute
+    coefficient over the eigenvectors.
 
-    The published figure on Madelon (WAST, Table 2: 51.83) is that of
-    ``weights="heat", metric="euclidean", signed=True`` on columns that are not scaled. There it
-    is that of columns drawn at random: nothing but the loops is left of the graph, each
-    eigenvector is 0 in all rows but one. The defaults give 82.17 there.
+    The published accuracy on Madelon (WAST, Table 2: 51.83) is that of
+    ``weights="heat", metric="euclidean", signed=True`` on unscaled columns. It is the accuracy of
+    random columns: only the self-loops remain of that graph, and each eigenvector is 0 in all rows
+    but one. The defaults reach 82.17.
 
     Args:
       num_features: K.
-      num_clusters: how many eigenvectors; the paper takes the number of clusters.
-      metric: by which rows are near, ``euclidean`` or ``cosine``.
-      weights: of the edges: ``binary``; ``heat``, ``exp(-d^2 / (2 t^2))``; or ``cosine``.
-      num_neighbors: k; rows are neighbours where one is among the k nearest of the other.
-      t: width of the heat kernel, in the units of the scaled columns.
-      self_loops: rows are neighbours of themselves as well, with weight 1, as scikit-feature has
-        it. Leave them out where a heat kernel is narrow.
-      unit_columns: columns have length 1 while the path of a regression is followed.
-      signed: the largest coefficient, as scikit-feature has it, although the sign of an
-        eigenvector means nothing; otherwise the largest absolute one, as the paper has it.
+      num_clusters: number of eigenvectors; the paper takes the number of clusters.
+      unit_columns: whether columns are scaled to length 1 for the regressions.
+      signed: whether to score by the largest signed coefficient, as scikit-feature does although
+        the sign of an eigenvector is arbitrary; otherwise by the largest absolute one, as in the
+        paper.
+      **options: those of :class:`fsjax.methods.shared.neighbour_graph.GraphOptions`.
 
     Returns:
-      The method. Columns that no regression uses have the score 0 (or below, where ``signed``).
-
-    Raises:
-      ConfigError: for a value outside its range.
+      The method. Columns that no regression uses score 0 (0 or below with ``signed``).
     """
+    o = GraphOptions(**options)
 
-    def of_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray, t: float) -> np.ndarray:
+    def score_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray, t: float) -> np.ndarray:
         del y
-        graph = neighbour_graph(
-            x,
-            weight,
-            metric=metric,
-            weights=weights,
-            num_neighbors=num_neighbors,
-            t=t,
-            self_loops=self_loops,
-        )
+        graph = neighbour_graph(x, weight, **{**vars(o), "t": t})
         vectors = graph_embedding(graph, num_clusters)
         coefficients = mcfs_coefficients(
             x, weight, vectors, num_nonzero=num_features, unit_columns=unit_columns
         )
         return (coefficients if signed else np.abs(coefficients)).max(axis=1)
 
-    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
-        del key, spec
-        return on_host(of_rows, data, t)
-
-    method = filter_method(scores, ("reconstruction",))
-    return method._replace(about=method.about._replace(num_features=num_features))
+    return filter_method(
+        lambda key, spec, data: on_host(score_rows, data, o.t),
+        ("reconstruction",),
+        num_features=num_features,
+    )

@@ -1,5 +1,8 @@
-"""A plain network: the classifier of the retrain protocol, and the regularisers of BinMask's
-section 4.3 (L1, weight decay, dropout; logistic regression with ``hidden=()``)."""
+"""A plain network on all columns.
+
+It is the classifier of the retrain protocol, and has the regularisers of BinMask's section 4.3: L1,
+weight decay and dropout. With ``hidden=()`` it is logistic regression.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +27,17 @@ from fsjax.tasks import SUPERVISED
     **TRAINING,
 )
 def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
-    """An ordinary network on all columns.
+    """A plain network on all columns, optionally with L1, weight decay or dropout.
 
     Args:
-      rank_by: score of a column: ``strength``, the sum of the absolute weights of its input
-        neuron, or by the derivatives of the outputs; see
+      rank_by: score of a column: ``strength``, the sum of the absolute weights of its input neuron;
+        or by the derivatives of the outputs, see
         :func:`fsjax.methods.shared.attribution.scored_by`.
       **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`.
 
     Returns:
-      The method, for tasks that look at y. The strength of the columns of convolutional networks
-      is 0; their attribution is not.
+      The method, for supervised tasks. In convolutional networks the strength of every column is
+      0, so rank by attribution.
     """
     body = NetworkOptions(**options)
 

@@ -1,4 +1,4 @@
-"""NeuroFS: a sparse network whose input neurons are pruned and regrown while it trains.
+"""NeuroFS: a sparse network whose input neurons are pruned and regrown during training.
 
 Atashgahi et al., "Supervised Feature Selection with Neuron Evolution in Sparse Neural Networks",
 TMLR 2023.
@@ -34,7 +34,7 @@ from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity.topology import DropRule, GrowRule
 from fsjax.tasks import SUPERVISED
 
-#: Changes at first that leave the input neurons as they are.
+#: Number of first topology changes that do not prune or regrow input neurons.
 PLAIN_CHANGES = 2
 
 
@@ -43,8 +43,8 @@ class Evolution(NamedTuple):
 
     Attributes:
       kept: ``(D,)`` bool, the active neurons that stay.
-      inactive: ``(D,)`` bool, those that were not active before.
-      number: int32, how many of the inactive ones are to be added.
+      inactive: ``(D,)`` bool, the neurons that were inactive before the change.
+      number: int32, how many inactive neurons are to be regrown.
     """
 
     kept: Array
@@ -77,40 +77,40 @@ def neurofs(
     l2: Annotated[NonNegative, TERM] = 2e-5,
     rank_by: Score = "strength",
 ) -> Method:
-    """NeuroFS: the weakest inputs leave a sparse network, some come back by their gradient.
+    """A sparse network that prunes its weakest input neurons and regrows some by their gradient.
 
-    After each epoch from the third on, in the first part of the training ``ceil((R - r) / t)``
-    active inputs with the smallest strength leave for good, where r have left of
-    ``R = (1 - input_fraction) D - K`` and t changes are to come. All along, a share of r that falls
-    from ``input_fraction`` to 0 leaves too, and as many inactive inputs are added: those with the
-    largest gradient of a missing connection. Inputs that were just added stay for one more epoch,
-    until all R have left. So ``K + input_fraction D`` inputs are active in the end; the
-    connections that are lost are grown at active ones. Hidden layers change as in RigL.
+    The input neurons change after each epoch from the third on. In the first part of the training,
+    the ``ceil((R - r) / t)`` active neurons with the smallest strength are removed for good, where
+    ``R = (1 - input_fraction) D - K`` neurons are to be removed in all, r have been removed, and t
+    changes are to come. In addition, a share of r that falls from ``input_fraction`` to 0 is
+    exchanged: as many active neurons are pruned, and as many inactive ones regrown, those with the
+    largest gradient of a missing connection. Until all R are removed, regrown neurons are protected
+    for one epoch. In the end ``K + input_fraction D`` input neurons are active. Connections that
+    are lost are regrown at active neurons. Hidden layers change as in RigL.
 
-    The authors' code takes the gradients of the sum of the class probabilities, which is 0 up to
-    rounding; these are those of the loss on a random batch, as the paper says.
+    The authors' code takes gradients of the sum of the class probabilities, which are 0 up to
+    rounding; here they are those of the loss on a random batch, as the paper describes.
 
     Args:
       num_features: K.
       hidden: widths of the hidden layers.
-      epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections, or is dense.
-      input_fraction: zeta_in, in [0, 1]: of the inputs that are exchanged, and of the connections
-        of those that stay which are replaced.
-      hidden_fraction: zeta_h, in [0, 1], share of the connections that is replaced elsewhere.
-      removal_share: alpha, share of the epochs in which inputs leave for good.
-      activation: of the hidden layers: ``tanh``; the authors have ``relu`` for ISOLET.
-      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      epsilon: Erdos-Renyi density, above 0: a layer has ``epsilon (n_in + n_out)`` connections, or
+        is dense if it has fewer weights.
+      input_fraction: zeta_in, in [0, 1]: share of removed neurons that is exchanged, and share of
+        the connections of the remaining input neurons that is replaced.
+      hidden_fraction: zeta_h, in [0, 1]: share of the connections that is replaced in other layers.
+      removal_share: alpha, in [0, 1]: share of the epochs in which neurons are removed for good.
+      activation: activation of the hidden layers; the authors use ``relu`` for ISOLET, else
+        ``tanh``.
+      optimizer: ``sgd``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of gradient descent with Nesterov's momentum; or an Optax schedule.
-      momentum: in [0, 1).
-      l2: weight of half the sum of squared weights in the loss.
+      momentum: of gradient descent, in [0, 1).
+      l2: factor of half the sum of squared weights in the loss, at least 0.
       rank_by: score of a column: its ``strength``, as in the paper, or by derivatives; see
         :func:`fsjax.methods.shared.attribution.scored_by`.
 
     Returns:
-      The method; the score of a column that left is 0.
-
-    Raises:
-      ConfigError: for a value outside its range.
+      The method; with ``strength``, columns that were removed score 0.
     """
 
     def evolution(layer: Layer) -> Evolution:
@@ -119,7 +119,7 @@ def neurofs(
     method = sparse_network(
         drop=drop_inputs(evolution, input_fraction, hidden_fraction),
         grow=grow_inputs(evolution),
-        # Every layer has its own fraction in the rule.
+        # Ignored by the drop rule, which has a fraction of its own for each layer.
         drop_fraction=1.0,
         epsilon=epsilon,
         hidden=hidden,
@@ -163,10 +163,10 @@ def active_inputs(mask: Array) -> Array:
 def evolve(
     layer: Layer, num_features: int, fraction: Array | float, removal_share: Array | float
 ) -> Evolution:
-    """Which input neurons stay, and how many come back.
+    """Decides which input neurons stay and how many are regrown.
 
     Args:
-      layer: the first one, with the state of the method.
+      layer: the first layer, with the state of the method.
       num_features: K.
       fraction: zeta_in.
       removal_share: alpha.
@@ -214,9 +214,9 @@ def drop_inputs(
 
 
 def grow_inputs(evolution: Callable[[Layer], Evolution]) -> GrowRule:
-    """Grows by gradient; in the first layer at neurons that stay or are added."""
+    """Grows by gradient; in the first layer only at neurons that stay or are regrown."""
 
-    # The number of connections falls where few inputs have no room for them.
+    # The first layer loses connections if its active neurons have no room for all of them.
     @may_shrink
     @needs("gradient", "state")
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:

@@ -1,5 +1,8 @@
-"""ProbMask: Zhou et al., "Effective Sparsification of Neural Networks with Global Sparsity
-Constraint", CVPR 2021; the baseline of BinMask's section 4.2. It makes the weights sparse."""
+"""ProbMask: sparse weights by learnt probabilities, the baseline of BinMask's section 4.2.
+
+Zhou et al., "Effective Sparsification of Neural Networks with Global Sparsity Constraint", CVPR
+2021.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,14 @@ from fsjax.registry import register
 from fsjax.sparsity import probmask as prob
 from fsjax.tasks import SUPERVISED
 
-#: Samples up to which a step has a copy of the network for each, which is faster than a loop.
+#: Up to this many samples the loop over them is unrolled, which is faster.
 UNROLLED = 4
 
 
 @register(
     estimator="ProbMask",
     paper="Zhou et al., CVPR 2021",
-    optimises="the expected loss over random masks with a budget",
+    optimises="the expected loss over random masks of the weights, under a budget",
     num_epochs=30,
     small={"hidden": (6, 5), "density": 0.3, "finetune_epochs": 1, "batch_norm": True},
     options=NetworkOptions(),
@@ -54,28 +57,33 @@ def probmask(
     evaluation: Literal["sample", "most_probable"] = "sample",
     **options: Any,
 ) -> Method:
-    """ProbMask on all kernels of dense and convolutional layers.
+    """Learns the probability s of keeping each weight of all dense and convolutional kernels.
 
-    Each weight has a probability s of being kept. A step averages the loss over relaxed samples of
-    the masks, moves the weights and s, and projects s onto ``sum(s) <= density * n``, a budget that
-    falls from n as training goes on. The defaults are those of the authors' code. It draws ten
-    masks before fine-tuning and keeps the best on the training rows; here one is drawn. The first
-    epochs are dense, so take ``best_by="last"``.
+    It minimises the expected loss over random masks subject to ``sum(s) <= rho n`` for the n
+    weights. A step averages the loss over relaxed samples of the masks, updates the weights and s,
+    and projects s onto the budget, which falls from n to ``rho n`` during training. The defaults
+    are those of the authors' code. Before fine-tuning, that code draws ten masks and keeps the one
+    that is best on the training rows; here one mask is drawn. The first epochs are dense, so choose
+    ``best_by="last"``.
 
     Args:
-      density: share of the weights of all kernels together that is kept, in (0, 1].
-      samples: masks in a step, at least 1; each sees all rows of the batch.
-      temperature_start: of the relaxed samples in the first epoch, above 0. It falls linearly
-        from epoch to epoch.
-      temperature_end: what it would be after the last epoch, above 0.
-      score_learning_rate: of the Adam of s in the first epoch, above 0; then half a cosine to 0.
-      sparsify_start: share of the epochs, from 0, before the budget falls.
-      sparsify_end: share of the epochs, below 1, after which it is ``density``.
-      max_norm: of the gradients of the weights and of s together, above 0; ``None`` for any.
-      evaluation: ``sample`` predicts with masks drawn from s, anew in each epoch;
-        ``most_probable`` opens the most probable weights, as many as the sum of s.
-      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`. Epochs are counted
-        without those of fine-tuning, which begins by setting s to a mask of ``evaluation``.
+      density: rho, the share of the weights of all kernels together that is kept, in (0, 1].
+      samples: number of masks per step, at least 1; each is applied to all rows of the batch.
+      temperature_start: temperature of the relaxed samples in the first epoch, above 0. It falls
+        linearly from epoch to epoch.
+      temperature_end: the temperature that would follow the last epoch, above 0.
+      score_learning_rate: learning rate of Adam for s in the first epoch, above 0; it falls to 0
+        along half a cosine.
+      sparsify_start: share of the epochs before the budget begins to fall, in [0, 1).
+      sparsify_end: share of the epochs after which the budget is ``rho n``, in [0, 1), at least
+        ``sparsify_start``.
+      max_norm: largest joint norm of the gradients of the weights and of s, above 0; larger ones
+        are scaled down. ``None`` for no limit.
+      evaluation: ``sample`` predicts with masks that are drawn from s after each epoch;
+        ``most_probable`` keeps the weights with the largest s, as many as the sum of s.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`. The shares of the
+        epochs above do not include those of fine-tuning, which begins by fixing one mask of
+        ``evaluation``.
 
     Returns:
       The method; the score of a column is the sum of the absolute masked weights of its input
@@ -83,8 +91,8 @@ def probmask(
     """
     if sparsify_start > sparsify_end:
         raise ConfigError(
-            f"sparsify_start={sparsify_start}, sparsify_end={sparsify_end}; "
-            "choose 0 <= start <= end < 1"
+            f"sparsify_start={sparsify_start} is above sparsify_end={sparsify_end}; "
+            "choose 0 <= sparsify_start <= sparsify_end < 1"
         )
     body = NetworkOptions(**options)
 
@@ -113,14 +121,14 @@ def probmask(
 
     def budget(state: TrainState) -> Array:
         epochs = body.mask_epochs(state.spec)
-        # Whole epochs, so that even one epoch reaches the density.
+        # Rounded down to whole epochs, so that a run of one epoch also reaches the density.
         start, end = int(sparsify_start * epochs), int(sparsify_end * epochs)
         share = prob.density_at(state.epoch, density, start, end)
         return share * prob.num_probabilities(state.params.probabilities)
 
     def temperature(state: TrainState) -> Array:
-        way = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)
-        return temperature_start + (temperature_end - temperature_start) * way
+        progress = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)
+        return temperature_start + (temperature_end - temperature_start) * progress
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         key_network, key_masks = jax.random.split(key)
@@ -138,7 +146,7 @@ def probmask(
             weights = prob.times_masks(params.weights, masks)
             return None, body.train(weights, state, batch, key_network)
 
-        # One after the other: convolutions are slow with a kernel for each sample.
+        # One after another, because batched convolutions with different kernels are slow.
         _, (values, aux) = jax.lax.scan(
             sampled, None, jnp.arange(samples), unroll=samples <= UNROLLED
         )
@@ -147,9 +155,9 @@ def probmask(
     def after_step(state: TrainState, grads: PyTree, aux: dict[str, PyTree], *_: Any) -> TrainState:
         projected = prob.project(state.params.probabilities, budget(state))
         if body.finetune_epochs:
-            # A drawn mask may have more weights than the budget.
-            rests = state.epoch >= body.mask_epochs(state.spec)
-            projected = optax.tree.where(rests, state.params.probabilities, projected)
+            # The fixed mask of fine-tuning may keep more weights than the budget allows.
+            is_fixed = state.epoch >= body.mask_epochs(state.spec)
+            projected = optax.tree.where(is_fixed, state.params.probabilities, projected)
         state = state.replace(params=state.params._replace(probabilities=projected))
         return keep_stats(state, grads, aux)
 

@@ -1,4 +1,4 @@
-"""Random selection: the control that any selector has to beat."""
+"""Random selection: the baseline that any selector has to beat."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ def random_selection(
     optimizer: Literal["adam"] | Optimizer = "adam",
     learning_rate: Positive | Schedule = 1e-3,
 ) -> Method:
-    """The decoder of the concrete selectors on K distinct columns drawn at random for each seed.
+    """A network on K distinct columns that are drawn at random for each seed.
+
+    The network is the decoder of the concrete selectors.
 
     Args:
-      num_features: K. Constant columns are not drawn while there are others.
+      num_features: K. Constant columns are drawn only if there are too few others.
       hidden: widths of the network's hidden layers, as a tuple.
       layer_norm: LayerNorm before each activation.
-      optimizer: ``adam``; or an Optax transformation, or a function of the Spec that gives one.
+      optimizer: ``adam``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of Adam; or an Optax schedule.
 
     Returns:
-      The method; its scores are the random numbers that were drawn.
+      The method; its scores are random numbers in [0, 1).
     """
     return network_on_columns(
         lambda key, spec, data: jax.random.uniform(key, (spec.num_columns,)),

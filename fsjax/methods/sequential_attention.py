@@ -1,4 +1,4 @@
-"""Sequential Attention: greedy forward selection by a softmax mask on the inputs.
+"""Sequential Attention: greedy forward selection by a softmax over the inputs.
 
 Yasuda et al., "Sequential Attention for Feature Selection", ICLR 2023.
 """
@@ -37,7 +37,7 @@ START = 1e-5
 @register(
     estimator="SequentialAttention",
     paper="Yasuda et al., ICLR 2023",
-    optimises="the loss of a network whose unselected inputs share one softmax; the best is fixed",
+    optimises="the loss of a network whose inputs not yet selected share one softmax",
     num_epochs=100,
     batch_size=64,
     training={"min_steps_per_epoch": 10},
@@ -51,64 +51,64 @@ def sequential_attention(
     columns_per_phase: Count = 1,
     **options: Any,
 ) -> Method:
-    """Sequential Attention: one column is fixed at the end of each of K equal phases.
+    """Greedy forward selection in one training run: each of K equal phases selects a column.
 
-    The inputs are multiplied by 1 where they are selected, and by the softmax of trained logits
-    over the others. At the end of a phase the column with the largest logit is selected, and the
-    logits start anew near 0; the weights go on. The network then sees the K columns only.
+    Selected inputs are multiplied by 1, all others by the softmax of trained logits over them. At
+    the end of a phase the column with the largest logit is selected, and the logits are drawn anew
+    near 0; the weights of the network are kept. After the last phase the network sees only the K
+    columns.
 
-    In the authors' code a column is fixed at the start of a phase, so that the first one is drawn
-    at random; here it is fixed at the end, as in Algorithm 1.
+    The authors' code selects at the start of a phase, so that its first column is drawn at random;
+    here columns are selected at the end of a phase, as in Algorithm 1.
 
     Args:
       num_features: K.
-      warmup: share of the steps before the first phase, in [0, 1), in which no input is weighed.
-      columns_per_phase: columns that are fixed at once; there are ``K / columns_per_phase`` phases.
-      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; its optimiser
-        trains all parameters, the logits among them. The phases end before the epochs of
-        fine-tuning.
+      warmup: share of the steps before the first phase, in [0, 1), in which all inputs are
+        multiplied by 1.
+      columns_per_phase: number of columns selected per phase, at least 1; there are
+        ``K / columns_per_phase`` phases, rounded up.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; the optimiser trains
+        all parameters, including the logits. The phases end before the epochs of fine-tuning.
 
     Returns:
-      The method; its score is the order in which columns were selected, then the softmax.
-
-    Raises:
-      ConfigError: for an unknown option or a value outside its range.
+      The method; it scores selected columns by the order of their selection, and all others, lower,
+      by the softmax.
     """
     body = NetworkOptions(**options)
 
-    def fresh(key: Array, spec: Spec) -> Array:
+    def initial_logits(key: Array, spec: Spec) -> Array:
         return START * jax.random.normal(key, (spec.num_units,))
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
         key_network, key_logits = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
-        # 0 for columns that are not selected, K for the first one, 1 for the last.
+        # K for the column selected first, 1 for the last one, 0 for columns not selected.
         extra = {"stats": stats, "place": jnp.zeros(spec.num_units)}
-        params = {"weights": weights, "logits": fresh(key_logits, spec)}
+        params = {"weights": weights, "logits": initial_logits(key_logits, spec)}
         return create_state(spec, params, extra=extra)
 
     def attention(params: PyTree, state: TrainState) -> Array:
         """Softmax over the columns that may still be selected; 0 elsewhere."""
         free = (state.extra["place"] == 0) & state.feature_mask
         logits = jnp.where(free, params["logits"], -jnp.inf)
-        # No column is left where K is their number.
+        # A finite lower bound, because no column is free if K is the number of columns.
         largest = jax.lax.stop_gradient(jnp.maximum(jnp.max(logits), -1e9))
         shares = jnp.exp(logits - largest)
         return shares / jnp.maximum(jnp.sum(shares), 1.0)
 
     def phases(spec: Spec) -> tuple[int, Array]:
-        """All steps of the selection, and the first one that is weighed."""
+        """Number of steps of the selection with its warm-up, and number of warm-up steps."""
         steps = body.mask_epochs(spec) * spec.steps_per_epoch
         return steps, jnp.floor(warmup * steps).astype(jnp.int32)
 
     def inputs(params: PyTree, state: TrainState) -> Array:
-        """What every column is multiplied by, ``(D,)``."""
+        """The factor of each column, ``(D,)``."""
         chosen = state.extra["place"] > 0
-        over = jnp.sum(chosen) >= num_features
-        shares = jnp.where(over, 0.0, attention(params, state))
-        begun = state.step >= phases(state.spec)[1]
-        gates = jnp.where(begun, jnp.where(chosen, 1.0, shares), 1.0)
+        complete = jnp.sum(chosen) >= num_features
+        shares = jnp.where(complete, 0.0, attention(params, state))
+        is_warm = state.step >= phases(state.spec)[1]
+        gates = jnp.where(is_warm, jnp.where(chosen, 1.0, shares), 1.0)
         return expand(gates, state.spec.groups)
 
     def loss(
@@ -118,12 +118,12 @@ def sequential_attention(
         return body.train(weights, state, batch._replace(x=x), key)
 
     def due(state: TrainState) -> Array:
-        """Columns that should be selected by now."""
+        """Number of columns that should be selected by now."""
         steps, start = phases(state.spec)
         number = -(-num_features // columns_per_phase)
-        over = (state.step - start).astype(jnp.float32) / jnp.maximum(steps - start, 1)
-        # A small lift, as the end of a phase may be a little below a whole number.
-        phase = jnp.floor(over * number + 1e-3).astype(jnp.int32)
+        progress = (state.step - start).astype(jnp.float32) / jnp.maximum(steps - start, 1)
+        # Plus a small number, because rounding may leave the end of a phase below a whole number.
+        phase = jnp.floor(progress * number + 1e-3).astype(jnp.int32)
         return jnp.clip(phase * columns_per_phase, 0, num_features)
 
     def after_step(
@@ -131,11 +131,12 @@ def sequential_attention(
     ) -> TrainState:
         del grads, batch
         place, shares = state.extra["place"], attention(state.params, state)
-        have = jnp.sum(place > 0, dtype=jnp.int32)
+        count = jnp.sum(place > 0, dtype=jnp.int32)
         order = jnp.argsort(jnp.argsort(-jnp.where(place > 0, -1.0, shares)))
-        new = (order < due(state) - have) & (place == 0)
-        place = jnp.where(new, num_features - have - order, place).astype(place.dtype)
-        logits = jnp.where(jnp.any(new), fresh(key, state.spec), state.params["logits"])
+        new = (order < due(state) - count) & (place == 0)
+        place = jnp.where(new, num_features - count - order, place).astype(place.dtype)
+        restarted = initial_logits(key, state.spec)
+        logits = jnp.where(jnp.any(new), restarted, state.params["logits"])
         return state.replace(
             params={**state.params, "logits": logits},
             extra={"stats": aux["stats"], "place": place},

@@ -1,6 +1,6 @@
-"""Sparse networks and their controls: SET, RigL, SNIP, static and dense, and QuickSelection.
+"""Sparse networks (SET, RigL, SNIP, QuickSelection) and their controls (static and dense).
 
-Each is a drop rule and a grow rule of :mod:`fsjax.sparsity` over one body,
+Each combines a drop rule and a grow rule of :mod:`fsjax.sparsity` with the network of
 ``shared/sparse_network.py``, whose options they share.
 """
 
@@ -22,7 +22,7 @@ from fsjax.registry import register
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 
-#: Drop rules: ``magnitude`` ranks all weights, ``per_sign`` each sign by itself.
+#: Drop rules: ``magnitude`` ranks all weights together, ``per_sign`` each sign separately.
 Drop = Literal["magnitude", "per_sign"]
 
 
@@ -42,14 +42,15 @@ def set(  # noqa: A001
 ) -> Method:
     """A sparse ReLU network that drops small weights after each epoch and grows random ones.
 
-    SET as the CTRE paper runs it; with another ``grow``, Cannistraci-Hebb training.
+    This is SET as the CTRE paper runs it; with another ``grow`` it is Cannistraci-Hebb training.
 
     Args:
-      drop_fraction: zeta, share of the connections that is replaced, in [0, 1].
-      drop: ``magnitude`` as in CTRE's comparison, or ``per_sign`` as in the original.
-      grow: ``random``, or by the topology alone: where most short paths are (``short_paths``, CHT),
-        or drawn by their score (``sampled_short_paths``, CHTs).
-      grow_init: new weights ``uniform`` within sqrt(6 / n_in), or ``zeros``.
+      drop_fraction: zeta, the share of the connections that is replaced, in [0, 1].
+      drop: ``magnitude``, as in the CTRE paper's comparison, or ``per_sign``, as in the original.
+      grow: ``random``; ``short_paths``, the missing connections whose ends are joined by the most
+        short paths (CHT); or ``sampled_short_paths``, drawn by the number of these paths (CHTs).
+      grow_init: initial weights of new connections: ``uniform`` within sqrt(6 / n_in), or
+        ``zeros``.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     return sparse_network(
@@ -70,13 +71,14 @@ def set(  # noqa: A001
 def rigl(*, drop_fraction: Share = 0.2, grow_init: GrowInit = "zeros", **options: Any) -> Method:
     """A sparse ReLU network that grows where the gradient of a dense layer would be largest.
 
-    RigL with the schedule of the CTRE paper: one change after each epoch. The gradient is that of
-    one random batch, and no weight is updated by it. For the original schedule on a network of your
-    own, see :func:`fsjax.sparsity.sparse`.
+    This is RigL with the schedule of the CTRE paper: the topology changes once after each epoch.
+    The gradient is that of one random batch, which is not used to update weights. For the original
+    schedule, on a network of your own, see :func:`fsjax.sparsity.sparse`.
 
     Args:
-      drop_fraction: share of the connections that is replaced, constant, in [0, 1].
-      grow_init: new weights are ``zeros``, or ``uniform`` within sqrt(6 / n_in).
+      drop_fraction: share of the connections that is replaced, in [0, 1]; constant.
+      grow_init: initial weights of new connections: ``zeros``, or ``uniform`` within
+        sqrt(6 / n_in).
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     return sparse_network(
@@ -95,10 +97,10 @@ def rigl(*, drop_fraction: Share = 0.2, grow_init: GrowInit = "zeros", **options
     **SPARSE,
 )
 def snip(**options: Any) -> Method:
-    """A ReLU network that is pruned once, before the first step, and then keeps its topology.
+    """A ReLU network that is pruned once, before training, and then keeps its topology.
 
-    SNIP as the CTRE paper runs it. The sensitivity of a connection is the absolute product of its
-    weight and its gradient on one random batch of the dense network. Layers are ranked one by one.
+    This is SNIP as the CTRE paper runs it: each layer keeps the connections of largest sensitivity,
+    the absolute product of weight and gradient in the dense network on one random batch.
 
     Args:
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
@@ -113,7 +115,7 @@ def snip(**options: Any) -> Method:
     **SPARSE,
 )
 def static_sparse(**options: Any) -> Method:
-    """A sparse ReLU network whose random connections never change: the control of rewiring.
+    """A sparse ReLU network whose random connections never change: the control for rewiring.
 
     Args:
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
@@ -124,14 +126,14 @@ def static_sparse(**options: Any) -> Method:
 @register(
     estimator="Dense",
     paper="control",
-    optimises="the loss of the dense network behind these",
+    optimises="the loss of the dense network that the sparse ones are compared with",
     num_epochs=500,
     batch_size=100,
     small={"hidden": (16, 8), "learning_rate": 0.03},
     options=DenseOptions(),
 )
 def dense(**options: Any) -> Method:
-    """A dense ReLU network, trained as the sparse ones are: the baseline of CTRE's Table 2.
+    """A dense ReLU network trained like the sparse ones: the baseline of CTRE's Table 2.
 
     Args:
       **options: those of :class:`fsjax.methods.shared.sparse_network.DenseOptions`.
@@ -164,19 +166,22 @@ def quick_selection(
     l2: Annotated[NonNegative, TERM] = 0.0,
     **options: Any,
 ) -> Method:
-    """A sparse sigmoid autoencoder whose strongest input neurons are the selection.
+    """A sparse denoising autoencoder that selects its strongest input neurons.
 
-    The defaults are those with which the WAST paper compares (its appendix A.1). The original
-    (Atashgahi et al. 2022) has 1000 hidden neurons, epsilon 13, drop fraction 0.2, learning rate
-    0.01 and l2 1e-5; it draws its input noise once and grows weights from a normal distribution.
-    It needs no labels.
+    The strength of a neuron is the sum of the absolute weights of its connections. After each epoch
+    small weights are dropped and random ones grown, as in SET. It needs no labels. The defaults are
+    those with which the WAST paper compares (its appendix A.1). The original (Atashgahi et al.
+    2022) has 1000 hidden neurons, epsilon 13, drop fraction 0.2, learning rate 0.01 and l2 1e-5; it
+    draws its input noise once and initialises new weights from a normal distribution.
 
     Args:
-      drop_fraction: share of the connections that is replaced after each epoch, in [0, 1].
+      drop_fraction: zeta, the share of the connections that is replaced after each epoch, in
+        [0, 1].
       drop: ``per_sign``, or ``magnitude`` over all weights.
-      grow_init: new weights are ``zeros``, or ``uniform`` within sqrt(6 / n_in).
-      input_noise: standard deviation of Gaussian noise on the inputs.
-      initialisation: ``fan_in`` (PyTorch's) or ``glorot``.
+      grow_init: initial weights of new connections: ``zeros``, or ``uniform`` within
+        sqrt(6 / n_in).
+      input_noise: standard deviation of the Gaussian noise on the inputs, at least 0.
+      initialisation: ``fan_in`` (PyTorch's default) or ``glorot``.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     return sparse_network(

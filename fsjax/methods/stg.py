@@ -23,8 +23,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.gates import open_share
-from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats
+from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats, open_share
 from fsjax.registry import register
 from fsjax.tasks import SUPERVISED
 
@@ -49,26 +48,28 @@ def stg(
     penalty: Literal["mean", "sum"] = "mean",
     **options: Any,
 ) -> Method:
-    """Stochastic gates: Gaussian gates, clipped to [0, 1], multiply the inputs.
+    """Stochastic gates: the inputs of a network are multiplied by noisy gates in [0, 1].
 
-    While training a gate is ``clip(mu + 0.5 + sigma eps, 0, 1)`` with one normal ``eps`` for the
-    whole batch; afterwards the noise is left out. The penalty is the probability that gates are
-    open, ``Phi((mu + 0.5) / sigma)``.
+    During training a gate is ``clip(mu + 0.5 + sigma eps, 0, 1)``, with one draw of standard normal
+    ``eps`` per column for the whole batch; predictions use no noise. The loss is
+    ``L + lambda mean_d Phi((mu_d + 0.5) / sigma)``, which penalises the probability that a gate is
+    open.
 
     Args:
       num_features: K; ``None`` leaves it to ``fit``.
-      strength: lambda, above 0; the first one to be tried in a search.
-      search: whether to look for the strength that keeps exactly K gates open, as BinMask's
-        section 4.1 does for STG; otherwise one training, and the K largest mu.
-      sigma: of the noise, above 0.
-      penalty: ``mean`` over the columns, as the authors' code has it, or their ``sum``, as in the
-        paper.
-      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; its optimiser
-        trains all parameters, the gates' among them. The library of the authors has a rate of
-        1e-5 by default, with which no gate moves; its examples have 0.1.
+      strength: lambda, above 0; in a search, the first one that is tried.
+      search: whether to search for the lambda that keeps exactly K gates open, as BinMask's section
+        4.1 does for STG. Otherwise there is one training run, and the columns with the K largest
+        mu are selected.
+      sigma: standard deviation of the noise, above 0.
+      penalty: the penalty's ``mean`` over the columns, as in the authors' code, or ``sum``, as in
+        the paper.
+      **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; the optimiser trains
+        all parameters, including the gates. The authors' library defaults to a learning rate of
+        1e-5, with which no gate moves; its examples use 0.1.
 
     Returns:
-      The method; its score of a column is mu.
+      The method; the score of a column is mu.
     """
     body = NetworkOptions(**options)
 

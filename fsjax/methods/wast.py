@@ -1,4 +1,4 @@
-"""WAST: where to pay attention in sparse training (Sokar et al., NeurIPS 2022)."""
+"""WAST: sparse autoencoders that attend to important neurons (Sokar et al., NeurIPS 2022)."""
 
 from __future__ import annotations
 
@@ -47,23 +47,24 @@ DROPS = {
     "per_sign": drop_rules.per_sign,
 }
 
-#: What the sensitivity of a neuron is, and its factor on the mean absolute residual.
+#: Sensitivities of a neuron by name, as factors of the mean absolute residual.
 SENSITIVITIES = {"residual": 1.0, "gradient": 2.0}
 
 
 @needs("importance")
 def important_neurons(layer: Layer, dropped: Array, key: Array) -> Array:
-    """Grows at the important input neurons of the encoder, output neurons of the decoder."""
-    encoder = layer.number == 0
-    rule = grow_rules.important_inputs if encoder else grow_rules.important_outputs
+    """Grows at the most important input neurons (encoder) or output neurons (decoder)."""
+    is_encoder = layer.number == 0
+    rule = grow_rules.important_inputs if is_encoder else grow_rules.important_outputs
     return rule(layer, dropped, key)
 
 
-# The authors' scaling, without which WAST loses much; columns of different units want another.
+# The scaling is the authors', without which WAST loses much accuracy on their data sets. Columns of
+# different units need another one.
 @register(
     estimator="WAST",
     paper="Sokar et al., NeurIPS 2022",
-    optimises="the reconstruction by a sparse network that grows at important neurons",
+    optimises="the reconstruction error of a sparse network that grows at important neurons",
     num_epochs=10,
     batch_size=128,
     scaling="scalar",
@@ -86,35 +87,40 @@ def wast(
 ) -> Method:
     """A sparse denoising autoencoder that moves its connections to the important features.
 
-    After each step, the importance of the input and output neurons grows by their sensitivity
-    and their strength (eq. 3); connections with a small product of absolute weight and importance
-    of their neuron are dropped (eq. 4), and as many are grown at the most important neurons.
+    After each step the importance of every input and output neuron grows by a weighted sum of its
+    sensitivity and its strength, ``I_i <- I_i + lambda |dL/dx_i| + (1 - lambda) sum_j |w_ij|``
+    (eq. 3). Then the connections with the smallest ``|w_ij| I_i`` are dropped (eq. 4), and as many
+    are grown at the most important neurons.
 
-    Weights of dropped connections become 0 at once. Momentum is dense and never reset, as in the
-    authors' code: a new connection starts at 0 and moves by what gathered while it was inactive.
+    The weights of dropped connections become 0 at once. Momentum is dense and never reset, as in
+    the authors' code: a new connection starts at 0, with the momentum that was accumulated while it
+    was inactive.
 
     Args:
-      hidden: width of the one hidden layer, as a tuple.
+      hidden: width of the single hidden layer, as a tuple.
       density: share of active connections in both layers, in (0, 1].
-      drop_fraction: alpha, share of the connections that is replaced at each change, in [0, 1].
-      sensitivity_weight: lambda of eq. 3, in [0, 1]. The paper has 0.4 for images, 0.01 and 0.001
-        for its gene expression sets, 0.9 otherwise; 0 and 1 are ablations 1 and 2 of Table 4.
+      drop_fraction: alpha, the share of the connections that is replaced at each change, in [0, 1].
+      sensitivity_weight: lambda of eq. 3, in [0, 1]. The paper uses 0.4 for images, 0.01 and 0.001
+        for its gene expression sets, and 0.9 otherwise; 0 and 1 are ablations 1 and 2 of Table 4.
       sensitivity: ``residual``, the mean over the batch of the absolute residual, as in the
-        authors' code, or ``gradient``, twice that, as in eq. 3.
-      accumulate: whether importance sums over the steps; ``False`` is the ablation "w/o momentum".
-      drop: ``importance`` (eq. 4), ``magnitude`` (ablation "w/o I_i") or ``per_sign``, which is
-        eq. 4 for positive and negative weights each by themselves, as in the authors' code.
-      update: change the topology after every ``step`` or every ``epoch`` (appendix E).
-      input_noise: standard deviation of Gaussian noise on the inputs.
-      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+        authors' code; or ``gradient``, twice that, as in eq. 3.
+      accumulate: whether importance accumulates over the steps; ``False`` is the ablation "w/o
+        momentum".
+      drop: ``importance`` (eq. 4); ``magnitude`` (ablation "w/o I_i"); or ``per_sign``, eq. 4 for
+        positive and negative weights separately, as in the authors' code.
+      update: whether the topology changes after every ``step`` or every ``epoch`` (appendix E).
+      input_noise: standard deviation of the Gaussian noise on the inputs, at least 0.
+      optimizer: ``sgd``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of gradient descent with Nesterov's momentum; or an Optax schedule.
-      momentum: in [0, 1).
+      momentum: of gradient descent, in [0, 1).
 
     Returns:
-      The method; its score of a column is the importance of its input neuron. It needs no labels.
+      The method; the score of a column is the importance of its input neuron. It needs no labels.
     """
     if len(hidden) != 1:
-        raise ConfigError(f"hidden={hidden}; wast has one hidden layer, such as (200,)")
+        raise ConfigError(
+            f"hidden={hidden}; wast has one hidden layer; give one width, for example (200,)"
+        )
 
     recipe = Recipe(
         density=density,
@@ -130,20 +136,20 @@ def wast(
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         if spec.task != "reconstruction":
             raise ConfigError(
-                "wast's importance of a column is the derivative of the squared error (eq. 3), so "
-                f"it cannot train the loss of the task {spec.task}; choose the task reconstruction"
+                f"task={spec.task!r}, but wast's importance of a column is the derivative of the "
+                "squared error (eq. 3); choose task='reconstruction'"
             )
         key_network, key_masks = jax.random.split(key)
         params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
         masks = init_masks(key_masks, params, recipe.counts)
-        nothing = jnp.zeros(spec.num_columns)
-        importance = {"input_importance": nothing, "output_importance": nothing}
+        zeros = jnp.zeros(spec.num_columns)
+        importance = {"input_importance": zeros, "output_importance": zeros}
         return create_state(spec, apply_masks(params, masks), masks=masks, extra=importance)
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
-        # Inactive weights are 0, so the gradient is that of the dense network, as momentum needs.
+        # Inactive weights are 0 but not masked: the dense momentum needs their gradients.
         noise = input_noise * normal(key, batch.x.shape)
         outputs = outputs_of(network(state.spec), {"params": params}, batch.x + noise)
         share = batch.weight / jnp.sum(batch.weight)
@@ -153,12 +159,12 @@ def wast(
     def after_step(
         state: TrainState, grads: PyTree, aux: dict[str, Array], batch: Batch[Array], key: Array
     ) -> TrainState:
-        state = attend(state.replace(params=apply_masks(state.params, state.masks)), aux)
-        return rewired(state, key) if update == "step" else state
+        state = add_importance(state.replace(params=apply_masks(state.params, state.masks)), aux)
+        return rewire(state, key) if update == "step" else state
 
-    def attend(state: TrainState, aux: dict[str, Array]) -> TrainState:
+    def add_importance(state: TrainState, aux: dict[str, Array]) -> TrainState:
         # I_i <- I_i + lambda |dL/dx_i| + (1 - lambda) sum_j |w_ij| (eq. 3).
-        felt = sensitivity_weight * SENSITIVITIES[sensitivity] * aux["residual"]
+        sensitive = sensitivity_weight * SENSITIVITIES[sensitivity] * aux["residual"]
         kernel_in, kernel_out = (state.params[layer]["kernel"] for layer in ("layer_0", "layer_1"))
         ones = jnp.ones(hidden[0])
         importance = {}
@@ -166,11 +172,11 @@ def wast(
             ("input_importance", jnp.abs(kernel_in) @ ones),
             ("output_importance", ones @ jnp.abs(kernel_out)),
         ):
-            now = felt + (1.0 - sensitivity_weight) * strength
-            importance[name] = state.extra[name] + now if accumulate else now
+            gain = sensitive + (1.0 - sensitivity_weight) * strength
+            importance[name] = state.extra[name] + gain if accumulate else gain
         return state.replace(extra=importance)
 
-    def rewired(state: TrainState, key: Array) -> TrainState:
+    def rewire(state: TrainState, key: Array) -> TrainState:
         importance = {
             "layer_0": {"kernel": state.extra["input_importance"][:, None]},
             "layer_1": {"kernel": state.extra["output_importance"][None]},
@@ -191,5 +197,5 @@ def wast(
         after_step=after_step,
     )
     if update == "epoch":
-        method = method._replace(after_epoch=lambda state, data, key: rewired(state, key))
+        method = method._replace(after_epoch=lambda state, data, key: rewire(state, key))
     return method

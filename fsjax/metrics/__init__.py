@@ -1,1 +1,1 @@
-"""Numbers about outputs, selections and networks, from arrays alone: the engine stands on them."""
+"""Metrics of outputs, selections and networks, computed from arrays; the engine uses them."""

@@ -1,6 +1,7 @@
-"""Test metrics of the tasks, in NumPy; :mod:`fsjax.tasks` says which task has which.
+"""Test metrics of the tasks, in NumPy; the table of tasks assigns them.
 
-Every function takes ``outputs (N, C)`` of the network and targets ``y``, and gives numbers by name.
+``of_...`` functions take ``outputs (N, C)`` of the network and targets ``y``, and return numbers by
+name.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ def of_classes(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     """``embedded_accuracy`` in percent and, for two classes that both occur, ``auc``."""
     metrics = {"embedded_accuracy": 100.0 * float(np.mean(outputs.argmax(-1) == y))}
     if outputs.shape[-1] == 2 and np.unique(y).size == 2:
-        # Probabilities of a nearly empty network would round to ties.
+        # Logits, because probabilities of a nearly empty network would be rounded to ties.
         metrics["auc"] = float(roc_auc_score(y, outputs[:, 1] - outputs[:, 0]))
     return metrics
 
 
 def of_reconstruction(outputs: np.ndarray, y: np.ndarray) -> Metrics:
-    """``reconstruction_frobenius``, the mean of ``||x - x_hat||_2 / D`` (IP-CAE, Table 1), and
-    ``mse``.
+    """``reconstruction_frobenius`` and ``mse``.
+
+    The former is the mean over rows of ``||x - x_hat||_2 / D`` (IP-CAE, Table 1).
     """
     residual = np.asarray(outputs, np.float64) - y
     norms = np.linalg.norm(residual, axis=-1)
@@ -52,8 +54,10 @@ def of_numbers(outputs: np.ndarray, y: np.ndarray) -> Metrics:
 
 
 def of_labels(outputs: np.ndarray, y: np.ndarray) -> Metrics:
-    """``label_accuracy`` (right labels) and ``subset_accuracy`` (rows with all labels right) in
-    percent, and ``auc``, the mean over the labels that occur with both values, NaN without one.
+    """``label_accuracy`` and ``subset_accuracy`` in percent, and ``auc``, the mean over labels.
+
+    The first is the share of correct labels, the second that of rows with all labels correct.
+    ``auc`` ignores constant labels, and is NaN if all are constant.
     """
     predicted = outputs > 0
     truth = y > 0.5
@@ -73,7 +77,7 @@ def of_counts(outputs: np.ndarray, y: np.ndarray) -> Metrics:
 
 
 def of_survival(outputs: np.ndarray, y: np.ndarray) -> Metrics:
-    """``concordance_index`` in [0, 1]; NaN where no two rows can be compared."""
+    """``concordance_index`` in [0, 1]; NaN if no two rows are comparable."""
     try:
         return {"concordance_index": concordance_index(y[:, 0], y[:, 1], outputs[:, 0])}
     except DataError:
@@ -81,9 +85,9 @@ def of_survival(outputs: np.ndarray, y: np.ndarray) -> Metrics:
 
 
 def deviance(y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """Mean Poisson deviance of expected counts above 0, ``(N,)`` or the mean over ``(N, C)``."""
+    """Mean Poisson deviance of expected counts above 0, ``(N,)`` or ``(N, C)``."""
     pairs = zip(*(np.reshape(target, (len(target), -1)).T for target in (y, expected)), strict=True)
-    # Expected counts so small that they round to 0 are as good as any smallest number.
+    # scikit-learn refuses expected counts that were rounded to 0.
     tiny = np.finfo(np.float64).tiny
     of_columns = [
         mean_poisson_deviance(target, np.maximum(other, tiny), sample_weight=sample_weight)
@@ -95,9 +99,9 @@ def deviance(y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | No
 def d2_poisson(
     y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> float:
-    """The share of the Poisson deviance of the mean that is explained, at most 1.
+    """The explained share of the Poisson deviance of the mean, at most 1.
 
-    The mean over several counts; NaN where one of them is the same in all rows.
+    With several counts, the mean over them; NaN if one of them is constant.
     """
     columns = np.reshape(y, (len(y), -1)), np.reshape(expected, (len(expected), -1))
     values = []
@@ -118,7 +122,7 @@ def survival_score(
 
 
 def probabilities(outputs: np.ndarray) -> np.ndarray:
-    """Of each label, from logits."""
+    """Probabilities of labels, from logits."""
     return expit(outputs.astype(np.float64))
 
 
@@ -128,7 +132,7 @@ def log_of_classes(outputs: np.ndarray) -> np.ndarray:
 
 
 def log_of_labels(outputs: np.ndarray) -> np.ndarray:
-    """The same for labels, of which each has a logit of its own."""
+    """The same for labels, which have one logit each."""
     return _log_of_mean(log_expit(outputs.astype(np.float64)))
 
 

@@ -1,4 +1,4 @@
-"""The embedded protocol: the jointly trained network itself, on the test rows, not retrained."""
+"""The embedded protocol: the trained network itself on the test rows, without retraining."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from fsjax.tasks import TABLE
 
 
 def embedded_metrics(task: str, outputs: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Test metrics of one seed's outputs.
+    """Test metrics of the outputs of one seed.
 
     Args:
       task: one of ``fsjax.tasks.TASKS``.

@@ -1,4 +1,4 @@
-"""How far selections agree: by seed, or by subsample of the rows (complementary pairs)."""
+"""Agreement of selections between seeds, or between subsamples (complementary pairs)."""
 
 import math
 from typing import Any, Final, NamedTuple, Protocol
@@ -9,19 +9,19 @@ from scipy import stats
 from fsjax.errors import ConfigError, check_whole
 from fsjax.tables.checks import check_num_features
 
-#: Share of the confidence intervals that hold the true stability, unless another one is asked for.
+#: The default level of confidence intervals.
 LEVEL: Final = 0.95
 
 
 class Stability(NamedTuple):
-    """Outcome of :func:`nogueira_stability`.
+    """The result of :func:`nogueira_stability`.
 
     Attributes:
-      value: the stability, at most 1; 0 is what unrelated selections have in expectation. NaN where
-        it is not defined.
-      lower, upper: ends of its confidence interval, which may lie beyond the possible values; NaN
-        where there is none.
-      level: share of such intervals that hold the true stability, for many selections.
+      value: the stability, at most 1; its expectation for unrelated selections is 0. NaN if it is
+        not defined.
+      lower, upper: ends of its confidence interval, which may exceed the possible values; NaN if
+        there is none.
+      level: the share of such intervals that hold the true stability, for many selections.
     """
 
     value: float
@@ -31,14 +31,14 @@ class Stability(NamedTuple):
 
 
 def selection_mask(selections: np.ndarray, num_columns: int) -> np.ndarray:
-    """Which columns each of M selections has: ``(M, D)`` bool, a new array.
+    """A mask of the columns in each of M selections: ``(M, D)`` bool, a new array.
 
     Args:
-      selections: ``(M, K)`` column numbers, of which repeated ones count once, or ``(M, D)`` bool.
+      selections: ``(M, K)`` column numbers, where repeated ones count once, or ``(M, D)`` bool.
       num_columns: D, at least 1.
 
     Raises:
-      ConfigError: for another shape, columns that do not exist, or no selection at all.
+      ConfigError: for another shape, columns that do not exist, or an empty list of selections.
     """
     num_columns = check_whole("num_columns", num_columns)
     numbers = np.asarray(selections)
@@ -52,7 +52,8 @@ def selection_mask(selections: np.ndarray, num_columns: int) -> np.ndarray:
     if numbers.dtype.kind == "b":
         if numbers.shape[1] != num_columns:
             raise ConfigError(
-                f"booleans of shape {numbers.shape} for {num_columns} columns; give one per column"
+                f"booleans of shape {numbers.shape} for {num_columns} columns; give one for each "
+                "selection and column"
             )
         return numbers.copy()
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < num_columns:
@@ -66,9 +67,9 @@ def selection_mask(selections: np.ndarray, num_columns: int) -> np.ndarray:
 
 
 def selection_frequency(selections: np.ndarray, num_columns: int) -> np.ndarray:
-    """Share ``(D,)`` of the selections, in [0, 1], that have each of D columns.
+    """The share ``(D,)`` of the selections, in [0, 1], that contain each of D columns.
 
-    Selections and errors are those of :func:`selection_mask`.
+    Arguments and errors are those of :func:`selection_mask`.
     """
     return selection_mask(selections, num_columns).mean(axis=0)
 
@@ -77,24 +78,23 @@ def nogueira_stability(chosen: np.ndarray, level: float = LEVEL) -> Stability:
     """Stability of M selections among d columns, corrected for chance, with its interval.
 
     Nogueira, Sechidis and Brown, "On the Stability of Feature Selection Algorithms", JMLR 18(174),
-    2018: 1 minus the mean variance of the columns over its expectation where each selection is
-    drawn at random from all of its size. It is 1 for equal selections, about 0 for unrelated ones
-    and never below ``-1 / (M - 1)``. Selections may differ in size. Where all have the same, it is
-    the mean of Kuncheva's index over their pairs.
+    2018: 1 minus the ratio of the mean variance of the columns to its expectation for random
+    selections of the same sizes. It is 1 for equal selections, about 0 for unrelated ones and
+    never below ``-1 / (M - 1)``. Selections may differ in size. If all sizes are equal, it is the
+    mean of Kuncheva's index over all pairs.
 
-    The interval is asymptotic and holds for independent selections. With few it is too narrow:
-    where columns were ranked by noisy scores, intervals of level 0.95 held the true stability 70 %
-    of the time for 5 selections, 85 % for 10 and 94 % for 50.
+    The interval is asymptotic and assumes independent selections. For few selections it is too
+    narrow: where columns were ranked by noisy scores, intervals of level 0.95 contained the true
+    stability in 70 % of cases for 5 selections, 85 % for 10 and 94 % for 50.
 
     Args:
-      chosen: ``(M, D)`` bool, which columns each selection has; M at least 2.
+      chosen: ``(M, D)`` bool, the columns of each selection; M at least 2.
       level: of the interval, above 0 and below 1.
 
     Returns:
-      The stability and its interval. All are NaN where every selection has all columns or every
-      selection has none: no column could then have varied, so that nothing tells agreement from
-      chance. The interval of two selections is NaN, because the estimate of its width is 0 for any
-      two of equal size.
+      The stability and its interval. All are NaN if every selection has all columns or none,
+      because then agreement cannot be distinguished from chance. The interval of two selections
+      is NaN, because the estimate of its width is 0 for any two of equal size.
 
     Raises:
       ConfigError: for anything but booleans of two dimensions, or fewer than two selections.
@@ -105,7 +105,7 @@ def nogueira_stability(chosen: np.ndarray, level: float = LEVEL) -> Stability:
             f"chosen has type {chosen.dtype} and shape {chosen.shape}; give booleans (M, D)"
         )
     if len(chosen) < 2:
-        raise ConfigError(f"{len(chosen)} selection; stability needs at least 2")
+        raise ConfigError(f"the number of selections is {len(chosen)}; give at least 2")
     if not 0 < level < 1:
         raise ConfigError(f"level={level!r}; choose a number above 0 and below 1")
     if chosen.all() or not chosen.any():
@@ -139,11 +139,11 @@ def complementary_pairs(
     control", JRSS B 75, 2013).
 
     Args:
-      num_rows: N, at least 2. Of an odd number every pair leaves one row out.
+      num_rows: N, at least 2. If it is odd, each pair leaves one row out.
       num_pairs: at least 1.
-      seed: whole number from 0; an equal one gives equal pairs.
-      y: ``(N,)`` classes of any kind: the halves of a pair then differ by at most one row in each
-        class. Where all values differ, as numeric targets do, the halves are plain random ones.
+      seed: whole number from 0; equal seeds give equal pairs.
+      y: ``(N,)`` classes of any kind, by which halves are stratified: those of a pair differ by at
+        most one row in each class. If all values differ, as in numeric targets, halves are random.
 
     Returns:
       Pairs of row numbers, ``(N // 2,)`` int32 each, ascending.
@@ -157,7 +157,9 @@ def complementary_pairs(
     classes = np.zeros(num_rows, np.int64)
     if y is not None:
         if np.shape(y) != (num_rows,):
-            raise ConfigError(f"y has shape {np.shape(y)} for {num_rows} rows; give one label each")
+            raise ConfigError(
+                f"y has shape {np.shape(y)} for {num_rows} rows; give one label per row"
+            )
         classes = np.unique(y, return_inverse=True)[1]
     even = num_rows // 2 * 2
     pairs = []
@@ -168,10 +170,11 @@ def complementary_pairs(
 
 
 def shuffled_by_class(classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """An order of rows, of class numbers from 0, in which every n-th makes a stratified sample.
+    """Order rows, with class numbers from 0, so that every n-th row is a stratified sample.
 
-    ``(N,)`` row numbers: class after class, the largest last; rows of a class and classes of the
-    same size in random order.
+    Returns:
+      ``(N,)`` row numbers: class after class, the largest class last; rows of a class, and classes
+      of the same size, are in random order.
     """
     sizes = np.bincount(classes)
     place = np.argsort(np.lexsort((rng.permutation(len(sizes)), sizes)))
@@ -180,23 +183,23 @@ def shuffled_by_class(classes: np.ndarray, rng: np.random.Generator) -> np.ndarr
 
 
 def consensus(selected: np.ndarray, scores: np.ndarray, num_features: int) -> np.ndarray:
-    """One selection for all seeds: the columns that most of them selected.
+    """One selection for all seeds: the columns that most seeds selected.
 
-    Columns selected equally often are ordered by the mean over the seeds of the ranks of their
-    scores (the highest of a seed has rank 1, equal ones share their mean rank, NaN ranks last), and
-    full ties by their place in the table. Ranks, because the scores of two seeds may differ in
-    scale.
+    Columns that were selected equally often are ordered by the mean over the seeds of the ranks of
+    their scores (the highest score of a seed has rank 1, equal scores share their mean rank, NaN
+    ranks last), and then by their place in the table. Ranks are used because scores of different
+    seeds may have different scales.
 
     Args:
       selected: ``(S, K)`` column numbers, or ``(S, D)`` bool.
       scores: ``(S, D)``, larger is better.
-      num_features: how many columns, 1 to D; need not be K.
+      num_features: number of columns, 1 to D, which may differ from K.
 
     Returns:
       ``(num_features,)`` int64, distinct columns, best first.
 
     Raises:
-      ConfigError: for shapes that do not fit, or a number of columns that is out of range.
+      ConfigError: if shapes do not fit, or the number of columns is out of range.
     """
     scores = np.asarray(scores, np.float64)
     if scores.ndim != 2 or len(scores) != len(selected):
@@ -205,7 +208,7 @@ def consensus(selected: np.ndarray, scores: np.ndarray, num_features: int) -> np
         )
     check_num_features(num_features, scores.shape[1])
     frequency = selection_frequency(selected, scores.shape[1])
-    # Rank 1 is the best, so the lowest of all possible scores stands for NaN.
+    # NaN becomes the lowest possible score, because rank 1 is the best.
     ranks = stats.rankdata(-np.where(np.isnan(scores), -np.inf, scores), axis=1)
     return np.lexsort((ranks.mean(axis=0), -frequency))[:num_features]
 
@@ -227,7 +230,7 @@ class Selections(Protocol):
 
 
 def stability_metrics(result: Selections) -> dict[str, Any]:
-    """How far the S seeds of a fit agree, in plain Python values that JSON has.
+    """The agreement of the S seeds of a fit, in Python values that JSON can hold.
 
     Returns:
       ``num_seeds`` (S), ``stability`` and ``interval`` (lower and upper end) with its ``level``,

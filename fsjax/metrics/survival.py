@@ -1,4 +1,4 @@
-"""Harrell's concordance index, for any number of rows: no pair is ever looked at by itself."""
+"""Harrell's concordance index, without a loop over pairs of rows."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from fsjax.errors import DataError
 def concordance_index(
     time: ArrayLike, event: ArrayLike, risk: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """How often the row with the earlier event has the larger risk (Harrell et al., JAMA 1982).
+    """The share of pairs in which the row with the earlier event has the larger risk.
 
-    A pair is comparable if the one with the shorter time had the event; at equal times, if one had
-    the event and the other is censored. Equal risks count half. ``O(N log(N)^2)``.
+    Harrell et al., JAMA 1982. A pair is comparable if the row with the shorter time had the event;
+    at equal times, if one row had the event and the other is censored. Equal risks count half.
+    Takes ``O(N log(N)^2)`` time.
 
     Args:
-      time: ``(N,)``, in any unit; only their order matters.
+      time: ``(N,)``, in any unit; only the order matters.
       event: ``(N,)``, 1 (or true) where the event was observed, 0 where the row is censored.
       risk: ``(N,)``, larger for earlier events.
-      sample_weight: ``(N,)``, at least 0; a pair weighs the product of its two rows.
+      sample_weight: ``(N,)``, at least 0; the weight of a pair is the product of its rows'.
 
     Returns:
-      In [0, 1]: 0.5 for risks that say nothing, 1 for the right order.
+      A number in [0, 1]: 0.5 for uninformative risks, 1 for the correct order.
 
     Raises:
-      DataError: for unlike lengths, values that are not numbers, or no comparable pair.
+      DataError: for different lengths, missing or infinite values, or if no pair is comparable.
     """
     time, risk = np.asarray(time, np.float64), np.asarray(risk, np.float64)
     event = np.asarray(event, np.float64)
@@ -38,7 +39,9 @@ def concordance_index(
         lengths = ", ".join(str(array.shape) for array in (time, event, risk))
         raise DataError(f"time, event and risk have the shapes {lengths}; give (N,) each")
     if not all(np.isfinite(array).all() for array in (time, event, risk, weight)):
-        raise DataError("time, event, risk or sample_weight has NaN or infinite values; drop them")
+        raise DataError(
+            "time, event, risk or sample_weight has NaN or infinite values; leave these rows out"
+        )
     order = np.unique(np.stack([time, 1 - event]), axis=1, return_inverse=True)[1].ravel()
     ranks = np.unique(risk, return_inverse=True)[1]
     levels = max(int(order.max(initial=0)).bit_length(), 1)
@@ -48,7 +51,7 @@ def concordance_index(
     pairs = comparable(np, order, event > 0, weight)
     if not pairs > 0:
         raise DataError(
-            "no two rows can be compared: no event comes before the time of another row; give "
+            "no two rows are comparable: no event is earlier than the time of another row; give "
             "more rows, or check the column of events"
         )
     return float(np.clip(concordant / pairs, 0.0, 1.0))
@@ -64,15 +67,15 @@ def comparable(xp: Any, order: Any, event: Any, weight: Any) -> Any:
 
 
 def concordant_at(xp: Any, order: Any, ranks: Any, event: Any, weight: Any, bit: Any) -> Any:
-    """The weight of the concordant pairs whose places in time differ first in one binary digit.
+    """The weight of concordant pairs whose ranks in time first differ in a given binary digit.
 
-    Summed over all digits these are all pairs: with the digits above in common, rows with a 0 in
-    this one come before those with a 1. Ordered by risk, one running sum counts all of them.
+    The sum over all digits covers all pairs: among rows with equal higher digits, rows with a 0 in
+    this digit come before rows with a 1. Ordered by risk, one running sum counts these pairs.
 
     Args:
       xp: NumPy or ``jax.numpy``.
-      order: ``(N,)`` whole numbers from 0: place by time, events before censored rows of the same
-        time, equal for equal rows.
+      order: ``(N,)`` whole numbers from 0: the rank by time, with events before censored rows of
+        the same time; equal for equal rows.
       ranks: ``(N,)`` numbers, larger for larger risk.
       event: ``(N,)`` bool.
       weight: ``(N,)``, at least 0.
@@ -84,7 +87,7 @@ def concordant_at(xp: Any, order: Any, ranks: Any, event: Any, weight: Any, bit:
     event, weight = event[places], weight[places]
     none = xp.zeros((1,), weight.dtype)
     cumulative = xp.concatenate([none, xp.cumsum(xp.where(later == 1, weight, 0.0))])
-    # Numbers of runs of rows with the same digits above, and the same risk in them.
+    # Numbers of groups of rows with equal higher digits, and of runs of equal risk in them.
     new_group = above[1:] != above[:-1]
     start = xp.zeros((1,), int)
     group = xp.concatenate([start, xp.cumsum(new_group)])

@@ -1,4 +1,4 @@
-"""Flax modules."""
+"""Networks as Flax modules, and how to build one by its name."""
 
 from fsjax.nets.feedforward import Feedforward
 from fsjax.nets.lenet5 import LeNet5

@@ -1,4 +1,4 @@
-"""A plain feedforward network whose activations can be looked at, for sparse training."""
+"""A plain feedforward network that also returns its activations, for sparse training."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from jax import Array
 from fsjax.kernels.products import dense_product
 from fsjax.nets.mlp import ACTIVATIONS, fan_in_uniform
 
-#: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` has biases of 0.
+#: ``fan_in`` is PyTorch's default for weights and biases; ``glorot`` starts with biases of 0.
 INITIALISATIONS = ("fan_in", "glorot")
 
 
 class Feedforward(nn.Module):
-    """Dense layers with one activation; their weights ``(I, O)`` are ``layer_0/kernel``, ...
+    """Dense layers with the same activation; weights ``(I, O)`` are named ``layer_0/kernel``, ...
 
     Attributes:
       num_outputs: width of the output.
       hidden: widths of the hidden layers.
-      activation: of the hidden layers, a name in :data:`ACTIVATIONS`.
-      initialisation: a name in :data:`INITIALISATIONS`; fans are those of the dense layer.
+      activation: activation of the hidden layers, a name in :data:`ACTIVATIONS`.
+      initialisation: a name in :data:`INITIALISATIONS`.
     """
 
     num_outputs: int
@@ -31,8 +31,9 @@ class Feedforward(nn.Module):
 
     @nn.compact
     def activations(self, x: Array) -> list[Array]:
-        """The values of every layer of neurons: the inputs x ``(B, D)``, each hidden layer after
-        its activation, and the outputs.
+        """The values of every layer of neurons.
+
+        These are the inputs x ``(B, D)``, each hidden layer after its activation, and the outputs.
         """
         values = [x]
         for number, width in enumerate((*self.hidden, self.num_outputs)):

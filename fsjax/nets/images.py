@@ -1,4 +1,4 @@
-"""What the networks for images share: rows as images, and the call."""
+"""The base class of networks for images, whose inputs are rows of pixels."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from fsjax.errors import ConfigError
 
 
 def to_images(x: Array, image_shape: tuple[int, ...], image_order: str = "C") -> Array:
-    """Rows ``(B, D)`` as images ``(B, H, W, C)``, with C = 1 where the image has no channels.
+    """Reshapes rows ``(B, D)`` to images ``(B, H, W, C)``, with C = 1 for images without channels.
 
     Args:
       x: ``(B, D)``.
-      image_shape: ``(H, W)`` or ``(H, W, C)``, of D entries, else ConfigError.
-      image_order: ``'C'`` or ``'F'``: the order of the entries of one row, as in
-        ``numpy.reshape``.
+      image_shape: ``(H, W)`` or ``(H, W, C)``.
+      image_order: ``'C'`` or ``'F'``: the order of the pixels in a row, as in ``numpy.reshape``.
+
+    Raises:
+      ConfigError: if the shape does not have D entries.
     """
     if x.shape[-1] != math.prod(image_shape):
         raise ConfigError(
-            f"image_shape={image_shape} does not hold {x.shape[-1]} columns; "
-            "set the columns that are not used to 0 rather than leave them out"
+            f"image_shape={image_shape} has {math.prod(image_shape)} entries, but there are "
+            f"{x.shape[-1]} columns; give all columns, with unused ones set to 0"
         )
     shape = (*image_shape, 1)[:3]
     if image_order == "F":
@@ -33,11 +35,11 @@ def to_images(x: Array, image_shape: tuple[int, ...], image_order: str = "C") ->
 
 
 class ImageNetwork(nn.Module):
-    """A network whose rows are images. A subclass has a ``label`` and :meth:`of_images`.
+    """A network for rows that are images; subclasses define ``label`` and :meth:`of_images`.
 
     Attributes:
       num_outputs: width of the output.
-      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row; ConfigError if the network cannot take it.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row; ConfigError if images are too small.
       image_order: ``'C'`` or ``'F'``, as in ``numpy.reshape``.
     """
 
@@ -45,7 +47,7 @@ class ImageNetwork(nn.Module):
     image_shape: tuple[int, ...]
     image_order: str = "C"
 
-    #: What messages call the network.
+    #: Name of the network in error messages.
     label: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -54,16 +56,16 @@ class ImageNetwork(nn.Module):
             raise ConfigError(f"image_shape={shape}; choose (H, W) or (H, W, C)")
         if min(shape[:2]) < least:
             raise ConfigError(
-                f"{self.label} needs images of at least {least}x{least} pixels; these have "
+                f"{self.label} needs images of at least {least}x{least} pixels, but these have "
                 f"{shape[0]}x{shape[1]}; choose a network for smaller images, or 'mlp'"
             )
         check(Literal["C", "F"], image_order=self.image_order)
         super().__post_init__()
 
-    # Not wrapped by Flax, as it is called before the module is set up.
+    # Flax must not wrap this method, because it is called before the module is set up.
     @nn.nowrap
     def least_side(self) -> int:
-        """The fewest pixels that H and W may have."""
+        """The smallest H and W that the network accepts, in pixels."""
         return 1
 
     def __call__(self, x: Array, *, train: bool = False, weight: Array | None = None) -> Array:
@@ -71,12 +73,13 @@ class ImageNetwork(nn.Module):
 
         Args:
           x: ``(B, D)``.
-          train: normalises by the batch statistics (to be made mutable: ``batch_stats``).
-          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
+          train: whether to normalise by the statistics of the batch; the collection
+            ``batch_stats`` has to be mutable then.
+          weight: ``(B,)`` weights; rows of weight 0 are excluded from the batch statistics.
         """
         x = to_images(x, self.image_shape, self.image_order)
         return self.of_images(x, train=train, weight=weight)
 
     def of_images(self, x: Array, *, train: bool, weight: Array | None) -> Array:
-        """:meth:`__call__` of images ``(B, H, W, C)``."""
+        """The outputs for images x ``(B, H, W, C)``; otherwise as :meth:`__call__`."""
         raise NotImplementedError

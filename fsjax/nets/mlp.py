@@ -15,10 +15,10 @@ from jax import Array
 from fsjax.arguments import check
 from fsjax.kernels.products import dense_product
 
-#: Of hidden layers, by name.
+#: Activations of hidden layers by name.
 ACTIVATIONS = {"relu": nn.relu, "sigmoid": nn.sigmoid, "tanh": nn.tanh}
 
-#: Names that :class:`MLP` knows; the slope of ``leaky_relu`` is its own attribute.
+#: Activations of :class:`MLP`, which has an attribute for the slope of ``leaky_relu``.
 MLP_ACTIVATIONS = ("leaky_relu", *ACTIVATIONS)
 
 
@@ -33,10 +33,10 @@ def fan_in_uniform(fan_in: int) -> nn.initializers.Initializer:
 
 
 class FanInDense(nn.Module):
-    """A dense layer of ``features`` outputs; weights and biases start uniform within
-    1/sqrt(fan-in).
+    """A dense layer whose weights and biases start uniform within 1/sqrt(fan-in).
 
-    This is PyTorch's default, on which the published results of this family rest.
+    This is PyTorch's default, with which the published results were obtained. ``features`` is the
+    number of outputs.
     """
 
     features: int
@@ -52,14 +52,15 @@ class FanInDense(nn.Module):
 def batch_norm(x: Array, *, train: bool, weight: Array | None = None) -> Array:
     """Batch normalisation of the last axis, as a layer of the module that calls it.
 
-    With PyTorch's momentum and epsilon (Ioffe & Szegedy, 2015). The running variance divides by
-    the number of values, PyTorch's by one less.
+    Ioffe & Szegedy, 2015, with PyTorch's momentum and epsilon. The running variance divides by the
+    number of values n, PyTorch's by n - 1.
 
     Args:
-      x: ``(B, ..., C)``, the shape of the result too.
-      train: normalise by the batch and move the collection ``batch_stats``; else by the latter.
-      weight: ``(B,)``; rows of weight 0 do not enter the statistics. All rows do where no row has
-        a weight, so that the statistics stay finite.
+      x: ``(B, ..., C)``, which is also the shape of the result.
+      train: whether to normalise by the statistics of the batch and update the collection
+        ``batch_stats``; otherwise the latter is used.
+      weight: ``(B,)``; rows of weight 0 are excluded from the statistics. If all weights are 0, all
+        rows are included, so that the statistics stay finite.
     """
     mask = None
     if weight is not None:
@@ -72,20 +73,20 @@ def batch_norm(x: Array, *, train: bool, weight: Array | None = None) -> Array:
 
 
 class MLP(nn.Module):
-    """Hidden layers of dense, optional LayerNorm, activation and dropout; a linear output.
+    """A multilayer perceptron with optional LayerNorm, batch normalisation and dropout.
 
-    The decoder of the concrete autoencoders (IP-CAE, section 4: one hidden layer of 200,
-    LeakyReLU 0.2) and the classifiers of BinMask (section 4.1: 512, 512 with ReLU followed by
-    batch normalisation; 64, 20 with tanh). An empty ``hidden`` is a linear decoder.
+    It is the decoder of the concrete autoencoders (IP-CAE, section 4: one hidden layer of 200,
+    LeakyReLU 0.2) and the classifier of BinMask (section 4.1: 512, 512 with ReLU followed by batch
+    normalisation; 64, 20 with tanh). With an empty ``hidden`` it is linear.
 
     Attributes:
       num_outputs: width of the output.
       hidden: widths of the hidden layers.
-      layer_norm: LayerNorm before each activation; the authors' code of IP-CAE has it, the paper
-        does not say so.
+      layer_norm: LayerNorm before each activation; it is in the authors' code of IP-CAE, not in
+        the paper.
       negative_slope: slope of LeakyReLU below 0.
       dropout: rate in [0, 1) after each activation, in training only.
-      activation: of the hidden layers, a name in :data:`MLP_ACTIVATIONS`.
+      activation: activation of the hidden layers, a name in :data:`MLP_ACTIVATIONS`.
       batch_norm: batch normalisation after each activation, before dropout.
     """
 
@@ -107,9 +108,9 @@ class MLP(nn.Module):
 
         Args:
           x: ``(B, I)``.
-          train: turns dropout on (rng stream ``dropout``) and batch statistics (to be made
-            mutable: ``batch_stats``).
-          weight: ``(B,)`` of the rows; those of weight 0 do not enter the batch statistics.
+          train: whether to use dropout (rng stream ``dropout``) and the statistics of the batch
+            (the collection ``batch_stats`` has to be mutable then).
+          weight: ``(B,)`` weights; rows of weight 0 are excluded from the batch statistics.
         """
         leaky_relu = partial(nn.leaky_relu, negative_slope=self.negative_slope)
         activate = ACTIVATIONS.get(self.activation, leaky_relu)

@@ -1,4 +1,4 @@
-"""Networks by name, all with the same call."""
+"""Networks by name, all with the same signature."""
 
 from __future__ import annotations
 
@@ -38,21 +38,20 @@ def build_network(
     Args:
       network: a name in :data:`NETWORKS`, else ConfigError.
       num_outputs: width of the output.
-      hidden: widths of the hidden layers. This and what follows up to ``dropout`` is of ``mlp``
+      hidden: widths of the hidden layers. The arguments from here to ``dropout`` are for ``mlp``
         only, see :class:`~fsjax.nets.mlp.MLP`; the other networks are fixed.
-      activation: of the hidden layers.
+      activation: activation of the hidden layers.
       batch_norm: batch normalisation after each activation.
       layer_norm: LayerNorm before each activation.
       dropout: rate in [0, 1) after each activation.
-      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row; ``mlp`` needs none. ConfigError if the
-        others have none, or too small a one.
-      image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` of a row, which all networks but ``mlp`` need;
+        ConfigError if it is missing or too small.
+      image_order: ``'C'`` if rows contain pixels line by line, ``'F'`` column by column.
 
     Returns:
-      A module whose ``__call__(x, *, train=False, weight=None)`` takes rows ``(B, D)`` to
-      ``(B, num_outputs)``. With ``train`` it may need the rng stream ``dropout``, and it moves
-      the collection ``batch_stats`` where it has one; rows of ``weight`` ``(B,)`` 0 do not enter
-      that.
+      A module whose ``__call__(x, *, train=False, weight=None)`` maps rows ``(B, D)`` to
+      ``(B, num_outputs)``. With ``train`` it may need the rng stream ``dropout``, and updates the
+      collection ``batch_stats`` if it has one, without rows of ``weight`` ``(B,)`` 0.
     """
     check(Literal[NETWORKS], network=network)
     if network == "mlp":
@@ -66,25 +65,25 @@ def build_network(
         )
     if image_shape is None:
         raise ConfigError(
-            f"{network} needs images; the data set has no image_shape; choose network='mlp'"
+            f"{network} needs images, but the data set has no image_shape; choose network='mlp'"
         )
-    of_images = {"lenet5": LeNet5, "resnet32": ResNet, "vgg19": VGG}
-    return of_images[network](num_outputs, tuple(image_shape), image_order)
+    image_networks = {"lenet5": LeNet5, "resnet32": ResNet, "vgg19": VGG}
+    return image_networks[network](num_outputs, tuple(image_shape), image_order)
 
 
 def outputs_of(network: nn.Module, variables: Mapping[str, Any], x: Array, **options: Any) -> Array:
-    """The outputs ``(B, num_outputs)`` of a network none of whose collections is mutable.
+    """The outputs ``(B, num_outputs)`` of a network, without updating any collection.
 
     Args:
-      network: a module that takes rows to outputs.
-      variables: its collections, ``params`` among them.
+      network: a module that maps rows to outputs.
+      variables: its collections, including ``params``.
       x: ``(B, D)``.
-      **options: further arguments of ``network.apply`` but ``mutable``.
+      **options: further arguments of ``network.apply``, except ``mutable``.
     """
-    # Flax's annotation has the changed collections too, which only mutable ones give.
+    # Flax's annotation includes updated collections, which are returned only with ``mutable``.
     return cast(Array, network.apply(variables, x, **options))
 
 
 def count_parameters(params: Any) -> int:
-    """The number of values in a tree of arrays, or of their shapes (``jax.eval_shape``)."""
+    """Counts the values in a tree of arrays, or of their shapes (``jax.eval_shape``)."""
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))

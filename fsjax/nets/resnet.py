@@ -12,10 +12,12 @@ from fsjax.nets.mlp import FanInDense, batch_norm
 
 
 class ResidualBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut without parameters (option A).
+    """Two 3x3 convolutions and a shortcut without parameters (option A), added.
 
-    ``features`` are the output channels, at least those of the input; the shortcut is 0 in the new
-    ones. ``stride`` is that of the first convolution and the shortcut.
+    Attributes:
+      features: number of output channels, at least that of the input; the shortcut is 0 in
+        additional channels.
+      stride: stride of the first convolution and of the shortcut.
     """
 
     features: int
@@ -37,13 +39,14 @@ class ResidualBlock(nn.Module):
 class ResNet(ImageNetwork):
     """A convolution, three stages of residual blocks, the mean over the pixels, a dense output.
 
-    ``6 * blocks_per_stage + 2`` layers. With the defaults this is ResNet-32 of He et al.: 464,154
-    parameters for ten classes. The code of ProbMask, whose settings BinMask's section 4.2 takes,
-    has ``width=32`` and, unlike here, convolutions as shortcuts where the stages meet.
+    It has ``6 * blocks_per_stage + 2`` layers. The defaults are the ResNet-32 of He et al., with
+    464,154 parameters for ten classes. The code of ProbMask, whose settings BinMask's section 4.2
+    uses, has ``width=32`` and, unlike here, convolutions as shortcuts between stages.
 
     Attributes:
-      blocks_per_stage: 5 is ResNet-32.
-      width: channels of the first stage; each further stage has twice as many on half the pixels.
+      blocks_per_stage: number of residual blocks per stage; 5 for ResNet-32.
+      width: number of channels of the first stage; each further stage has twice as many channels
+        and half the height and width.
     """
 
     image_shape: tuple[int, ...] = (32, 32, 3)

@@ -1,4 +1,4 @@
-"""A network with a linear layer beside it (LassoNet: Lemhadri et al., JMLR 2021)."""
+"""A network with a linear skip layer (LassoNet: Lemhadri et al., JMLR 2021)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsjax.nets.mlp import MLP, fan_in_uniform
 
 @jax.custom_vjp
 def _input_product(x: Array, weights: Array) -> Array:
-    """``x @ weights`` with a gradient that is cheaper on a CPU where x is a large table."""
+    """``x @ weights`` with a gradient that is cheaper on a CPU if x is a large table."""
     return x @ weights
 
 
@@ -23,22 +23,25 @@ def _input_product_forward(x: Array, weights: Array) -> tuple[Array, tuple[Array
     return x @ weights, (x, weights)
 
 
-def _input_product_backward(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
-    x, weights = kept
-    # XLA would transpose x, the large one, inside a product of half the speed.
-    fixed = jax.lax.optimization_barrier
-    return slope @ weights.T, fixed(fixed(slope.T) @ x).T
+def _input_product_backward(saved: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
+    x, weights = saved
+    # Without the barriers XLA would transpose x, the larger factor, in a product of half the speed.
+    barrier = jax.lax.optimization_barrier
+    return slope @ weights.T, barrier(barrier(slope.T) @ x).T
 
 
 _input_product.defvjp(_input_product_forward, _input_product_backward)
 
 
 class SkipNetwork(nn.Module):
-    """A ReLU network and a linear layer from the inputs to the outputs, added up.
+    """The sum of a ReLU network and a linear layer from the inputs to the outputs.
 
-    Initial values are PyTorch's. The parameters of the layers on the inputs are ``skip`` (D, C)
-    and, for the first hidden layer, ``kernel`` (D, H) and ``bias`` (H). ``num_outputs`` is C;
-    ``hidden`` are the widths of the hidden layers, at least one.
+    Weights are initialised like PyTorch's. The parameters of the layers on the inputs are ``skip``
+    (D, C) and, for the first hidden layer, ``kernel`` (D, H) and ``bias`` (H).
+
+    Attributes:
+      num_outputs: C, width of the output.
+      hidden: widths of the hidden layers, at least one.
     """
 
     num_outputs: int
@@ -52,7 +55,7 @@ class SkipNetwork(nn.Module):
         skip = self.param("skip", init, (columns, self.num_outputs), jnp.float32)
         kernel = self.param("kernel", init, (columns, width), jnp.float32)
         bias = self.param("bias", init, (width,), jnp.float32)
-        # One product for both: a narrow one costs half as much as a wide one.
+        # One product for both layers, because a narrow product costs half as much as a wide one.
         joined = jnp.concatenate([kernel, skip], axis=1)
         both = product(x, joined) if rounds() else _input_product(x, joined)
         first = nn.relu(both[:, :width] + bias)

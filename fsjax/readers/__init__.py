@@ -1,1 +1,1 @@
-"""Readers of table files, one a format: CSV, Excel, Parquet, LIBSVM, NumPy, MATLAB."""
+"""Readers of table files, one per format: CSV, Excel, Parquet, LIBSVM, NumPy, MATLAB."""

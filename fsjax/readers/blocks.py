@@ -1,13 +1,13 @@
 """Tables as blocks of rows, for conversion: text, Parquet and LIBSVM.
 
-Text is read as by :mod:`fsjax.readers.text`. pyarrow is imported where a Parquet file needs it.
+Names, types and missing values follow the rules of :mod:`fsjax.readers.table_files`, which reads
+the same files as a whole.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,34 +17,33 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.errors import DataError, nearest
 from fsjax.extras import require
-from fsjax.readers.table_files import target_column
-from fsjax.readers.text import USUAL_SEPARATOR, check_header, dialect_of, first_records, frames
-from fsjax.tables.checks import name_some, numeric_columns
+from fsjax.readers.file_type import first_line
+from fsjax.readers.table_files import features_of, target_column
+from fsjax.readers.text import USUAL_SEPARATOR, open_text
 from fsjax.tables.sparse import MOST
 from fsjax.tables.stored import rows_of_block
 
 #: The column to predict.
 TargetColumn = str | int | None
 
-#: Bytes of a LIBSVM file that are read at once; a line has to fit.
+#: Bytes of a LIBSVM file that are read at once; no line may be longer.
 _LIBSVM_BYTES = 2**21
-
-#: Lines at the start of a text table that tell how its cells are written.
-_FIRST_LINES = 200
 
 _LIBSVM = (".libsvm", ".svm")
 
 
 class Source(NamedTuple):
-    """A table that is read some rows at a time.
+    """A table that is read one block of rows at a time.
 
     Attributes:
-      where: what it is called in messages.
+      where: its name in messages.
       columns: D, without the target.
       names: of the D columns, or ``None``.
-      rows: N, where it is known before.
-      blocks: starts from the first row: pairs of ``(B, D)`` numbers and their targets, or ``None``.
-      join: the targets of all blocks together, ``(N,)``.
+      rows: N, if it is known before the rows are read.
+      blocks: iterates over all rows from the first: pairs of ``(B, D)`` numbers and their targets,
+        or ``None``.
+      join: joins the targets of all blocks, ``(N,)``.
+      remarks: what was detected, each a sentence without a full stop.
     """
 
     where: str
@@ -53,13 +52,14 @@ class Source(NamedTuple):
     rows: int | None
     blocks: Callable[[], Iterator[tuple[np.ndarray, Any]]]
     join: Callable[[Sequence[Any]], np.ndarray]
+    remarks: tuple[str, ...] = ()
 
 
 def open_source(path: Path, target: TargetColumn) -> Source:
-    """A table by its path.
+    """Open the table at a path.
 
     Raises:
-      DataError: if there is none, of a kind that is not converted, or without that target.
+      DataError: if there is no table, its kind is not converted, or it has no such target.
     """
     suffix = path.suffix.lower()
     if not path.exists():
@@ -73,8 +73,11 @@ def open_source(path: Path, target: TargetColumn) -> Source:
             return _libsvm(path, target)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    except Exception as error:  # whatever a reader trips over, the file is at fault
-        raise DataError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # a damaged file may raise anything in a reader
+        raise DataError(
+            f"{path} cannot be read: {first_line(error)}; it may be truncated or damaged: save or "
+            "download it again"
+        ) from None
     kinds = (*USUAL_SEPARATOR, ".parquet", *_LIBSVM)
     raise DataError(
         f"{path} has the suffix {suffix!r}, which is not converted; "
@@ -82,92 +85,78 @@ def open_source(path: Path, target: TargetColumn) -> Source:
     )
 
 
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder, sorted by name."""
+    return sorted(folder.glob("*.parquet"))
+
+
 def _parquet(path: Path, target: TargetColumn) -> Source:
     require("pyarrow", "reading Parquet files")
-    import pyarrow as pa
     from pyarrow import dataset
 
-    files = sorted(map(str, path.glob("*.parquet"))) if path.is_dir() else str(path)
+    files = list(map(str, parquet_files(path))) if path.is_dir() else str(path)
     if not files:
         raise DataError("it has no .parquet files; give a folder that holds some, or a file")
-    table = dataset.dataset(files, format="parquet")
-    chosen = None if target is None else target_column(table.schema.names, target)
-    fields = [field for field in table.schema if field.name != chosen]
-
-    def is_number(kind: pa.DataType) -> bool:
-        tests = pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean
-        return any(test(kind) for test in tests)
-
-    if bad := [field.name for field in fields if not is_number(field.type)]:
-        raise DataError(
-            f"{len(bad)} of {len(fields)} columns are not numbers: {name_some(bad)}; drop them, or "
-            "make one the target"
-        )
-    if not fields:
-        raise DataError("it has no columns besides the target; give at least one feature")
-    small = all(np.can_cast(field.type.to_pandas_dtype(), np.float32) for field in fields)
+    # The checksums of pages that have them are verified, as for files that are read as a whole.
+    options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
+    table = dataset.dataset(files, format=form)
+    # The index of a saved frame is not among the columns, and types are those of pandas.
+    empty = table.schema.empty_table().to_pandas().rename(columns=str)
+    chosen = None if target is None else target_column(list(empty.columns), target)
+    names = _feature_names(empty.columns, chosen)
+    small = all(
+        isinstance(kind, np.dtype) and np.can_cast(kind, np.float32)
+        for kind in empty[list(names)].dtypes
+    )
 
     def blocks() -> Iterator[tuple[np.ndarray, Any]]:
-        # What is read ahead lies in memory.
+        # Few, because batches that are read ahead are in memory.
         for batch in table.to_batches(
-            batch_size=rows_of_block(len(fields)), batch_readahead=1, fragment_readahead=1
+            batch_size=rows_of_block(len(names)), batch_readahead=1, fragment_readahead=1
         ):
-            X = np.empty((len(batch), len(fields)), np.float32 if small else np.float64)
-            for place, field in enumerate(fields):
-                X[:, place] = batch.column(field.name).to_numpy(zero_copy_only=False)
-            yield X, None if chosen is None else batch.column(chosen)
+            frame = batch.to_pandas().rename(columns=str)
+            X = features_of(frame[list(names)], np.float32 if small else np.float64)
+            yield X, None if chosen is None else frame[chosen]
 
     def join(parts: Sequence[Any]) -> np.ndarray:
-        return _plain(pa.chunked_array(parts).to_pandas().to_numpy())
+        return _plain(pd.concat(parts).to_numpy())
 
-    names = tuple(field.name for field in fields)
-    return Source(str(path), len(fields), names, table.count_rows(), blocks, join)
+    return Source(str(path), len(names), names, table.count_rows(), blocks, join)
 
 
 def _text(path: Path, target: TargetColumn, usual_separator: str) -> Source:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = list(islice(file, _FIRST_LINES))
-    if not lines or not lines[0].strip():
-        raise DataError("it is empty: there is no line of column names")
-    dialect = dialect_of("".join(lines), usual_separator)
-    header = first_records(lines[0], dialect.separator)[0]
-    check_header(header)
-    chosen = None if target is None else target_column(header, target)
-    # A nameless first column counts the rows, as pandas saves it.
-    names = tuple(name for name in header if name not in (chosen, ""))
-    if not names:
-        raise DataError("it has no columns besides the target; give at least one feature")
-    if header.count("") > (header[0] == ""):
-        raise DataError("it has a column without a name; give every column its own name")
-    as_text = [] if chosen is None else [chosen]
+    with path.open("rb") as file:
+        table = open_text(file, usual_separator)
+    chosen = None if target is None else target_column(table.header, target)
+    names = _feature_names([name for name in table.header if name], chosen)
 
     def blocks() -> Iterator[tuple[np.ndarray, Any]]:
-        done = 0
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for frame in frames(file, header, dialect, rows_of_block(len(names)), as_text):
+        as_text = [] if chosen is None else [chosen]
+        with path.open("rb") as file:
+            for frame in table.frames(file, rows_of_block(len(names)), as_text):
                 if not len(frame):
                     return
-                if header[0] == "":
-                    _check_counts(frame.iloc[:, 0].to_numpy(), done)
-                features = frame[list(names)]
-                numeric_columns(features, "it")
-                done += len(frame)
-                X = features.to_numpy(dtype=np.float64, na_value=np.nan)
-                yield X, None if chosen is None else frame[chosen]
+                yield features_of(frame[list(names)]), None if chosen is None else frame[chosen]
 
     def join(parts: Sequence[Any]) -> np.ndarray:
         texts = pd.concat(parts)
+        if table.dialect.decimal == ",":
+            texts = texts.str.translate(str.maketrans(",.", ".,"))
         try:
             return pd.to_numeric(texts).to_numpy()
         except ValueError:
-            return _plain(texts.to_numpy(dtype=object))
+            return _plain(pd.concat(parts).to_numpy(dtype=object))
 
-    return Source(str(path), len(names), names, None, blocks, join)
+    return Source(str(path), len(names), names, None, blocks, join, table.remarks)
 
 
-def _check_counts(column: np.ndarray, start: int) -> None:
-    if not np.array_equal(column, np.arange(start, start + len(column))):
-        raise DataError("the first column has no name and does not count the rows; name it")
+def _feature_names(columns: Sequence[str], target: str | None) -> tuple[str, ...]:
+    """The names of the columns besides the target; DataError if there are none."""
+    names = tuple(name for name in columns if name != target)
+    if not names:
+        raise DataError("it has no columns besides the target; give at least one feature")
+    return names
 
 
 def _libsvm(path: Path, target: TargetColumn) -> Source:
@@ -188,7 +177,7 @@ def _libsvm(path: Path, target: TargetColumn) -> Source:
             if block[0].shape[0]:
                 yield block
 
-    # Columns count from 1 unless there is a 0, as scikit-learn has it; some rows do not tell.
+    # As in scikit-learn, columns count from 1 unless any row of the file has a column 0.
     used = [(X.indices.min(), X.indices.max()) for X, _ in parts(MOST) if X.nnz]
     if not used:
         raise DataError("it holds no values; give rows of column:value pairs")
@@ -206,7 +195,7 @@ def _libsvm(path: Path, target: TargetColumn) -> Source:
 
 
 def _plain(y: np.ndarray) -> np.ndarray:
-    """Labels as numbers or text, which need no pickle; DataError for missing ones."""
+    """Labels as numbers or text, which are stored without pickle; DataError for missing ones."""
     if y.dtype != object:
         return y
     if pd.isna(y).any():

@@ -1,4 +1,4 @@
-"""Turn a table into a form that is read row by row from disk, once and in bounded memory."""
+"""Conversion of a table, in bounded memory, to a form whose rows can be read from disk."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from typing import IO, Any
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.datasets.formats import NOTICEABLE
+from fsjax.datasets.formats import Rounding
 from fsjax.errors import ConfigError, DataError, check_flag
-from fsjax.readers.blocks import Source, TargetColumn, open_source
+from fsjax.readers.blocks import Source, TargetColumn, open_source, parquet_files
+from fsjax.readers.file_type import first_line
 from fsjax.storage.atomic_files import write_text
 from fsjax.storage.identity import Identity
 
-#: The record of a conversion, written last: without it there is none.
+#: The record of a conversion. It is written last, so a folder without it is not complete.
 MANIFEST = "manifest.json"
 
-#: Of the form of the folder.
+#: Version of the layout of the folder.
 _FORM = 1
 
 
@@ -31,29 +32,29 @@ def convert(
     target: TargetColumn = None,
     progress: bool = True,
 ) -> Path:
-    """Converts a table into a folder that :func:`fsjax.data.load` reads without holding it.
+    """Convert a table to a folder from which :func:`fsjax.data.load` reads rows as it needs them.
 
-    The folder has ``X.npy``, rows of float32 (float64 where float32 would lose what makes the rows
-    of a column differ, as :func:`fsjax.data.load_table` has it), ``y.npy``, ``names.json`` and
-    ``manifest.json``. It appears complete or not at all.
+    The folder has ``X.npy``, rows of float32 (float64 where float32 is too coarse for a column, by
+    the rule of :func:`fsjax.data.load_table`), ``y.npy``, ``names.json`` and ``manifest.json``. It
+    appears complete or not at all.
 
     Args:
       source: a ``.csv`` or ``.tsv`` file with a line of column names, whose separator and decimal
-        mark are detected, a ``.parquet`` file or a
-        folder of them, or a ``.libsvm``/``.svm`` file. Larger than the memory if need be.
-      folder: what to make; by default beside the source, its name with ``.fsjax`` behind it. A
-        folder that holds this very conversion is left as it is.
-      target: the column to predict, by name or number; none for LIBSVM, which has its own.
+        mark are detected, a ``.parquet`` file or a folder of them, or a ``.libsvm``/``.svm`` file.
+        It may be larger than the memory.
+      folder: the folder to write; by default beside the source, with ``.fsjax`` appended to its
+        name. A folder that already holds the same conversion is left as it is.
+      target: the column to predict, by name or number; ``None`` for LIBSVM, where it is fixed.
       progress: whether to show a progress bar.
 
     Returns:
       The folder.
 
     Raises:
-      DataError: if the source is missing or holds what is not a number, if the folder holds
-        something else, or if it cannot be written, as when the disk is full; nothing is left
-        behind then.
-      ConfigError: for settings of another type.
+      DataError: if the source is missing or has columns that are not numbers, if the folder holds
+        something else, or if it cannot be written, for example because the disk is full; nothing
+        is left behind in that case.
+      ConfigError: for arguments of another type.
     """
     check_flag("progress", progress)
     if target is not None and (isinstance(target, bool) or not isinstance(target, str | int)):
@@ -74,7 +75,7 @@ def convert(
     except OSError as error:
         raise DataError(
             f"{table_folder} cannot be written: {error.strerror or error}; what was written is "
-            "removed, make room or name a folder on another disk"
+            "removed: free some space, or name a folder on another disk"
         ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -82,14 +83,15 @@ def convert(
 
 
 def _described(source: Path, target: TargetColumn) -> dict[str, Any]:
+    """The part of the record that identifies a conversion."""
     return {"form": _FORM, "source": files_of(source), "target": target}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The record of a conversion whose files and source are still those that it tells.
+    """Read the record of a conversion and check that its files and source have not changed.
 
     Raises:
-      DataError: if they are not, or the record is damaged.
+      DataError: if they have, or the record is missing or damaged.
     """
     again = f"remove {folder} and convert again (fsjax convert)"
     try:
@@ -106,14 +108,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"written; {again}"
         )
     source = Path(record["source"]["path"])
-    # A conversion may outlive its source, and travel without it.
+    # The source may have been removed, and the folder may have been copied without it.
     if source.exists() and files_of(source) != record["source"]:
-        raise DataError(f"{source} has changed since {folder} was made of it; {again}")
+        raise DataError(f"{source} has changed since it was converted to {folder}; {again}")
     return record
 
 
 def files_of(source: Path) -> dict[str, Any]:
-    """What a source is, by name, size and time of its files."""
+    """Name, size and modification time of the files of a source."""
     files = parquet_files(source) if source.is_dir() else [source]
     stats = [(file, file.stat()) for file in files]
     return {
@@ -122,17 +124,12 @@ def files_of(source: Path) -> dict[str, Any]:
     }
 
 
-def parquet_files(folder: Path) -> list[Path]:
-    """The Parquet files of a folder, in the order of their names."""
-    return sorted(folder.glob("*.parquet"))
-
-
 def _check_same(folder: Path, record: dict[str, Any]) -> None:
-    """DataError unless the folder is the conversion that the record tells."""
+    """DataError unless the folder holds the conversion that ``record`` describes."""
     if not (folder / MANIFEST).exists():
         raise DataError(f"{folder} exists and is not a converted table; name another folder")
-    there = read_manifest(folder)
-    if changes := Identity(record).changes(Identity({name: there.get(name) for name in record})):
+    stored = read_manifest(folder)
+    if changes := Identity(record).changes(Identity({name: stored.get(name) for name in record})):
         raise DataError(
             f"{folder} holds another conversion ({changes}); remove it, or name another folder"
         )
@@ -143,7 +140,7 @@ def _size(path: Path) -> int | None:
 
 
 def _write(table: Source, folder: Path, progress: bool) -> dict[str, Any]:
-    """Writes all but the manifest, of which it returns the rest."""
+    """Write all files but the manifest; returns what the manifest says of them."""
     dtypes: tuple[np.dtype, ...] = (np.dtype(np.float32), np.dtype(np.float64))
     for dtype in dtypes:
         rows, y, finite, loses = _write_rows(table, folder / "X.npy", dtype, progress)
@@ -162,6 +159,7 @@ def _write(table: Source, folder: Path, progress: bool) -> dict[str, Any]:
         "columns": table.columns,
         "dtype": dtype.name,
         "finite": finite,
+        "remarks": table.remarks,
         "files": {name: _size(folder / name) for name in names},
     }
 
@@ -169,8 +167,8 @@ def _write(table: Source, folder: Path, progress: bool) -> dict[str, Any]:
 def _write_rows(
     table: Source, path: Path, dtype: np.dtype, progress: bool
 ) -> tuple[int, np.ndarray | None, bool, bool]:
-    """Writes X; returns its rows, y, whether all is finite, and whether float32 loses."""
-    rows, targets, finite, spread = 0, [], True, _Spread()
+    """Write X; returns the number of rows, y, and whether X is finite and loses by float32."""
+    rows, targets, finite, rounding = 0, [], True, Rounding()
     bar = tqdm(total=table.rows, desc=f"convert {table.where}", unit="row", disable=not progress)
     with path.open("wb") as file, bar:
         _header(file, dtype, (0, table.columns))
@@ -178,7 +176,7 @@ def _write_rows(
             with np.errstate(over="ignore"):
                 stored = np.ascontiguousarray(X, dtype)
             if dtype == np.float32:
-                spread.add(X, stored)
+                rounding.add(X, stored)
             finite = finite and bool(np.isfinite(stored).all())
             file.write(stored.data.cast("B"))
             rows += len(X)
@@ -186,59 +184,27 @@ def _write_rows(
             bar.update(len(X))
         if not rows:
             raise DataError(f"{table.where} is empty: it has no rows")
-        # The header keeps room for the number of rows.
+        # The header has a fixed length, so it can be written again with the number of rows.
         file.seek(0)
         _header(file, dtype, (rows, table.columns))
         file.flush()
         os.fsync(file.fileno())
-    return rows, table.join(targets) if targets else None, finite, spread.loses
+    return rows, table.join(targets) if targets else None, finite, rounding.noticeable
 
 
 def _guarded(table: Source) -> Iterator[tuple[np.ndarray, Any]]:
-    """The blocks of a source, whose reader's complaints become a DataError."""
-    blocks = table.blocks()
-    while True:
-        try:
-            block = next(blocks, None)
-        except DataError as error:
-            raise DataError(f"{table.where}: {error}") from None
-        except Exception as error:  # whatever a reader trips over, the file is at fault
-            raise DataError(
-                f"{table.where} cannot be converted: {str(error).splitlines()[0]}; all columns "
-                "but the target must hold numbers"
-            ) from None
-        if block is None:
-            return
-        yield block
+    """The blocks of a source; errors of its reader become a DataError."""
+    try:
+        yield from table.blocks()
+    except DataError as error:
+        raise DataError(f"{table.where}: {error}") from None
+    except Exception as error:  # a damaged file may raise anything in a reader
+        raise DataError(
+            f"{table.where} cannot be converted: {first_line(error)}; it may be truncated or "
+            "damaged: save or download it again"
+        ) from None
 
 
 def _header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, int]) -> None:
-    about = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, about)
-
-
-class _Spread:
-    """How far float32 moves the values of every column, against what they span."""
-
-    def __init__(self) -> None:
-        self.moved = self.low = self.high = None
-
-    def add(self, X: np.ndarray, rounded: np.ndarray) -> None:
-        if X.dtype.kind == "f" and X.dtype.itemsize <= 4:
-            return
-        X = np.asarray(X, np.float64)
-        with np.errstate(invalid="ignore"):
-            moved = np.fmax.reduce(np.abs(X - rounded))
-        low, high = np.fmin.reduce(X), np.fmax.reduce(X)
-        if self.moved is not None:
-            moved, low = np.fmax(moved, self.moved), np.fmin(low, self.low)
-            high = np.fmax(high, self.high)
-        self.moved, self.low, self.high = moved, low, high
-
-    @property
-    def loses(self) -> bool:
-        if self.moved is None:
-            return False
-        with np.errstate(invalid="ignore"):
-            extent = self.high - self.low
-        return bool((np.isfinite(self.moved) & (self.moved > NOTICEABLE * extent)).any())
+    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)

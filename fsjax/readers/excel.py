@@ -12,30 +12,31 @@ from fsjax.errors import DataError
 from fsjax.extras import require
 from fsjax.readers.text import check_header, without_nameless_columns
 
-#: Memory that cells take against their text in the file, measured.
+#: Measured ratio of the memory of cells to the size of their text in the file.
 _UNFOLDS = 3
 
-#: What Excel shows where a formula fails.
+#: Values that Excel shows where a formula fails.
 _ERRORS = frozenset(
     {"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!", "#GETTING_DATA"}
 )
 
 
 def excel_frame(data: bytes, max_bytes: int | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The first sheet of a workbook, whose first row that is not empty has the column names.
+    """Read the first sheet of a workbook, whose first non-empty row has the column names.
 
-    Empty cells, and formulas that fail, are missing values; of other formulas the value that was
-    saved counts.
+    Empty cells and formulas that fail are missing values; for other formulas the saved value is
+    read.
 
     Args:
       data: the file.
-      max_bytes: memory that the sheet may take; ``None`` allows half of the free memory.
+      max_bytes: limit on the memory of the sheet; ``None`` allows half of the free memory.
 
     Returns:
       The frame, and remarks for the user.
 
     Raises:
-      DataError: without openpyxl, for a sheet that is too large, and for bad column names.
+      DataError: if openpyxl is missing, the sheet is empty or too large, or column names are
+        repeated or missing.
     """
     require("openpyxl", "reading .xlsx files")
     import openpyxl
@@ -53,7 +54,7 @@ def excel_frame(data: bytes, max_bytes: int | None) -> tuple[pd.DataFrame, tuple
         remarks.append(f"it has {len(book.worksheets)} sheets; the first, {sheet.title!r}, is read")
     book.close()
     if not rows:
-        raise DataError(f"its first sheet, {sheet.title!r}, is empty")
+        raise DataError(f"its first sheet, {sheet.title!r}, is empty; move the table to the front")
     width = max(map(len, rows))
     header = ["" if cell is None else str(cell).strip() for cell in rows[0]]
     header += [""] * (width - len(header))

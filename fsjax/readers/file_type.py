@@ -1,4 +1,4 @@
-"""Say what a file really is, and why it is not read, for messages about broken files."""
+"""Recognise the type of a file by its first bytes, for messages about damaged files."""
 
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG", "a PNG image"),
@@ -24,9 +24,9 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def sniff(start: bytes) -> str:
-    """Name the kind of file by its first bytes, of which 512 are enough.
+    """Name the type of a file from its first bytes, of which 512 are enough.
 
-    Such as ``'a PNG image'``, ``'a web page (HTML)'``, ``'empty'``, ``'text'`` or
+    For example ``'a PNG image'``, ``'a web page (HTML)'``, ``'empty'``, ``'text'`` or
     ``'of an unknown kind'``.
     """
     if not start:
@@ -45,6 +45,6 @@ def sniff(start: bytes) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What a reader complains about, without the rest of a long message; never empty."""
+    """The first line of an error message, or the name of the error if it has no message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0]

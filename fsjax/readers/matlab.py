@@ -1,7 +1,7 @@
-"""MATLAB files of version 7 or older, which SciPy reads in a process of its own.
+"""MATLAB files of version 7 or older, which SciPy reads in a separate process.
 
-SciPy's compiled reader believes the types, sizes and indices in a file: a damaged one may end its
-process, or take all memory.
+SciPy's compiled reader trusts the types, sizes and indices in a file, so that a damaged file may
+crash the process or use all memory.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
 from fsjax.readers import matlab_process
 
-#: Seconds in which the process has to start, and seconds that it has for each byte.
+#: The time limit of the process: seconds to start, and seconds per byte.
 _START: Final = 60.0
 _PER_BYTE: Final = 1e-6
 
-#: Bytes that the reader takes whatever the file holds.
+#: Bytes that the reader needs for any file.
 _BUFFERS: Final = 2**26
 
 _DAMAGED: Final = "it is damaged: {}; save or download it again"
 _ADVICE: Final = "it may be damaged or hostile; give a larger max_bytes if you trust it"
 
-#: An array as SciPy has it.
+#: An array as SciPy reads it.
 Array: TypeAlias = np.ndarray | scipy.sparse.csc_array
 
 
 def read_arrays(
     data: bytes, wanted: Sequence[str], max_bytes: int | None = None
 ) -> dict[str, Array | None]:
-    """The arrays of a file by name, in its order; those that are not wanted are ``None``.
+    """Read arrays by name, in the order of the file; arrays that are not wanted are ``None``.
 
-    Cells become text ``(N,)``, empty where the cell is. Indices of sparse matrices are not checked.
+    Cells become text ``(N,)``; empty cells become empty text. The indices of sparse matrices are
+    not checked.
 
     Args:
       data: the contents of the file.
       wanted: names of the arrays to read.
-      max_bytes: that these may take together; half of the free memory by default.
+      max_bytes: limit on their total size; half of the free memory by default.
 
     Raises:
-      DataError: if SciPy's reader crashes, takes too long, or needs more memory, or if a wanted
+      DataError: if SciPy's reader crashes, takes too long or needs more memory, or if a wanted
         array holds neither numbers nor text.
-      ValueError: with SciPy's message if it refuses the file.
+      ValueError: with SciPy's message, if SciPy does not accept the file.
     """
     with tempfile.TemporaryDirectory(prefix="fsjax-") as folder:
         names = _names(data, folder, wanted, max_bytes)
@@ -66,12 +67,12 @@ def read_arrays(
 
 
 def _names(data: bytes, folder: str, wanted: Sequence[str], max_bytes: int | None) -> list[str]:
-    """Lets the process save the wanted arrays in a folder; returns the names of all."""
-    # Packed arrays are in memory twice: a part as it is unpacked, and as an array.
+    """Let the process save the wanted arrays in a folder; returns the names of all arrays."""
+    # Compressed arrays are in memory twice: as unpacked bytes and as arrays.
     most = 2 * limit_of(max_bytes) + _BUFFERS
-    # -P: modules beside the program do not hide those of other packages.
+    # -P: modules beside the program must not shadow installed packages.
     command = [sys.executable, "-P", matlab_process.__file__, folder, str(most), *wanted]
-    # The packages are where they are for this process; threads would not help.
+    # The process finds packages where this one does, and has no use for threads.
     path = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     seconds = _START + _PER_BYTE * len(data)
@@ -83,7 +84,7 @@ def _names(data: bytes, folder: str, wanted: Sequence[str], max_bytes: int | Non
         raise DataError(_DAMAGED.format(f"reading it took more than {seconds:.0f} s")) from None
     if done.returncode == 0:
         return json.loads(done.stdout)
-    # The system ends processes by SIGKILL where memory is short.
+    # The operating system ends processes by SIGKILL if memory runs out.
     if done.returncode in (matlab_process.TOO_LARGE, -getattr(signal, "SIGKILL", 0)):
         check_bytes(math.inf, max_bytes, "the arrays in it", _ADVICE)
     if done.returncode == 1:

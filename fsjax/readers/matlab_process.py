@@ -1,6 +1,6 @@
-"""The program that reads a MATLAB file with SciPy, whose compiled reader a damaged file may end.
+"""The program that reads a MATLAB file with SciPy, whose reader may crash on a damaged file.
 
-:mod:`fsjax.readers.matlab` runs this file by its path, so it imports NumPy and SciPy alone.
+:mod:`fsjax.readers.matlab` runs this file by its path, so it imports only NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ TOO_LARGE: Final = 3
 
 
 def main(folder: str, max_bytes: str, *wanted: str) -> None:
-    """Reads a file from the standard input, and writes the names of its arrays, as JSON.
+    """Read a file from the standard input, and print the names of its arrays as JSON.
 
     Args:
-      folder: where each wanted array is saved under its place in ``wanted``: as ``.npz`` if it is
-        sparse, otherwise as ``.npy``. What is neither numbers nor text is left out.
-      max_bytes: memory for its contents, in addition to what the process has.
+      folder: where wanted arrays are saved, each named by its index in ``wanted``: as ``.npz`` if
+        it is sparse, otherwise as ``.npy``. Arrays of other types than numbers and text are left
+        out.
+      max_bytes: memory for the contents of the file, in addition to what the process uses.
       wanted: names of the arrays.
     """
     file = io.BytesIO(sys.stdin.buffer.read())
     _limit_memory(int(max_bytes))
-    # SciPy warns of arrays that it cannot read, and of names that occur twice.
+    # SciPy only warns of arrays that it cannot read, and of repeated names.
     warnings.simplefilter("error", scipy.io.matlab.MatReadWarning)
     names = [name for name, _, _ in scipy.io.whosmat(file)]
     arrays = scipy.io.loadmat(file, variable_names=wanted)
@@ -48,7 +49,7 @@ def main(folder: str, max_bytes: str, *wanted: str) -> None:
 
 
 def _numbers_or_text(array: np.ndarray) -> np.ndarray | None:
-    """The array, of cells the first value of each as text ``(N,)``; ``None`` for other things."""
+    """The array, or the first value of each cell as text ``(N,)``; ``None`` for other types."""
     if array.dtype != object:
         return None if array.dtype.kind == "V" else array
     cells = [np.asarray(cell).ravel() for cell in array.ravel()]
@@ -58,7 +59,7 @@ def _numbers_or_text(array: np.ndarray) -> np.ndarray | None:
 
 
 def _limit_memory(more: int) -> None:
-    """Lets the process take so many bytes more, where the system can limit that."""
+    """Limit the memory of the process to ``more`` further bytes, if the system supports it."""
     try:
         import resource
 

@@ -1,4 +1,4 @@
-"""Tables that stay on disk: ``.npy`` files, what ``convert`` made, folders of Parquet files."""
+"""Tables that stay on disk: ``.npy`` files, converted tables and folders of Parquet files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from fsjax.errors import ConfigError, DataError
-from fsjax.readers.conversion import MANIFEST, convert, parquet_files, read_manifest
+from fsjax.readers.blocks import parquet_files
+from fsjax.readers.conversion import MANIFEST, convert, read_manifest
 from fsjax.readers.target_columns import encode_target, encode_targets
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
@@ -21,7 +22,7 @@ _FILL = "fill them before the table is saved or converted"
 
 
 def find_on_disk(name: str, folders: Sequence[Path]) -> Path | None:
-    """The path of a ``.npy`` file or a folder of that name, or ``None``."""
+    """The path of the ``.npy`` file or folder with this name, or ``None``."""
     path = Path(name).expanduser()
     candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
     for candidate in candidates:
@@ -35,25 +36,26 @@ def find_on_disk(name: str, folders: Sequence[Path]) -> Path | None:
 def load_on_disk(
     path: Path, target: str | int | Sequence[str | int] | None = None, dense: bool = False
 ) -> Dataset:
-    """A table whose X stays on disk.
+    """Load a table whose X stays on disk.
 
     Args:
-      path: a ``.npy`` file ``(N, D)``, what :func:`fsjax.data.convert` made, or a folder of Parquet
-        files, which is converted at the first time.
-      target: of a ``.npy`` file the path of another one ``(N,)`` or ``(N, C)``, or the number of a
-        column; ``None`` takes ``NAME.y.npy`` beside ``NAME.npy`` where there is one. Of a folder of
-        Parquet files a column.
+      path: a ``.npy`` file ``(N, D)``, a folder that :func:`fsjax.data.convert` wrote, or a folder
+        of Parquet files, which is converted the first time.
+      target: for a ``.npy`` file, the path of another one ``(N,)`` or ``(N, C)``, or the number of
+        a column; ``None`` takes ``NAME.y.npy`` beside ``NAME.npy`` if it exists. For a folder of
+        Parquet files, a column.
       dense: whether to read X into memory.
 
     Raises:
-      DataError: if the files cannot be used: damaged, changed, missing or infinite values.
-      ConfigError: for a target of another kind.
+      DataError: if files are damaged or have changed, or values are missing or infinite.
+      ConfigError: if the target is neither a column nor a file, or not that of the conversion.
     """
     if isinstance(target, Sequence) and not isinstance(target, str):
         raise ConfigError(f"target={target!r}; a table on disk takes one column or file")
-    names = None
+    names: tuple[str, ...] | None = None
+    remarks: tuple[str, ...] = ()
     if path.is_dir():
-        X, y, names = _folder(path, target)
+        X, y, names, remarks = _folder(path, target)
     else:
         X, y = _file(path, target)
     check_features(X, names, str(path), _FILL)
@@ -70,13 +72,13 @@ def load_on_disk(
         y=y,
         feature_names=names,
         class_names=classes,
-        source=str(path) + ("" if dense else ", read from disk"),
+        source=", ".join([str(path), *remarks, *([] if dense else ["read from disk"])]),
     )
 
 
 def _folder(
     path: Path, target: str | int | None
-) -> tuple[StoredTable, np.ndarray | None, tuple[str, ...] | None]:
+) -> tuple[StoredTable, np.ndarray | None, tuple[str, ...] | None, tuple[str, ...]]:
     if not (path / MANIFEST).exists():
         path = convert(path, None, target)
     elif target is not None and read_manifest(path)["target"] != target:
@@ -87,11 +89,16 @@ def _folder(
     record = read_manifest(path)
     X = dataclasses.replace(open_table(path / "X.npy"), finite=record["finite"])
     if X.shape != (record["rows"], record["columns"]):
-        raise DataError(f"{path / 'X.npy'} is not what was written; remove {path}, convert again")
+        raise DataError(
+            f"{path / 'X.npy'} has the shape {X.shape}, but {record['rows']} rows of "
+            f"{record['columns']} columns were written; remove {path} and convert again"
+        )
     y = _array(path / "y.npy") if "y.npy" in record["files"] else None
-    if "names.json" not in record["files"]:
-        return X, y, None
-    return X, y, tuple(json.loads((path / "names.json").read_text(encoding="utf-8")))
+    names = None
+    if "names.json" in record["files"]:
+        names = tuple(json.loads((path / "names.json").read_text(encoding="utf-8")))
+    # Earlier versions recorded no remarks.
+    return X, y, names, tuple(record.get("remarks", ()))
 
 
 def _file(path: Path, target: str | int | None) -> tuple[StoredTable, np.ndarray | None]:
@@ -106,8 +113,8 @@ def _file(path: Path, target: str | int | None) -> tuple[StoredTable, np.ndarray
         column = range(X.columns)[int(target)]
     except (ValueError, IndexError):
         raise DataError(
-            f"target={target!r} is neither a .npy file nor a column of {path}; give the path of "
-            f"one, or a number from 0 to {X.columns - 1} (or -1 for the last)"
+            f"target={target!r} is neither a .npy file nor a column of {path}; give the path of a "
+            f".npy file, or a number from 0 to {X.columns - 1} (or -1 for the last)"
         ) from None
     if X.columns == 1:
         raise DataError(f"{path} has no columns besides the target; give at least one feature")

@@ -1,4 +1,4 @@
-"""The user's own table: CSV, TSV, Excel, Parquet, NumPy archive, MATLAB or LIBSVM file."""
+"""Readers of users' tables: CSV, TSV, Excel, Parquet, NumPy archive, MATLAB and LIBSVM files."""
 
 import difflib
 import io
@@ -10,36 +10,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
-from scipy.sparse import issparse
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.datasets.formats import Table, compact, read_mat, read_npz
+from fsjax.datasets.formats import FileTable, compact, read_mat, read_npz
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.extras import require
 from fsjax.readers.excel import excel_frame
 from fsjax.readers.file_type import first_line, sniff
 from fsjax.readers.target_columns import encode_target, encode_targets
-from fsjax.readers.text import (
-    USUAL_SEPARATOR,
-    check_decimal,
-    check_separator,
-    decoded,
-    dialect_of,
-    frame_of_text,
-    without_separator_line,
-)
+from fsjax.readers.text import USUAL_SEPARATOR, check_decimal, check_separator, open_text
 from fsjax.tables.checks import check_features, name_some, numeric_columns
+from fsjax.tables.columns import default_names
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.dense import dense as as_table
+from fsjax.tables.dense import dense as as_dense
 from fsjax.tables.imputation import impute as fill
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse import as_csr, as_frame
 
 RULES = ("mean", "median")
-"""What ``impute`` may be for a user's table."""
+"""The values of ``impute`` for a user's table."""
 
-
-#: Bytes that a column of a frame takes at least, a sparse one too.
+#: The least bytes that a column of a frame takes, even a sparse one.
 _OF_A_COLUMN = 2000
 
 Target = str | int | Sequence[str | int] | None
@@ -47,7 +38,7 @@ Target = str | int | Sequence[str | int] | None
 
 
 class Options(NamedTuple):
-    """How a file is read: limits, and how its cells are written where that is not detected."""
+    """The memory limit, and the notation of a text table where it is not detected."""
 
     max_bytes: int | None = None
     separator: str | None = None
@@ -55,13 +46,13 @@ class Options(NamedTuple):
 
 
 class LoadedFrame(NamedTuple):
-    """A table as it stands in its file.
+    """A table as it is in its file, before columns become numbers.
 
     Attributes:
       frame: ``(N, columns)`` without the target.
       target: ``(N,)``, or ``(N, C)`` for several columns.
-      remarks: what the reader detected, such as separators; each a sentence about the file
-        without its end.
+      remarks: what the reader detected, for example separators; each a sentence about the file
+        without a full stop.
     """
 
     frame: pd.DataFrame
@@ -69,23 +60,27 @@ class LoadedFrame(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-#: A frame and remarks on how it was read; ``None`` where a file holds no frame but arrays.
+#: A frame and remarks on how it was read; ``None`` if a file holds arrays.
 _Frame = tuple[pd.DataFrame, tuple[str, ...]] | None
 
 
-def _no_arrays(data: bytes, target: Target, max_bytes: int | None) -> Table:
+def _no_arrays(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
     raise DataError("it holds no arrays")
 
 
 class _Kind(NamedTuple):
-    """How a suffix is read, and what such a file may look like inside (see ``sniff``).
+    """How files with a suffix are read.
 
-    ``read`` is for files of arrays, ``frame`` for tables with columns of any type.
+    Attributes:
+      title: what messages call such a file.
+      looks: what :func:`fsjax.readers.file_type.sniff` may say of its contents.
+      read: reads files of arrays.
+      frame: reads tables with columns of any type.
     """
 
     title: str
     looks: tuple[str, ...]
-    read: Callable[[bytes, Target, int | None], Table] = _no_arrays
+    read: Callable[[bytes, Target, int | None], FileTable] = _no_arrays
     frame: Callable[[bytes, Options], _Frame] = lambda data, options: None
 
 
@@ -99,34 +94,36 @@ def load_table(
     separator: str | None = None,
     decimal: str | None = None,
 ) -> Dataset:
-    """Load the user's own table as float32 (or compact integer) features.
+    """Load a user's table as float32 (or compact integer) features.
 
-    LIBSVM files, sparse ``.mat`` files and what ``scipy.sparse.save_npz`` wrote stay sparse.
+    LIBSVM files, sparse ``.mat`` files and files of ``scipy.sparse.save_npz`` stay sparse.
 
     Args:
         name: path of a ``.csv``, ``.tsv``, ``.txt``, ``.xlsx`` (with the extra ``excel``),
             ``.parquet``, ``.npz`` (arrays ``X`` and ``y``), ``.mat`` (``X`` and ``Y``) or
             ``.libsvm``/``.svm`` file. Text tables have a line of column names.
-        folders: where a relative path is looked for besides the working directory.
+        folders: where a relative path is looked up besides the working directory.
         target: the column to predict, by name or by number from 0 (-1 for the last); in ``.npz``
-            and ``.mat`` files, the name of the array. Several, as a list or with commas between
-            them (unless a column is called so), become the (N, C) numbers of ``y``: labels, or
-            ``('time', 'event')``. None: no target in tables, ``y`` in the others.
-        impute: None, or ``'mean'`` or ``'median'`` to fill missing values with that of their
-            column; others are a ConfigError. It is computed over all rows, the later test rows
-            included. Of a sparse table all zeros count as values.
+            and ``.mat`` files, the name of the array. Several columns, as a list or separated by
+            commas (unless that is the name of a column), become the (N, C) numbers of ``y``:
+            labels, or ``('time', 'event')``. None means no target in tables, and ``y`` in files
+            of arrays.
+        impute: None, or ``'mean'`` or ``'median'`` to replace missing values by that of their
+            column, computed over all rows including later test rows. In a sparse table zeros
+            count as values.
         dense: whether a sparse file becomes a dense table, for methods that need one.
-        max_bytes: memory that the file, and what it unfolds to, may take: small files may hold
-            huge tables. None allows half of the free memory.
-        separator: what separates the columns of a text table: one character, or ``'tab'`` or
-            ``'space'``. None detects it; ``source`` of the data set says where it is not the one
-            that the suffix promises.
-        decimal: ``'.'`` or ``','``; None detects it, and ``source`` names decimal commas.
+        max_bytes: limit on the memory for the file and for its unpacked contents, because small
+            files may hold huge tables. None allows half of the free memory.
+        separator: of the columns of a text table: one character, ``'tab'`` or ``'space'``. None
+            detects it; ``source`` of the data set says if it is not the one that the suffix
+            implies.
+        decimal: ``'.'`` or ``','``; None detects it, and ``source`` mentions decimal commas.
 
     Raises:
-        DataError: if the file is missing, is not what its suffix says, or holds what cannot be
-            used: text, missing or infinite values, duplicate names, no rows, one class; or if it
-            would take more than ``max_bytes``.
+        ConfigError: for an unknown ``impute``, ``separator`` or ``decimal``.
+        DataError: if the file is missing, is not of the type of its suffix, or has contents that
+            cannot be used: text, missing or infinite values, duplicate names, no rows, one class;
+            or if it takes more than ``max_bytes``.
     """
     if impute is not None:
         check_choice("impute", impute, RULES)
@@ -134,10 +131,8 @@ def load_table(
     path = _locate(name, folders)
     options = _options(path, max_bytes, separator, decimal)
     where, (table, remarks) = str(path), _read(path, target, options)
-    X = table.X
-    if dense and issparse(X):
-        X = _guarded(path, KINDS[path.suffix.lower()], lambda: as_table(X, max_bytes))
-    X = _guarded(path, KINDS[path.suffix.lower()], lambda: compact(X))
+    kind = KINDS[path.suffix.lower()]
+    X = _guarded(path, kind, lambda: compact(as_dense(table.X, max_bytes) if dense else table.X))
     if impute is not None and X.ndim == 2 and min(X.shape):
         X = fill(X, None, impute, where)
     check_features(X, table.feature_names, where)
@@ -168,23 +163,24 @@ def load_frame(
     separator: str | None = None,
     decimal: str | None = None,
 ) -> LoadedFrame:
-    """Load the user's own table as it is, with text, dates and gaps.
+    """Load a user's table as it is, with text, dates and missing values.
 
     Args:
         name: path of a file as :func:`load_table` reads it.
-        target: the column to predict, or several, as :func:`load_table` takes them; only text,
-            Excel and Parquet tables need one.
-        folders: where a relative path is looked for besides the working directory.
-        max_bytes: memory that it may take, as for :func:`load_table`.
-        separator, decimal: how a text table is written, as for :func:`load_table`.
+        target: the column to predict, or several, as for :func:`load_table`; text, Excel and
+            Parquet tables need one.
+        folders: where a relative path is looked up besides the working directory.
+        max_bytes: limit on the memory, as for :func:`load_table`.
+        separator, decimal: of a text table, as for :func:`load_table`.
 
     Returns:
-        The frame, the target as it stands there, and remarks on how the file was read. The frame
-        of a sparse file has sparse columns.
+        The frame, the target with its original values, and remarks on how the file was read. The
+        frame of a sparse file has sparse columns.
 
     Raises:
-        DataError: if the file is missing, is not what its suffix says, or has no such target.
-        ConfigError: for a separator or decimal mark that cannot be one, or a file without them.
+        DataError: if the file is missing, is not of the type of its suffix, or has no such target.
+        ConfigError: for an invalid separator or decimal mark, or for either with a file that is
+            not a text table.
     """
     path = _locate(name, folders)
     options = _options(path, max_bytes, separator, decimal)
@@ -210,17 +206,16 @@ def _frame_of_arrays(
     table = _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
     what = f"{path}, as a frame of {table.X.shape[1]:,} columns,"
     check_bytes(_OF_A_COLUMN * table.X.shape[1], max_bytes, what, "keep fewer columns")
-    names = table.feature_names or [f"x{i}" for i in range(table.X.shape[1])]
+    names = table.feature_names or default_names(table.X.shape[1])
     if table.y is None:
         raise DataError(f"{path} has no array y; name the one that holds the target (--target)")
-    build = pd.DataFrame.sparse.from_spmatrix if issparse(table.X) else pd.DataFrame
-    return LoadedFrame(build(table.X, columns=list(names)), np.asarray(table.y))
+    return LoadedFrame(as_frame(table.X, names), np.asarray(table.y))
 
 
 def _options(
     path: Path, max_bytes: int | None, separator: str | None, decimal: str | None
 ) -> Options:
-    """The options of a file; ConfigError where it has no separators or decimal marks."""
+    """The options for a file; ConfigError for options that its type does not have."""
     for option, value in (("separator", separator), ("decimal", decimal)):
         if value is not None and path.suffix.lower() not in (*USUAL_SEPARATOR, ".txt"):
             raise ConfigError(
@@ -247,7 +242,7 @@ def _locate(name: str, folders: Sequence[Path]) -> Path:
     )
 
 
-def _read(path: Path, target: Target, options: Options) -> tuple[Table, tuple[str, ...]]:
+def _read(path: Path, target: Target, options: Options) -> tuple[FileTable, tuple[str, ...]]:
     kind, data = _contents(path, options.max_bytes)
     table = _guarded(path, kind, lambda: kind.frame(data, options))
     if table is None:
@@ -256,7 +251,7 @@ def _read(path: Path, target: Target, options: Options) -> tuple[Table, tuple[st
 
 
 def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
-    """How a file is read, by its suffix, and its bytes, which look like that."""
+    """The kind of a file by its suffix, and its bytes, which are checked to be of that kind."""
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
         raise DataError(
@@ -273,38 +268,37 @@ def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
         raise DataError(f"{path} is empty: it has 0 bytes")
     if looks not in kind.looks:
         raise DataError(
-            f"{path} is {looks}, not {kind.title}, as its suffix {path.suffix} says; "
-            "give the file its right suffix, or save or download it again"
+            f"{path} is {looks}, not {kind.title} as its suffix {path.suffix} says; "
+            "correct the suffix, or save or download the file again"
         )
     return kind, data
 
 
 def _guarded(path: Path, kind: _Kind, read: Callable[[], Any]) -> Any:
-    """What is read, or a DataError that names the file."""
+    """Return what ``read`` returns; its errors become a DataError that names the file."""
     try:
         return read()
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    except Exception as error:  # whatever a reader trips over, the file is at fault
+    except Exception as error:  # a damaged file may raise anything in a reader
         raise DataError(
-            f"{path} cannot be read as {kind.title}: {first_line(error)}; it may be cut short or "
-            "damaged, save or download it again"
+            f"{path} cannot be read as {kind.title}: {first_line(error)}; it may be "
+            "truncated or damaged: save or download it again"
         ) from None
 
 
 def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
-    """A text table whose suffix promises a separator, or none."""
+    """A text table; ``usual`` is the separator that its suffix implies."""
     if usual is None and options.separator is None and _is_libsvm(data):
         return None
-    whole, remarks = decoded(data)
-    text, declared = without_separator_line(whole)
-    dialect = dialect_of(text, usual, options.separator or declared, options.decimal)
-    return frame_of_text(text, dialect), remarks + dialect.remarks
+    file = io.BytesIO(data)
+    table = open_text(file, usual, options.separator, options.decimal)
+    return table.frame(file), table.remarks
 
 
 def _parquet_frame(data: bytes, options: Options) -> _Frame:
     require("pyarrow", "reading Parquet files")
-    import pyarrow.parquet as pq  # takes long, and few tables need it
+    import pyarrow.parquet as pq  # slow to import, and needed for few tables
 
     max_bytes = options.max_bytes
     metadata = pq.read_metadata(io.BytesIO(data))
@@ -320,13 +314,13 @@ def _parquet_frame(data: bytes, options: Options) -> _Frame:
             pq.read_table(io.BytesIO(data), columns=texts, read_dictionary=texts)
         )
         check_bytes(needed, max_bytes, f"{size} with its texts", "keep fewer columns of text")
-    # Of pages that have checksums, they are looked at.
+    # Checksums are verified for pages that have them.
     frame = pd.read_parquet(io.BytesIO(data), page_checksum_verification=True)
     return frame.rename(columns=str), ()
 
 
 def _texts(metadata: Any) -> list[str]:
-    """The columns of a Parquet file, but for nested ones, whose values have their own lengths."""
+    """The text columns of a Parquet file, except for nested ones, whose lengths may differ."""
     columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
     return [
         column.path
@@ -336,7 +330,7 @@ def _texts(metadata: Any) -> list[str]:
 
 
 def _size_of_texts(table: Any) -> int:
-    """Bytes of all texts, each of which the file may hold once for many rows."""
+    """Bytes of the texts of all rows; the file may store a text once for many rows."""
     total = 0
     for chunk in (chunk for column in table.columns for chunk in column.chunks):
         texts = getattr(chunk, "dictionary", chunk)
@@ -346,17 +340,17 @@ def _size_of_texts(table: Any) -> int:
     return total
 
 
-def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> Table:
+def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
-    return Table(as_csr(X, "it", max_bytes), y)
+    return FileTable(as_csr(X, "it", max_bytes), y)
 
 
 def _read_arrays(
-    read: Callable[..., Table], data: bytes, target: Target, max_bytes: int | None
-) -> Table:
-    """A file of named arrays; several targets are several of them, side by side."""
+    read: Callable[..., FileTable], data: bytes, target: Target, max_bytes: int | None
+) -> FileTable:
+    """Read a file of named arrays; several targets are joined as columns."""
     targets = [None] if target is None else _names((), target)
     tables = [read([data], name, max_bytes) for name in targets]
     if len(tables) == 1:
@@ -394,10 +388,10 @@ KINDS: dict[str, _Kind] = {
     ".libsvm": _Kind("a LIBSVM file", _TEXT, _read_libsvm),
     ".svm": _Kind("a LIBSVM file", _TEXT, _read_libsvm),
 }
-"""What is read, by suffix."""
+"""The kinds of files by suffix."""
 
 
-def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
+def _from_frame(frame: pd.DataFrame, target: Target) -> FileTable:
     if len(frame) == 0:
         raise DataError("it is empty: there are column names but no rows")
     y = None
@@ -405,15 +399,19 @@ def _from_frame(frame: pd.DataFrame, target: Target) -> Table:
         frame, y = _without_target(frame, target)
     if frame.shape[1] == 0:
         raise DataError("it has no columns besides the target; give at least one feature")
+    # In full precision: :func:`compact` decides how much of it the table needs.
+    return FileTable(features_of(frame), y, feature_names=tuple(map(str, frame.columns)))
+
+
+def features_of(frame: pd.DataFrame, dtype: type = np.float64) -> np.ndarray:
+    """The numbers ``(N, D)`` of a frame, NaN where missing; DataError for other columns."""
     frame = _with_huge_whole_numbers(frame)
-    names = numeric_columns(frame, "it")
-    # Exactly; what the table needs of it is for :func:`compact` to say.
-    X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    return Table(X, y, feature_names=names)
+    numeric_columns(frame, "it")
+    return frame.to_numpy(dtype=dtype, na_value=np.nan)
 
 
 def _with_huge_whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with whole numbers beyond 64 bits, which pandas leaves as objects, as floats."""
+    """The frame with whole numbers beyond 64 bits, which pandas keeps as objects, as floats."""
     huge = {
         name: column.astype(np.float64)
         for name, column in frame.items()
@@ -432,13 +430,14 @@ def _without_target(
 
 
 def _names(columns: Container[str], target: str | int | Sequence[str | int]) -> list[str | int]:
-    """The targets that are meant."""
+    """The list of target columns; commas separate them unless a column has that name."""
     if isinstance(target, str) and "," in target and target not in columns:
         return [name.strip() for name in target.split(",") if name.strip()]
     return [target] if isinstance(target, str | int) else list(target)
 
 
 def target_column(columns: list[str], target: str | int) -> str:
+    """The name of the target column, given by name or number; DataError if there is none."""
     if target in columns:
         return target
     try:

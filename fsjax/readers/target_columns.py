@@ -1,4 +1,4 @@
-"""Turn a column of labels or numbers into the target of a data set."""
+"""Conversion of columns of labels or numbers to the target of a data set."""
 
 import numpy as np
 import pandas as pd
@@ -11,27 +11,29 @@ from fsjax.tasks.targets import numbered
 def encode_target(
     values: np.ndarray, where: str, names: tuple[str, ...] | None = None
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Number the classes from 0, or keep numbers that are not class labels.
+    """Number classes from 0 in sorted order, or keep numbers that are not class labels.
 
-    :func:`fsjax.tasks.classes_or_numbers.kind_of_target` says which; labels are numbered in sorted
-    order. A value that is missing or infinite is a DataError, which calls the (N,) values
-    ``where``, and so is one value in all rows.
+    :func:`fsjax.tasks.classes_or_numbers.kind_of_target` decides which of them the values are.
+
+    Args:
+        values: (N,) labels or numbers.
+        where: the name of the values in messages.
+        names: of the classes in sorted order, or None for their labels.
 
     Returns:
-        (N,) int32 classes, with ``names`` where there is one for each label in sorted order, else
-        with the labels; or (N,) float32 and None.
+        (N,) int32 classes and their names; ``names`` is ignored unless there is one for each
+        class. For numbers, (N,) float32 and None.
+
+    Raises:
+        DataError: for missing or infinite values, and if all values are equal.
     """
     values, missing = _plain(np.asarray(values).ravel())
-    if missing.any():
-        raise DataError(
-            f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
-            f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
-        )
+    _check_usable(missing, where)
     labels, classes = numbered(values, where)
     if len(labels) < 2:
         shown = str(labels[0]) if len(labels) else "nothing"
         raise DataError(
-            f"{where} has one value only ({shown!r}); choose another column, or leave the target "
+            f"{where} has only one value ({shown!r}); choose another column, or leave the target "
             "out for task=reconstruction"
         )
     if not kind_of_target(values).classes:
@@ -44,7 +46,7 @@ def encode_target(
 
 
 def encode_targets(values: np.ndarray, where: str) -> np.ndarray:
-    """Several numbers for each row, (N, C) float64; truth values are 1 and 0.
+    """Several numbers for each row, (N, C) float64; booleans become 1 and 0.
 
     DataError, which calls the values ``where``, for text and for missing or infinite values.
     """
@@ -52,23 +54,26 @@ def encode_targets(values: np.ndarray, where: str) -> np.ndarray:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError(
-            f"{where} holds values that are not numbers; several targets are numbers, or 0 and 1"
+            f"{where} holds values that are not numbers; several targets have to be numbers, for "
+            "labels 0 and 1"
         ) from None
-    missing = ~np.isfinite(numbers).all(axis=1)
-    if missing.any():
-        raise DataError(
-            f"{where} has no usable value in {int(missing.sum())} of {len(values)} rows (first: "
-            f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
-        )
+    _check_usable(np.asarray(~np.isfinite(numbers).all(axis=1)), where)
     return numbers
 
 
+def _check_usable(missing: np.ndarray, where: str) -> None:
+    """DataError if rows of a target are marked as missing or infinite, ``(N,)`` bool."""
+    if missing.any():
+        raise DataError(
+            f"{where} has no usable value in {int(missing.sum())} of {len(missing)} rows (first: "
+            f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
+        )
+
+
 def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) whole numbers as they are, others as float64, or everything else as text; and (N,) bool,
-    what is missing.
-    """
+    """(N,) values as whole numbers, float64 or text, and a mask (N,) of missing values."""
     if values.dtype.kind in "iu":
-        # Labels beyond 2^53 would become one as floats.
+        # As floats, different labels beyond 2^53 could become equal.
         return values, np.zeros(len(values), bool)
     if values.dtype.kind == "f":
         numbers = values.astype(np.float64)

@@ -1,10 +1,12 @@
-"""Text tables (CSV and the like): which separator and decimal mark a file has, and its frame.
+"""Text tables (CSV and similar): detect encoding, separator and decimal mark, and read frames.
 
-Look here for what ``separator=`` and ``decimal=`` of :func:`fsjax.data.load_table` may be.
+:func:`open_text` is the only reader of text tables, for whole files and for blocks of rows. The
+values that ``separator=`` and ``decimal=`` of :func:`fsjax.data.load_table` accept are here too.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -12,7 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, TextIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,13 +23,13 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.readers.file_type import UTF16_MARKS
 from fsjax.tables.checks import name_some
 
-#: Separator of the columns by suffix; what a ``.txt`` has is always detected.
+#: Separator of the columns by suffix; the separator of a ``.txt`` file is always detected.
 USUAL_SEPARATOR = {".csv": ",", ".tsv": "\t"}
 
-#: Any run of spaces and tabs, as pandas has it.
+#: Any run of spaces and tabs, in the notation of pandas.
 WHITESPACE = r"\s+"
 
-#: What a separator may be called where a shell makes the character itself hard to type.
+#: Names of separators that are hard to type in a shell.
 SEPARATOR_NAMES = {"tab": "\t", r"\t": "\t", "space": WHITESPACE, " ": WHITESPACE, "comma": ","}
 
 #: Decimal marks.
@@ -35,13 +37,18 @@ DECIMAL_MARKS = (".", ",")
 
 _CANDIDATES = (",", ";", "\t", "|")
 
-#: Records, and cells, at the start of a file that tell its dialect.
+#: The dialect is detected from at most this many records and cells at the start of a file.
 _RECORDS, _CELLS = 200, 200_000
+
+#: Lines that are read for that; a record has several lines where quoted cells hold line ends.
+_LINES = 10 * _RECORDS
+
+#: Bytes that are decoded at a time.
+_PIECE = 2**20
 
 _PANDAS_PREFIX = "Error tokenizing data. C error: "
 
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
-_BLANK_START = re.compile(r"\A(?:[ \t]*\r?\n)+")
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?")
 _DECIMAL_POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?:[eE][+-]?\d+)?")
 _COMMA_OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
@@ -52,8 +59,8 @@ class Dialect(NamedTuple):
 
     Attributes:
       separator: one character, or :data:`WHITESPACE`.
-      decimal: of :data:`DECIMAL_MARKS`.
-      remarks: what was detected against the usual, each a sentence without its end.
+      decimal: one of :data:`DECIMAL_MARKS`.
+      remarks: detected deviations from the usual form, each a sentence without a full stop.
     """
 
     separator: str
@@ -62,7 +69,7 @@ class Dialect(NamedTuple):
 
 
 def check_separator(separator: str | None) -> str | None:
-    """The separator that is meant; ConfigError for what is not one character or its name."""
+    """The separator as a character; ConfigError unless it is one character or a known name."""
     if separator is None:
         return None
     if isinstance(separator, str):
@@ -78,7 +85,7 @@ def check_separator(separator: str | None) -> str | None:
 
 
 def check_decimal(decimal: str | None) -> str | None:
-    """The decimal mark; ConfigError unless it is a point or a comma, or ``None``."""
+    """The decimal mark; ConfigError unless it is a point, a comma or ``None``."""
     if decimal is None or decimal in DECIMAL_MARKS:
         return decimal
     raise ConfigError(f"decimal={decimal!r}; choose '.' or ','")
@@ -87,12 +94,12 @@ def check_decimal(decimal: str | None) -> str | None:
 def dialect_of(
     text: str, usual: str | None, separator: str | None = None, decimal: str | None = None
 ) -> Dialect:
-    """The dialect of a text table, by its first records where it is not named.
+    """The dialect of a text table, detected from its first records where it is not given.
 
     Args:
       text: the table, or its start.
-      usual: the separator that the file's suffix promises, or ``None``.
-      separator, decimal: as :func:`check_separator` and :func:`check_decimal` have them;
+      usual: the separator that the file's suffix implies, or ``None``.
+      separator, decimal: as :func:`check_separator` and :func:`check_decimal` return them;
         ``None`` detects them.
     """
     remarks = []
@@ -113,7 +120,7 @@ def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list
     """The stripped cells of the first records, at most ``count``; quoted cells may hold line ends.
 
     Raises:
-      DataError: if the first one cannot be read, as where a quote is never closed.
+      DataError: if the first one cannot be read, for example because a quote is never closed.
     """
     if separator == WHITESPACE:
         lines = islice(io.StringIO(text), count)
@@ -130,7 +137,7 @@ def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list
             if len(records) >= count or num_cells > _CELLS and len(records) > 1:
                 break
     except csv.Error as error:
-        # The csv module stops at cells of 128 KiB, which pandas reads.
+        # The csv module stops at cells of 128 KiB, but pandas reads them.
         if records:
             return records
         raise DataError(
@@ -140,7 +147,7 @@ def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list
 
 
 def _detected_separator(text: str, usual: str | None) -> str:
-    """The usual separator where it splits the header; else the one that splits it most evenly."""
+    """The usual separator if it splits the records evenly, otherwise the one that does so best."""
     splits = {}
     for candidate in dict.fromkeys([usual or ",", *_CANDIDATES]):
         try:
@@ -159,7 +166,7 @@ def _detected_separator(text: str, usual: str | None) -> str:
 
 
 def _detected_decimal(records: Sequence[Sequence[str]], separator: str) -> str:
-    """A comma where cells read as numbers with decimal commas alone."""
+    """A comma where cells are numbers only if commas are decimal marks, otherwise a point."""
     cells = [cell for record in records for cell in record if "," in cell or "." in cell]
     commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
     if not commas:
@@ -181,110 +188,174 @@ def _shown(separator: str) -> str:
     return {"\t": "tabs", WHITESPACE: "spaces"}.get(separator, repr(separator))
 
 
-def decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of a table without blank lines before its header, and remarks.
+class TextTable(NamedTuple):
+    """How the bytes of a text table are read, found from its start.
 
-    UTF-8; UTF-16 with its mark; anything else as Windows-1252, which a remark says.
-
-    Raises:
-      DataError: for bytes that none of them has, and without any line.
+    Attributes:
+      encoding: of the file.
+      skipped: number of lines before the column names.
+      header: the column names.
+      dialect: how cells are written.
+      remarks: what was detected, each a sentence without a full stop.
     """
-    remarks: tuple[str, ...] = ()
-    try:
-        text = data.decode("utf-16" if data[:2] in UTF16_MARKS else "utf-8-sig")
-    except UnicodeDecodeError as error:
+
+    encoding: str
+    skipped: int
+    header: list[str]
+    dialect: Dialect
+    remarks: tuple[str, ...]
+
+    def frame(self, file: BinaryIO) -> pd.DataFrame:
+        """All rows of the file, as :meth:`frames` reads them."""
+        (frame,) = self.frames(file)
+        return frame
+
+    def frames(
+        self, file: BinaryIO, rows: int | None = None, as_text: Sequence[str] = ()
+    ) -> Iterator[pd.DataFrame]:
+        """The rows as one frame, or in frames of at most ``rows`` rows.
+
+        A nameless first column that counts the rows, which pandas and R write, is left out, and so
+        are nameless columns without values, which separators at line ends produce.
+
+        Args:
+          file: the file that was given to :func:`open_text`, which is read from its start.
+          rows: the most rows of a frame; ``None`` reads all at once.
+          as_text: columns whose cells stay text, as they are written.
+
+        Raises:
+          DataError: for lines longer than the header, nameless columns with other values, and
+            lines that cannot be split into cells.
+        """
+        places = {place: str for place, name in enumerate(self.header) if name in as_text}
+        text, done = _text_of(file, self.encoding, self.skipped), 0
         try:
-            text = data.decode("cp1252")
-        except UnicodeDecodeError:
+            with warnings.catch_warnings():
+                # pandas only warns when it leaves out values that have no column name.
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                reader = pd.read_csv(
+                    text,
+                    sep=self.dialect.separator,
+                    decimal=self.dialect.decimal,
+                    low_memory=False,
+                    skipinitialspace=True,
+                    index_col=False,
+                    header=0,
+                    names=range(len(self.header)),
+                    dtype=places or None,
+                    chunksize=rows,
+                )
+                for frame in [reader] if rows is None else reader:
+                    frame.columns = self.header
+                    yield without_nameless_columns(frame, done)
+                    done += len(frame)
+        except pd.errors.ParserWarning:
             raise DataError(
-                f"it is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
+                f"it has more values in a line than column names ({len(self.header)}); give every "
+                "column a name, also the column of row names, and remove titles above the column "
+                "names"
             ) from None
-        remarks = ("it is not UTF-8 text and is read as Windows-1252",)
-    if not text.strip():
-        raise DataError("it is empty: there is no line of column names")
-    return _BLANK_START.sub("", text), remarks
+        except pd.errors.ParserError as error:
+            complaint = str(error).strip().splitlines()[0].removeprefix(_PANDAS_PREFIX)
+            raise DataError(f"{complaint}; check the quotes and separators there") from None
 
 
-def without_separator_line(text: str) -> tuple[str, str | None]:
-    """The text without a first line such as ``sep=;``, which Excel reads, and that separator."""
-    match = _SEPARATOR_LINE.match(text)
-    return (text, None) if match is None else (text[match.end() :], match[1])
+def open_text(
+    file: BinaryIO, usual: str | None, separator: str | None = None, decimal: str | None = None
+) -> TextTable:
+    """Find out how a text table is read: a line of column names, then the rows.
 
-
-def frame_of_text(text: str, dialect: Dialect) -> pd.DataFrame:
-    """The table in a text: a line of column names, then the rows.
-
-    A nameless first column that counts the rows, as pandas and R save it, is left out, and so are
-    nameless columns without any value, which separators at line ends make.
-
-    Raises:
-      DataError: for repeated or missing column names, and lines longer than the header.
-    """
-    header = first_records(text, dialect.separator, count=1)[0]
-    check_header(header)
-    (frame,) = frames(io.StringIO(text, newline=""), header, dialect)
-    return without_nameless_columns(frame)
-
-
-def frames(
-    file: TextIO,
-    header: Sequence[str],
-    dialect: Dialect,
-    rows: int | None = None,
-    as_text: Sequence[str] = (),
-) -> Iterator[pd.DataFrame]:
-    """The rows of a text table, as one frame or as many of at most so many ``rows``.
+    The encoding is UTF-8, UTF-16 with a byte order mark, or otherwise Windows-1252. Blank lines
+    before the column names are skipped, and so is a first line such as ``sep=;``, by which Excel
+    names the separator.
 
     Args:
-      file: at the line of column names.
-      header: these names.
-      dialect: how cells are written.
-      rows: most rows of a frame; ``None`` for all.
-      as_text: columns whose cells stay as they are written.
+      file: the table, which is read from its start.
+      usual, separator, decimal: as for :func:`dialect_of`.
 
     Raises:
-      DataError: for lines longer than the header, and what cannot be split into cells.
+      DataError: if there is no line of column names, names are repeated or numbers, or no encoding
+        fits.
     """
-    places = {place: str for place, name in enumerate(header) if name in as_text}
-    try:
-        with warnings.catch_warnings():
-            # pandas only warns when it leaves out values that have no column name.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            reader = pd.read_csv(
-                file,
-                sep=dialect.separator,
-                decimal=dialect.decimal,
-                low_memory=False,
-                skipinitialspace=True,
-                index_col=False,
-                header=0,
-                names=range(len(header)),
-                dtype=places or None,
-                chunksize=rows,
-            )
-            for frame in [reader] if rows is None else reader:
-                frame.columns = header
-                yield frame
-    except pd.errors.ParserWarning:
-        raise DataError(
-            f"it has more values in a line than column names ({len(header)}); give every column a "
-            "name, that of row names too, and remove titles above the column names"
-        ) from None
-    except pd.errors.ParserError as error:
-        complaint = str(error).strip().splitlines()[0].removeprefix(_PANDAS_PREFIX)
-        raise DataError(f"{complaint}; check the quotes and separators there") from None
+    encoding, remarks = _encoding_of(file)
+    skipped, declared = 0, None
+    for line in _text_of(file, encoding):
+        match = _SEPARATOR_LINE.fullmatch(line)
+        if match is not None and declared is None:
+            declared = match[1]
+        elif line.strip():
+            break
+        skipped += 1
+    else:
+        raise DataError("it is empty: there is no line of column names")
+    start = "".join(islice(_text_of(file, encoding, skipped), _LINES))
+    dialect = dialect_of(start, usual, separator or declared, decimal)
+    header = first_records(start, dialect.separator, count=1)[0]
+    check_header(header)
+    return TextTable(encoding, skipped, header, dialect, remarks + dialect.remarks)
 
 
-def without_nameless_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame without nameless columns that only count the rows, or hold nothing.
+class _Text(io.TextIOWrapper):
+    """The text of a file, which is not closed with it."""
+
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        # Only line ends separate records: a form feed or U+2028 is part of a cell.
+        super().__init__(file, encoding, newline="")
+
+    def close(self) -> None:
+        """Leave the file open, as its owner closes it."""
+
+
+def _text_of(file: BinaryIO, encoding: str, skipped: int = 0) -> _Text:
+    """The text of a file from its start, without the first lines."""
+    file.seek(0)
+    text = _Text(file, encoding)
+    for _ in range(skipped):
+        text.readline()
+    return text
+
+
+def _encoding_of(file: BinaryIO) -> tuple[str, tuple[str, ...]]:
+    """The encoding in which a whole file can be decoded, and remarks; DataError if none fits."""
+    file.seek(0)
+    unicode = "utf-16" if file.read(2) in UTF16_MARKS else "utf-8-sig"
+    wrong = _first_undecodable(file, unicode)
+    if wrong is None:
+        return unicode, ()
+    if _first_undecodable(file, "cp1252") is not None:
+        raise DataError(f"it is not UTF-8 text (byte {wrong}); save it as CSV in UTF-8")
+    return "cp1252", ("it is not UTF-8 text and is read as Windows-1252",)
+
+
+def _first_undecodable(file: BinaryIO, encoding: str) -> int | None:
+    """The place of the first byte that cannot be decoded, or ``None``."""
+    file.seek(0)
+    decoder = codecs.getincrementaldecoder(encoding)()
+    while True:
+        start = file.tell() - len(decoder.getstate()[0])
+        piece = file.read(_PIECE)
+        try:
+            decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            return start + error.start
+        if not piece:
+            return None
+
+
+def without_nameless_columns(frame: pd.DataFrame, start: int = 0) -> pd.DataFrame:
+    """The frame without nameless columns that only count the rows, or have no values.
+
+    Args:
+      frame: rows of a table.
+      start: number of rows before them.
 
     Raises:
-      DataError: for a nameless column that holds something else.
+      DataError: for a nameless column with other values.
     """
     kept = []
     for place, name in enumerate(frame.columns):
         column = frame.iloc[:, place]
-        if name == "" and (column.isna().all() or (place == 0 and _counts_rows(column))):
+        if name == "" and (column.isna().all() or (place == 0 and _counts_rows(column, start))):
             continue
         kept.append(place)
     nameless = [place for place in kept if frame.columns[place] == ""]
@@ -296,11 +367,13 @@ def without_nameless_columns(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.iloc[:, kept]
 
 
-def _counts_rows(column: pd.Series) -> bool:
+def _counts_rows(column: pd.Series, start: int) -> bool:
+    """Whether a column counts the rows from 0 or from 1, where ``start`` rows are before it."""
     if not len(column) or column.dtype.kind not in "iu":
         return False
     values = column.to_numpy()
-    return bool(values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values))))
+    counts = values[0] + np.arange(len(values))
+    return bool(values[0] - start in (0, 1) and np.array_equal(values, counts))
 
 
 def check_header(header: Sequence[str]) -> None:

@@ -1,13 +1,13 @@
-"""Unpack Unix ``compress`` files (``.Z``), the form in which the UCI archive keeps ISOLET."""
+"""Decompression of Unix ``compress`` files (``.Z``), in which the UCI archive has ISOLET."""
 
 _FIRST_WIDTH = 9
 _CLEAR = 256
 
 
 def unlzw(packed: bytes, most: int | None = None) -> bytes:
-    """What the bytes of a whole ``.Z`` file hold, no more than it takes to exceed ``most`` bytes.
+    """Decompress a ``.Z`` file, and stop once the result is longer than ``most`` bytes.
 
-    ValueError if they are not valid.
+    ValueError if the file is not valid.
     """
     if len(packed) < 3 or packed[:2] != b"\x1f\x9d":
         raise ValueError("not a compress (.Z) file")

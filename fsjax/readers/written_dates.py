@@ -1,4 +1,4 @@
-"""Dates and durations as people write them, with the order of day and month by evidence."""
+"""Dates and durations in text; the order of day and month is inferred from all values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-#: Share of the texts that have to read as dates for a column to hold dates.
+#: The least share of texts that have to be dates for a column of dates.
 MOST_ARE_DATES = 0.95
 
-#: Besides ISO 8601 and day, month and year as numbers.
+#: Formats of dates, in the order in which they are tried; numeric dates come after them.
 _FORMATS = ("ISO8601", "%Y/%m/%d", "%Y/%m/%d %H:%M:%S", "%d %b %Y", "%d-%b-%Y", "%d %B %Y",
             "%b %d, %Y", "%B %d, %Y")  # fmt: skip
 
@@ -28,8 +28,8 @@ class WrittenDates(NamedTuple):
     """Dates that were read from texts.
 
     Attributes:
-      values: UTC, with the index of the texts; NaT where a text is not a date.
-      remark: what the reader had to assume, or empty.
+      values: in UTC, with the index of the texts; NaT where a text is not a date.
+      remark: what was assumed, or empty.
     """
 
     values: pd.Series
@@ -37,14 +37,14 @@ class WrittenDates(NamedTuple):
 
 
 def read_dates(texts: pd.Series) -> WrittenDates | None:
-    """The dates in texts, or ``None`` where fewer than 95 % are dates.
+    """The dates in texts, or ``None`` if fewer than 95 % are dates.
 
-    Of days, months and years as numbers (``3/4/2024``) the one that exceeds 12 somewhere is the
-    day. Where none does, points and hyphens have the day first, and slashes the month; ``remark``
+    In numeric dates (``3/4/2024``), the number that exceeds 12 in some text is the day. If none
+    does, the day is first with points and hyphens, and the month is first with slashes; ``remark``
     says so.
 
     Args:
-      texts: stripped, without missing ones.
+      texts: stripped, without missing values.
     """
     for form in _FORMATS:
         dates = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
@@ -55,10 +55,10 @@ def read_dates(texts: pd.Series) -> WrittenDates | None:
 
 def _read_numeric_dates(texts: pd.Series) -> WrittenDates | None:
     matches = texts.str.extract(_NUMERIC_DATE.pattern)
-    whole = texts.str.fullmatch(_NUMERIC_DATE.pattern).to_numpy(bool)
-    if whole.mean() < MOST_ARE_DATES:
+    numeric = texts.str.fullmatch(_NUMERIC_DATE.pattern).to_numpy(bool)
+    if numeric.mean() < MOST_ARE_DATES:
         return None
-    parts = matches[whole]
+    parts = matches[numeric]
     first, second = parts["first"].astype(int), parts["second"].astype(int)
     first_is_day, second_is_day = bool((first > 12).any()), bool((second > 12).any())
     day_first, remark = first_is_day, ""
@@ -67,9 +67,9 @@ def _read_numeric_dates(texts: pd.Series) -> WrittenDates | None:
         remark = f"has days above 12 in both places; taken as {_order(day_first)}"
     elif not first_is_day and not second_is_day:
         day_first = bool((parts["mark"] != "/").mean() > 0.5)
-        example = texts[whole].iloc[0]
+        example = texts[numeric].iloc[0]
         remark = (
-            f"has dates such as {example!r} that leave open which is the day; taken as "
+            f"has dates such as {example!r} in which the day is ambiguous; taken as "
             f"{_order(day_first)}"
         )
     day, month = (first, second) if day_first else (second, first)
@@ -98,12 +98,12 @@ def _order(day_first: bool) -> str:
 
 
 def read_durations(texts: pd.Series) -> pd.Series | None:
-    """Durations such as ``3 days 04:00:00`` in days, or ``None`` unless all texts are ones."""
+    """Durations such as ``3 days 04:00:00`` in days; ``None`` unless all texts are durations."""
     if not texts.str.fullmatch(_DURATION.pattern).all():
         return None
     return days_of(pd.to_timedelta(texts.str.replace(",", "", regex=False)))
 
 
 def days_of(durations: pd.Series) -> pd.Series:
-    """Durations as float64 numbers of days; NaN where one is missing."""
+    """Durations in days, float64; NaN where missing."""
     return (durations.dt.total_seconds() / _SECONDS_OF_DAY).astype(np.float64)

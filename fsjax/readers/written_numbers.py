@@ -1,4 +1,4 @@
-"""Numbers as people write them: with currencies, percent signs, thousands, decimal commas."""
+"""Numbers in text: currencies, percent signs, thousands separators and decimal commas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WrittenNumbers(NamedTuple):
 
     Attributes:
       values: float64, with the index of the texts.
-      remark: how they were written, or empty where they are plain numbers.
+      remark: the notation that was recognised, or empty for plain numbers.
     """
 
     values: pd.Series
@@ -33,15 +33,15 @@ class WrittenNumbers(NamedTuple):
 def read_numbers(texts: pd.Series) -> WrittenNumbers | None:
     """The numbers in texts such as ``€12``, ``3%``, ``1,234.5`` or ``1.234,5``.
 
-    Percentages stay as they are written: 3% is 3. Texts whose commas could be either (``1,234``
-    alone) are taken to have thousands.
+    Percentages are not divided by 100: 3% is 3. Ambiguous commas (``1,234`` alone) are thousands
+    separators.
 
     Args:
-      texts: stripped, without missing ones.
+      texts: stripped, without missing values.
 
     Returns:
-      ``None`` unless every text is a number, in one notation and of one currency, and all or none
-      are percentages.
+      ``None`` unless all texts are numbers in one notation and one currency, and either all or
+      none are percentages.
     """
     plain = pd.to_numeric(texts, errors="coerce")
     if plain.notna().all():
@@ -62,7 +62,7 @@ def read_numbers(texts: pd.Series) -> WrittenNumbers | None:
 
 
 def _without_units(texts: pd.Series) -> pd.Series:
-    """The texts without currencies, percent signs and spaces; brackets become a minus sign."""
+    """The texts without currencies, percent signs and spaces; parentheses become a minus sign."""
     signed = texts.str.replace("\N{MINUS SIGN}", "-", regex=False)
     signed = signed.str.replace(_NEGATIVE_IN_BRACKETS, r"-\1", regex=True)
     bare = signed.str.removesuffix("%").str.replace(_CURRENCY, "", n=1, regex=True).str.strip()

@@ -1,1 +1,1 @@
-"""What is written to disk and read again: arrays, results, checkpoints, and what a run is."""
+"""Files that fsjax writes and reads again: arrays, results, checkpoints, identities of runs."""

@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all: written under another name, then moved into place."""
+"""Atomic writing: files are written under a temporary name and then renamed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-#: Names under which files are written.
+#: Temporary names of files.
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 
 @contextmanager
 def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
-    """Opens a file for writing bytes; it takes its name only when the block ends well.
+    """Open a file for writing bytes; it gets its name only if the block ends without an error.
 
-    Missing folders are made. When the block raises, an older file of that name is left as it was.
+    Missing folders are created. If the block raises, an older file of that name stays unchanged.
 
     Args:
       path: the file to write.
@@ -27,25 +27,25 @@ def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
       The open binary file.
 
     Raises:
-      OSError: if the folder cannot be written, with the name of the file.
+      OSError: if the folder cannot be written to, with the name of the file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, because a move is only atomic within one file system; of a name that
-    # nobody can guess and put a link there.
+    # In the same folder, because renaming is only atomic within one file system; with a random
+    # name, so that nobody can place a link there.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         with temporary.open("xb") as file:
             yield file
             file.flush()
-            # A name that outlives a power cut before its content does is half a file.
+            # Otherwise a power failure might keep the new name without all of the content.
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _sync(path.parent)
     except OSError as error:
         if error.errno is None or error.filename not in (None, os.fspath(temporary)):
             raise
-        # The name that the user knows: a write that fails tells none at all.
+        # The user knows this name; the error of a failed write has none.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -53,9 +53,9 @@ def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def named_errors(path: str | Path) -> Iterator[None]:
-    """Gives an OSError the name of the file that is read or written, which the system leaves out.
+    """Add the name of the file to an OSError that has none.
 
-    It names a file that cannot be opened, but not one on whose disk there is no room.
+    The operating system names a file that cannot be opened, but not one on a full disk.
     """
     try:
         yield
@@ -66,9 +66,9 @@ def named_errors(path: str | Path) -> Iterator[None]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Removes what processes that were killed while writing left in a folder.
+    """Remove temporary files of processes that were killed while they wrote to a folder.
 
-    Nobody else may be writing there.
+    No other process may be writing there.
     """
     for path in folder.glob(".*.tmp"):
         if _TEMPORARY.fullmatch(path.name):
@@ -76,7 +76,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Makes the names in a folder outlive a power cut, where the system can."""
+    """Make the names in a folder survive a power failure, where the system supports it."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -87,10 +87,10 @@ def _sync(folder: Path) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Writes UTF-8 text atomically.
+    """Write UTF-8 text atomically.
 
     Raises:
-      OSError: if the folder cannot be written.
+      OSError: if the folder cannot be written to.
     """
     with atomic_open(path) as file:
         file.write(text.encode("utf-8"))

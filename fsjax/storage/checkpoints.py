@@ -1,7 +1,7 @@
-"""Checkpoints of a run: the states of all seeds and the history so far, one file for each.
+"""Checkpoints of a run: files with the states of all seeds and the history so far.
 
-A file takes its name when it is whole, and is read against the checksums of its arrays; where the
-newest is damaged, the one before it counts.
+Files are written atomically and read with the checksums of their arrays; if the newest is damaged,
+the run resumes from the one before it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from fsjax.storage.trees import by_path, from_paths
 #: ``kind`` of the header of a checkpoint.
 CHECKPOINT = "checkpoint"
 
-#: Checkpoints that are kept: if the newest is damaged, there is another.
+#: The number of checkpoints that are kept, so that there is another if the newest is damaged.
 KEPT = 2
 
-#: Epochs done, states, and the history.
+#: Number of epochs done, states, and the history.
 Restored = tuple[int, Any, dict[str, np.ndarray]]
 
 
@@ -33,48 +33,48 @@ class Checkpoints:
     """The checkpoints of one run in a folder; the two newest are kept.
 
     Args:
-      folder: where they lie.
-      identity: what the run is. A folder with the checkpoints of another run is refused; one with
-        such of other versions is continued with a warning.
+      folder: of the checkpoints.
+      identity: of the run. Checkpoints of another run are refused; checkpoints of other versions
+        are used with a warning.
     """
 
     def __init__(self, folder: str | Path, identity: Identity) -> None:
         self.folder, self.identity = Path(folder).absolute(), identity
 
     def save(self, epoch: int, states: Any, history: Mapping[str, np.ndarray]) -> None:
-        """Writes the states after ``epoch`` epochs and the history, then drops older ones.
+        """Write the states after ``epoch`` epochs and the history, then remove old checkpoints.
 
         Raises:
-          OSError: if they cannot be written; older checkpoints stay.
+          OSError: if the checkpoint cannot be written; older ones are kept then.
         """
         header = {"kind": CHECKPOINT, "epoch": epoch, "identity": self.identity.to_json()}
         arrays = by_path(states, "states/") | by_path(dict(history), "history/")
         npz.write(self._path(epoch), header, arrays, compress=False)
         remove_leftovers(self.folder)
-        # A later one is damaged, or the run would have gone on from it.
+        # Later ones are damaged, because the run would have resumed from them otherwise.
         kept = [saved for saved in self._epochs() if saved <= epoch][-KEPT:]
         for other in {*self._epochs()} - {*kept}:
             self._path(other).unlink(missing_ok=True)
 
     def restore(self, states: Any, history_names: Sequence[str]) -> Restored | None:
-        """The newest whole checkpoint; a warning names those that are damaged.
+        """Read the newest checkpoint that is not damaged; a warning names damaged ones.
 
         Args:
-          states: freshly initialised states, which give structure and dtypes.
+          states: freshly initialised states, which give structure and types.
           history_names: names of the recorded values.
 
         Returns:
-          Epochs done, states and history ``(S, epochs)``; ``None`` if there is no whole one.
+          Number of epochs done, states and history ``(S, epochs)``; ``None`` without a checkpoint.
 
         Raises:
-          ConfigError: if the folder belongs to another run, or an earlier version of fsjax.
+          ConfigError: if the folder belongs to another run, or to an earlier version of fsjax.
           DataError: for a checkpoint of a later version.
         """
         for path in self.folder.glob("epoch_*"):
             if path.is_dir():
                 raise ConfigError(
                     f"{path} is a checkpoint of an earlier version of fsjax; finish the run with "
-                    f"that version, or remove {self.folder} to start anew"
+                    f"that version, or remove {self.folder} to start again"
                 )
         epochs = self._epochs()
         while epochs:
@@ -101,7 +101,7 @@ class Checkpoints:
 
     def _read(self, epoch: int, states: Any, history_names: Sequence[str]) -> Restored:
         path = self._path(epoch)
-        # Nothing is compressed: the arrays are no larger than the file.
+        # Arrays are not compressed, and so not larger than the file.
         header, stored = npz.read(path, max_bytes=max(path.stat().st_size, 1))
         if header.get("kind") != CHECKPOINT or header.get("epoch") != epoch:
             raise DataError(f"it is a {header.get('kind')} of epoch {header.get('epoch')}")
@@ -114,7 +114,7 @@ class Checkpoints:
         arrays = dict(stored)
         if changes := self.identity.changes(earlier, ["versions"]):
             warnings.warn(
-                f"{path} is continued with other versions or devices ({changes}), so the "
+                f"{path} is resumed with other versions or devices ({changes}), so the "
                 "results may differ from those of an uninterrupted run",
                 stacklevel=3,
             )
@@ -124,5 +124,5 @@ class Checkpoints:
         except (DataError, KeyError) as error:
             raise ConfigError(
                 f"{path} does not hold the states of this version of the method ({error}); remove "
-                f"{self.folder} to start anew"
+                f"{self.folder} to start again"
             ) from None

@@ -1,4 +1,4 @@
-"""One process at a time in a folder, by a lock file that lies in the folder itself."""
+"""Exclusive use of a folder by one process, by a lock file in that folder."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ else:
 #: Name of the lock file.
 NAME = ".fsjax.lock"
 
-#: Errors that mean: another process has the lock; nothing can be written; there are no locks.
+#: Errors of a lock that another process has, of read-only folders, and of missing lock support.
 _BUSY = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
-#: How often a lock file is opened anew that was removed between opening and locking.
+#: How often opening is repeated if a lock file is removed between opening and locking.
 _TRIES = 100
 
 
@@ -40,9 +40,9 @@ class _Lock:
 
     Attributes:
       file: path of the lock file.
-      descriptor: of the open lock file; ``None`` in a folder that can only be read.
-      new_folders: folders that were made for it, the innermost first.
-      blocks: how many blocks hold it.
+      descriptor: of the open lock file; ``None`` in a read-only folder.
+      new_folders: folders that were created for it, the innermost first.
+      blocks: number of blocks that hold it.
     """
 
     file: Path
@@ -51,27 +51,27 @@ class _Lock:
     blocks: int = 0
 
 
-#: The locks of this process, by the folder's real path.
+#: The locks of this process by the real path of the folder.
 _held: dict[str, _Lock] = {}
 _changes = threading.Lock()
 
 
 @contextmanager
 def exclusive(folder: str | Path) -> Iterator[None]:
-    """Keeps other processes out of a folder, which is made if it does not exist.
+    """Lock a folder against other processes; it is created if it does not exist.
 
-    The lock ends with the process, however it ends. A process that holds it may ask again. At the
-    end of the last block the lock file is removed, and so are folders that were made for it and
-    are still empty.
+    The lock is released when the process ends, even if it is killed. The process that holds it may
+    lock again. At the end of the last block the lock file is removed, and so are folders that were
+    created for it and are still empty.
 
-    Processes of other machines that share the folder are kept out where the file system passes
-    locks on to its server, as NFS does on Linux; where it has no locks there is a warning. A folder
-    in which nothing can be written is not locked: it can only be read.
+    Processes on other machines that share the folder are excluded if the file system passes locks
+    to its server, as NFS does on Linux; a file system without locks gives a warning. A read-only
+    folder is not locked.
 
     Raises:
-      ConfigError: if another process holds the lock, with its number; if the folder is a file; if
-        the lock file is a link or no regular file, or belongs to another user.
-      OSError: if the folder cannot be made or the lock file cannot be opened.
+      ConfigError: if another process holds the lock, with its process number; if the folder is a
+        file; if the lock file is a link, is not a regular file, or belongs to another user.
+      OSError: if the folder cannot be created or the lock file cannot be opened.
     """
     path = os.path.realpath(folder)
     with _changes:
@@ -88,7 +88,7 @@ def exclusive(folder: str | Path) -> Iterator[None]:
 
 
 def _acquired(folder: Path, path: str) -> _Lock:
-    """Locks a folder, of which ``path`` is the real path."""
+    """Lock a folder, whose real path is ``path``."""
     file, new_folders = Path(path) / NAME, _missing(Path(path))
     try:
         for _ in range(_TRIES):
@@ -100,7 +100,7 @@ def _acquired(folder: Path, path: str) -> _Lock:
                     return _Lock(file, descriptor, new_folders)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(folder))
     except (FileExistsError, NotADirectoryError):
-        raise ConfigError(f"{folder} is a file, or lies in one; name a folder") from None
+        raise ConfigError(f"{folder} is a file, or is inside one; name a folder") from None
     except BaseException:
         _remove(new_folders)
         raise
@@ -112,11 +112,11 @@ def _missing(path: Path) -> list[Path]:
 
 
 def _open(folder: Path, file: Path) -> int | None:
-    """Opens the lock file, and checks that nobody else prepared it; ``None`` if read-only."""
-    # Not through a link, nor waiting for the other end of a pipe.
+    """Open the lock file and check that it is safe; ``None`` if the folder is read-only."""
+    # Do not follow links, and do not wait for the other end of a pipe.
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        # A new file is ours, whatever number a network drive gives to its owner.
+        # A new file needs no check; network drives may show another owner for it.
         return os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         pass
@@ -135,44 +135,44 @@ def _open(folder: Path, file: Path) -> int | None:
 
 
 def _check(folder: Path, file: Path, status: os.stat_result) -> None:
-    """Raises ConfigError unless a lock file is a regular file of this user, under one name."""
+    """Raise ConfigError unless a lock file is a regular file of this user without hard links."""
     shown = folder / file.name
     advice = "remove it, or name another folder"
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
         if stat.S_ISREG(status.st_mode):
             kind = f"a file with {status.st_nlink} names"
-        raise ConfigError(f"{shown} is {kind}, where the lock of the folder belongs; {advice}")
+        raise ConfigError(f"{shown} is {kind}, but is to be the lock file of the folder; {advice}")
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         raise ConfigError(
-            f"{shown} belongs to the user {status.st_uid}, who may be at work in the folder; if "
-            f"not, {advice}"
+            f"{shown} belongs to the user {status.st_uid}, who may be using the folder; if not, "
+            f"{advice}"
         )
 
 
 def _lock(descriptor: int, folder: Path, file: Path) -> bool:
-    """Locks an open lock file; false, and closed, if it was removed meanwhile."""
+    """Lock an open lock file; if it was removed in the meantime, close it and return false."""
     try:
         try:
             _lock_descriptor(descriptor)
         except OSError as error:
             if error.errno in _BUSY:
                 raise ConfigError(
-                    f"{folder} is in use by the process {_holder(descriptor)}; wait for its end, "
+                    f"{folder} is in use by the process {_holder(descriptor)}; wait until it ends, "
                     "or name another folder"
                 ) from None
             if error.errno not in _NO_LOCKS:
                 raise OSError(error.errno, error.strerror, os.fspath(file)) from None
             warnings.warn(
-                f"the file system of {folder} has no locks ({error.strerror}): a second process "
-                "there is not kept out",
+                f"the file system of {folder} has no locks ({error.strerror}), so that a second "
+                "process there is not noticed",
                 stacklevel=2,
             )
-        # The holder removes the file when it releases the lock, which then guards no name.
+        # The holder removes the file when it releases the lock; a lock on that file is useless.
         if not os.path.samestat(os.fstat(descriptor), os.lstat(file)):
             os.close(descriptor)
             return False
-        with contextlib.suppress(OSError):  # a full disk keeps no number
+        with contextlib.suppress(OSError):  # the disk may be full
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()} {socket.gethostname()}".encode())
         return True
@@ -185,14 +185,14 @@ def _lock_descriptor(descriptor: int) -> None:
     if sys.platform != "win32":
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     else:
-        # Behind the text, which others could not read otherwise.
+        # After the text, because other processes cannot read locked bytes.
         os.lseek(descriptor, 2**20, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         os.lseek(descriptor, 0, os.SEEK_SET)
 
 
 def _holder(descriptor: int) -> str:
-    """The number of the process that holds a lock, and its machine if that is another one."""
+    """The number of the process that holds a lock, and its machine unless it is this one."""
     number, _, host = os.read(descriptor, 400).decode(errors="replace").partition(" ")
     if not number.isdigit():
         return "of unknown number"
@@ -201,7 +201,7 @@ def _holder(descriptor: int) -> str:
 
 def _release(lock: _Lock) -> None:
     if lock.descriptor is not None:
-        # Before the lock ends: a file that was locked again must not be removed.
+        # Before the lock is released, so that the lock of another process is never removed.
         with contextlib.suppress(OSError):
             os.unlink(lock.file)
         os.close(lock.descriptor)
@@ -209,7 +209,7 @@ def _release(lock: _Lock) -> None:
 
 
 def _remove(folders: list[Path]) -> None:
-    """Removes folders, the innermost first, as far as they are empty."""
+    """Remove empty folders, the innermost first, up to the first that is not empty."""
     with contextlib.suppress(OSError):
         for folder in folders:
             folder.rmdir()

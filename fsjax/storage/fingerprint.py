@@ -1,6 +1,7 @@
-"""What tells methods and tasks apart, in any process: names and settings, or the code itself.
+"""Fingerprints that identify methods and tasks in any process, by their settings or their code.
 
-Bytecode, not source: closures, notebooks and lambdas on one line have no text of their own.
+Code is identified by bytecode and not by source, which closures, notebooks and several lambdas on
+a line do not have for themselves.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from fsjax.version import __version__
 def fingerprint(method: Method) -> str:
     """Text that is equal for equal methods, in any process.
 
-    Of a method of the library it is its name with its settings. One that was registered elsewhere,
-    put together by hand, or changed after it was built, is known by the code of its functions and
-    by what they refer to.
+    For a method of the library it is the name with the settings. A method that was registered
+    elsewhere, composed by hand, or changed after it was built is identified by the code of its
+    functions and the values that they refer to.
     """
     if not is_as_built(method):
         return digest((method.about._replace(source=None), *method[1:]))
@@ -38,7 +39,7 @@ def fingerprint(method: Method) -> str:
 
 
 def fingerprint_of_task(task: Task) -> str:
-    """Likewise of a registered task; empty for a built-in one."""
+    """The same for a registered task; empty for a built-in one."""
     return "" if task.source is None else _built(task.source.build, task.source.settings)
 
 
@@ -48,27 +49,27 @@ def _built(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> 
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of what a value does: equal for equal functions, in any process."""
+    """SHA-256 of a value or of the code of a function; equal for equal ones in any process."""
     if isinstance(value, Missing):
         return value.sha256
     return hashlib.sha256(_Substance().of(value).encode()).hexdigest()
 
 
 def described_settings(method: Method) -> dict[str, Any]:
-    """The settings of a method, :func:`described`."""
+    """The settings of a method, each as :func:`described` returns it."""
     return {name: described(value) for name, value in method.about.settings}
 
 
 def described(value: Any) -> Any:
-    """A setting such that its ``repr`` tells it from others: of functions name and digest."""
+    """A setting with a ``repr`` that identifies it: for functions, their name and digest."""
     return f"{text_of(value)} {digest(value)[:16]}" if is_function(value) else value
 
 
 def versions(seed_axis: str) -> dict[str, Any]:
-    """Devices, precision and versions, on which the last bits of a run depend.
+    """Devices, precision and versions, on which the rounding of a run depends.
 
-    A run that is continued under others ends within rounding of the one in one piece, or, where a
-    rounding tips a choice of columns, elsewhere.
+    A run that is resumed with others differs from an uninterrupted run by rounding, or by more if
+    rounding changes which columns are chosen.
     """
     first = jax.devices()[0]
     return {
@@ -80,15 +81,15 @@ def versions(seed_axis: str) -> dict[str, Any]:
         "matmul_precision": setting("jax_default_matmul_precision"),
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
-        # The code of one version may differ, where it is worked on.
+        # During development, the code of one version may differ.
         "fsjax": f"{__version__} ({code()['fsjax'][:12]})",
     }
 
 
 class _Substance:
-    """Describes what values do: of functions their code and all that it refers to.
+    """Describes values; for functions, their code and all that it refers to.
 
-    What is met again is described by its number, as functions may refer to themselves.
+    Values that occur again are described by a number, because functions may refer to themselves.
     """
 
     def __init__(self) -> None:
@@ -113,11 +114,11 @@ class _Substance:
             return value.__name__
         if id(value) in self.met:
             return f"#{self.met[id(value)][0]}"
-        self.met[id(value)] = len(self.met), value  # which keeps its id
+        self.met[id(value)] = len(self.met), value  # keeps the value alive, and so its id unique
         return type(value).__qualname__ + self.of(self.parts(value))
 
     def parts(self, value: Any) -> Any:
-        """What a function, or another object, is made of."""
+        """The parts of a function or another object."""
         if isinstance(value, types.FunctionType):
             cells = [_contents(cell) for cell in value.__closure__ or ()]
             values = (value.__defaults__, value.__kwdefaults__, cells)
@@ -134,7 +135,7 @@ class _Substance:
 
 
 def _globals(function: types.FunctionType, code: types.CodeType) -> dict[str, Any]:
-    """What the code takes from its module: values, and functions that are written there."""
+    """The globals that the code uses: values, and functions of the same module."""
     names = {
         name: function.__globals__[name]
         for name in code.co_names

@@ -1,7 +1,7 @@
-"""What makes two runs the same: one record for all that is continued, or found again, in a folder.
+"""``Identity``: the record by which a folder is recognised as that of the same run.
 
-Checkpoints, selections, conversions of tables and the folders of launchers keep it, and are used
-again only where nothing in it has changed.
+Checkpoints, selections, converted tables and the folders of launchers store it, and are used again
+only if nothing in it has changed.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: Changes that a message names, and characters of a value in it.
+#: The most changes that a message names, and the most characters of a value in it.
 _MOST_NAMED, _MOST_SHOWN = 4, 120
 
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """What a run is: values by name, which JSON holds and which may be nested.
+    """What identifies a run: values by name, which may be nested, of types that JSON has.
 
     Attributes:
-      settings: what was asked for.
-      data: of which data: names and checksums.
-      code: what computes it, as far as no setting tells.
-      versions: devices and versions, on which the last bits depend. They make no other run, as one
-        may go on under others.
+      settings: the arguments of the run.
+      data: names and checksums of the data.
+      code: the code that computes it, where settings do not identify it.
+      versions: devices and versions, on which rounding depends. They are not compared, because a
+        run may be resumed with others.
     """
 
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -34,7 +34,7 @@ class Identity:
 
     def __post_init__(self) -> None:
         for part, values in self.to_json().items():
-            # As they come back from a file, where tuples are lists.
+            # In the form in which a file returns them, with lists in place of tuples.
             object.__setattr__(self, part, json.loads(json.dumps(values)))
 
     def to_json(self) -> dict[str, Mapping[str, Any]]:
@@ -43,7 +43,7 @@ class Identity:
 
     @classmethod
     def from_json(cls, parts: object) -> Identity:
-        """The inverse of :meth:`to_json`; parts that an earlier version did not have are empty."""
+        """The inverse of :meth:`to_json`; parts that an earlier version did not write are empty."""
         fields = parts if isinstance(parts, dict) else {}
         names = [field.name for field in dataclasses.fields(cls)]
         return cls(**{name: fields[name] for name in names if isinstance(fields.get(name), dict)})
@@ -51,9 +51,9 @@ class Identity:
     def changes(
         self, earlier: Identity, parts: Sequence[str] = ("settings", "data", "code")
     ) -> str:
-        """What is not as in an earlier run, such as ``seeds was [0, 1], is [0]``; or nothing.
+        """The differences to an earlier run, such as ``seeds was [0, 1], is [0]``; empty if none.
 
-        A value that is missing counts as ``None``.
+        A missing value counts as ``None``.
         """
         was, now = (
             {name: value for part in parts for name, value in _flat(getattr(run, part)).items()}
@@ -70,7 +70,7 @@ class Identity:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values by their names with dots between them."""
+    """Nested values by their names, joined with dots."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         nested = isinstance(value, dict) and value

@@ -1,11 +1,10 @@
-"""A fitted result as one ``.npz`` file that holds arrays and JSON, and no code.
+"""Saving and loading of a fitted result: one ``.npz`` file of arrays and JSON, without code.
 
-The file keeps the method's name and settings, from which the method is built again, and nothing
-that follows from the rest. What only continued training needs, the state of the optimiser, is left
-out: a loaded result predicts, scores and selects; to continue a run there are the checkpoints of
-:func:`fsjax.fit`. Of functions, such as schedules, optimisers and losses of the user's own, it has
-name and SHA-256: in the loaded result :class:`fsjax.user_functions.Missing` stands in their place,
-with which nothing can be trained.
+The file has the name and the settings of the method, from which the method is built again, and
+nothing that can be derived from the rest. The state of the optimiser is left out: a loaded result
+predicts, scores and selects, but training resumes only from the checkpoints of :func:`fsjax.fit`.
+For a user's functions, such as schedules, optimisers and losses, the file has the name and the
+SHA-256; in a loaded result they are :class:`fsjax.user_functions.Missing`, which cannot be trained.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ from fsjax.version import __version__
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.
 RESULT = "result"
 
-#: Of what a result is made of a run for each.
+#: What the S runs of a result differ in.
 RUNS = ("seed", "half")
 
 _STATES = "states/"
 
-#: The attributes that the header holds as they are.
+#: The attributes that are stored in the header unchanged.
 _PLAIN = "dataset num_features seeds cost unit_names runs judged_on".split()
 
 _Size = Annotated[int, Within(least=1, most=2**31 - 1)]
 
-#: What the fields of a spec may be, but for those that :func:`_check_spec` looks at.
+#: The types and ranges of the fields of a spec that :func:`_checked_spec` does not check itself.
 _SPEC = dict.fromkeys(
     "num_columns num_outputs num_rows batch_size num_epochs steps_per_epoch repeats".split(), _Size
 ) | {
@@ -67,19 +66,19 @@ _SPEC = dict.fromkeys(
     "image_order": Literal["C", "F"],
 }
 
-#: The upper ends of metrics from 0, up to rounding, by the last part of their names.
+#: Upper limits of metrics, with a margin for rounding, by the last part of their names.
 _MOST = {"topology_change": 100.001} | dict.fromkeys(
     ("sparsity", "auc", "concordance_index"), 1.001
 )
 
 
 def save(result: FitResult, path: str | Path) -> None:
-    """Writes a result to one file; an older file of that name is replaced only by a whole one.
+    """Write a result to one file, atomically.
 
     Args:
-      result: of a method that is registered in ``fsjax.methods.METHODS``. Of a registered task the
-        file has the name and the arguments.
-      path: the file, taken as it is given: no suffix is added. Missing folders are made.
+      result: of a method that is registered in ``fsjax.methods.METHODS``. For a registered task,
+        the file has its name and arguments.
+      path: the file; no suffix is added. Missing folders are created.
 
     Raises:
       ConfigError: for anything but a result, and for a method that is not registered or was changed
@@ -88,25 +87,24 @@ def save(result: FitResult, path: str | Path) -> None:
     """
     if not isinstance(result, FitResult):
         raise ConfigError(
-            f"fsjax.save takes what fsjax.fit returns, not {type(result).__name__}; an estimator "
-            "is saved by its own save(path)"
+            f"fsjax.save takes the result of fsjax.fit, not {type(result).__name__}; save an "
+            "estimator with its own method save(path)"
         )
     write(path, *pack(result))
 
 
 def load(path: str | Path, max_bytes: int | None = None) -> FitResult:
-    """Reads what :func:`save` wrote; nothing in the file is executed, imported or unpickled.
+    """Read a file of :func:`save`; nothing in it is executed, imported or unpickled.
 
-    The result predicts, scores and selects as the saved one; its ``states.opt_state`` is empty.
+    The result predicts, scores and selects like the saved one; its ``states.opt_state`` is empty.
 
     Args:
       path: the file.
-      max_bytes: memory that its arrays may take together; half of the free memory by default.
+      max_bytes: limit on the total size of its arrays; half of the free memory by default.
 
     Raises:
-      DataError: for a file that is missing, broken, of another format or a newer version, that
-        would take more memory, or that does not hold what a result of a method as this package
-        builds it can be.
+      DataError: for a file that is missing, damaged, too large, of another format or of a newer
+        version, and for contents that cannot be the result of a method of this package.
     """
     header, arrays = read(path, max_bytes)
     try:
@@ -116,13 +114,13 @@ def load(path: str | Path, max_bytes: int | None = None) -> FitResult:
 
 
 def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Takes a result apart, of S seeds and a method of ``fsjax.methods.METHODS``.
+    """Convert a result, of S seeds and a registered method, to a header and arrays.
 
     Returns:
-      A header of what JSON knows, with ``kind``, and the arrays by name: those that do not follow
-      from the states under the names of their attributes, ``(S, ...)`` each, ``scalers/0/shift``,
-      ``splits/0/train`` and so on for each that differs, and the leaves of the states as
-      ``states/`` and their path.
+      A header that JSON can hold, with ``kind``, and the arrays by name. Attributes that cannot be
+      derived from the states keep their names, ``(S, ...)`` each; different scalers and splits are
+      ``scalers/0/shift``, ``splits/0/train`` and so on; leaves of the states have the prefix
+      ``states/`` before their path.
 
     Raises:
       ConfigError: for a method that is not registered or was changed after it was built, and for
@@ -135,15 +133,17 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         from_paths(_template(method, states.spec, len(result.seeds)), leaves, _STATES)
     except DataError as error:
         raise ConfigError(f"the states of the result do not fit its method: {error}") from error
-    if np.isnan(result.scores).any():  # No file of these could be loaded.
-        raise ConfigError("the scores hold NaN; save result.selected and result.scores with numpy")
+    if np.isnan(result.scores).any():  # which load refuses
+        raise ConfigError(
+            "the scores hold NaN; save result.selected and result.scores with numpy.save"
+        )
     scalers, scaler_of = _distinct(result.scalers)
     splits, split_of = _distinct(result.splits)
     spec = states.spec._asdict().items()
     header = {
         "kind": RESULT,
         "method": described,
-        # The code of a task is that of whoever reads it.
+        # The code of a task comes from the package that reads the file.
         "spec": {name: _stored(value) for name, value in spec if name != "task_code"},
         **{name: getattr(result, name) for name in _PLAIN},
         "metrics": list(result.metrics),
@@ -158,7 +158,7 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "metrics": dict(result.metrics),
         "history": dict(result.history),
         "scalers": scalers,
-        # Row numbers, also where a user's part is an empty list, which NumPy takes for floats.
+        # Integers also if a user's part is an empty list, which NumPy converts to floats.
         "splits": [Split(*(np.asarray(part, np.int32) for part in split)) for split in splits],
     }
     if result.gates is not None:
@@ -168,17 +168,19 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitResult:
-    """Puts together what :func:`pack` took apart; the states have an empty ``opt_state``.
+    """The inverse of :func:`pack`; the states have an empty ``opt_state``.
 
-    Other arrays may be among those of the result, but not under ``states/``.
+    Further arrays are ignored unless their names start with ``states/``.
 
     Raises:
-      DataError: for a header or arrays that are not those of a result, a method or setting that
-        this package does not have, and arrays that are missing, of another shape or type, or hold
-        what they cannot.
+      DataError: for a header that is not that of a result, a method or setting that this package
+        does not have, and arrays that are missing, have another shape or type, or hold impossible
+        values.
     """
     if header.get("kind") != RESULT:
-        raise DataError(f"this is of the kind {header.get('kind')!r}, not a {RESULT}")
+        raise DataError(
+            f"it holds {header.get('kind')!r}, not a {RESULT}; give a file of fsjax.save"
+        )
     method, spec = _rebuild(header)
     seeds, num_features = _listed(header, "seeds"), _value(header, "num_features", int)
     cost, runs = _value(header, "cost", dict), header.get("runs", "seed")
@@ -191,14 +193,15 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         raise DataError(f"the header is wrong: {error}") from None
     if not 1 <= num_features <= spec.num_units:
         raise DataError(
-            f"the header's num_features={num_features}, but there are {spec.num_units} columns"
+            f"the header's num_features is {num_features}; expected a number from 1 to "
+            f"{spec.num_units}"
         )
-    # The arrays before the states: those of a hostile header's shapes may be huge.
+    # Before the states, whose shapes may be huge if the header is hostile.
     count = len(seeds)
     ranking = _array(arrays, "ranking", (count, spec.num_units), "iu")
     if (np.sort(ranking, axis=1) != np.arange(spec.num_units)).any():
         raise DataError(
-            f"the array 'ranking' is not an order of the {spec.num_units} columns for every seed"
+            f"the array 'ranking' does not order the {spec.num_units} columns for each seed"
         )
     scores = _array(arrays, "scores", ranking.shape, "f")
     if np.isnan(scores).any():
@@ -213,8 +216,8 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
     lengths = {values.shape[1] for values in history.values()}
     if len(lengths) > 1 or any(length > spec.num_epochs for length in lengths):
         raise DataError(
-            f"the arrays of the history have {sorted(lengths)} epochs; expected as many each, at "
-            f"most {spec.num_epochs}"
+            f"the arrays of the history have {sorted(lengths)} epochs; expected the same number "
+            f"for all, at most {spec.num_epochs}"
         )
     unit_names = None
     if header.get("unit_names") is not None:
@@ -245,16 +248,16 @@ def unpack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FitRe
         input_connections=connections,
         unit_names=unit_names,
         runs=runs,
-        judged_on=_value({"judged_on": None, **header}, "judged_on", int | NoneType),
+        judged_on=_value(header, "judged_on", int | NoneType),
     )
 
 
 def _described(method: Method) -> dict[str, Any]:
-    """What the header says of a method that can be built again from it, or a ConfigError."""
+    """The entry of a method in the header; ConfigError if it could not be built from that."""
     name = method.name
     advice = (
-        "a file holds a method's name and settings, never its code; "
-        "save result.selected and result.scores with numpy instead"
+        "a file holds a method's name and settings, but never its code; "
+        "save result.selected and result.scores with numpy.save instead"
     )
     if name not in METHODS:
         raise ConfigError(f"the method {name!r} is not registered (fsjax.register), and {advice}")
@@ -266,7 +269,7 @@ def _described(method: Method) -> dict[str, Any]:
 
 
 def _stored(value: Any) -> Any:
-    """A setting as JSON knows it: of functions what they are called, and their digest."""
+    """A setting that JSON can hold: for functions, their name and digest."""
     if not is_function(value):
         return value
     if isinstance(value, optax.GradientTransformation) and isinstance(value.update, Missing):
@@ -274,46 +277,39 @@ def _stored(value: Any) -> Any:
     return {"function": text_of(value), "sha256": digest(value)}
 
 
-def _restored(name: str, value: Any) -> Any:
-    """The inverse of :func:`_stored`, where of functions only a placeholder comes back."""
+def _restored(name: str, value: Any, kind: Kind | None = None) -> Any:
+    """The inverse of :func:`_stored`; functions become placeholders, optimizers by ``kind``."""
     if not isinstance(value, dict) or set(value) != {"function", "sha256"}:
         return value
-    return Missing(name, *(_value(value, field, str) for field in ("function", "sha256")))
-
-
-def _setting(name: str, value: Any, kind: Kind | None) -> Any:
-    """An argument of a method from what is stored of it."""
-    value = _restored(name, value)
-    if isinstance(value, Missing) and kind is not None and kind.function == "optimizer":
-        return value.as_optimizer()
-    return value
+    missing = Missing(name, *(_value(value, field, str) for field in ("function", "sha256")))
+    return missing.as_optimizer() if kind and kind.function == "optimizer" else missing
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know, as it knows it."""
+    """Convert a value that JSON cannot hold, or raise ConfigError."""
     if isinstance(value, np.generic):
         return value.item()
     raise ConfigError(
-        f"{value!r} is of the type {type(value).__name__}; only numbers, text, None and tuples of "
+        f"{value!r} has the type {type(value).__name__}; only numbers, text, None and tuples of "
         "these can be saved"
     )
 
 
 def _rebuild(header: Mapping[str, Any]) -> tuple[Method, Spec]:
-    """The method, and a spec that it can have been trained with."""
+    """Build the method again, and check the spec that it was trained with."""
     described = _value(header, "method", dict)
     name, settings = _value(described, "name", str), _value(described, "settings", dict)
     fields = _value(header, "spec", dict)
-    if name not in METHODS:  # It may name a module, which no file may import.
+    if name not in METHODS:  # The name may contain a module, but files must not import modules.
         origin = _value(described, "origin", str).partition(":")[0]
         raise DataError(
             f"the method {name!r} is not registered here; import {origin!r} first, which registers "
             "it (a file never does that by itself)"
         )
-    # What a builder makes of values from elsewhere is not a closed list of errors.
+    # Values from a file may raise anything in a builder.
     try:
         kinds = METHODS[name].registration.kinds
-        method = METHODS[name](**{k: _setting(k, v, kinds.get(k)) for k, v in settings.items()})
+        method = METHODS[name](**{k: _restored(k, v, kinds.get(k)) for k, v in settings.items()})
         lists = {key: tuple(v) for key, v in fields.items() if isinstance(v, list)}
         spec = Spec(**{**fields, **lists, "loss": _restored("loss", fields.get("loss"))})
     except Exception as error:
@@ -326,12 +322,12 @@ def _rebuild(header: Mapping[str, Any]) -> tuple[Method, Spec]:
 
 
 def _checked_spec(spec: Spec, about: About) -> Spec:
-    """A spec that the method could have been trained with; ConfigError for any other."""
+    """The spec, checked; ConfigError if the method cannot have been trained with it."""
     fields = spec._asdict()
     for name, annotation in _SPEC.items():
         fields[name] = checked(f"the spec's {name}", fields[name], kind_of(annotation))
     spec = Spec(**fields)
-    # No file imports a module, or an entry point.
+    # A file must not import a module or an entry point.
     if not isinstance(spec.task, str) or spec.task.partition("(")[0] not in (*TASKS, *BUILDERS):
         raise ConfigError(
             f"the spec's task={spec.task!r}: {nearest(str(spec.task), TASKS)}, or import the "
@@ -339,18 +335,18 @@ def _checked_spec(spec: Spec, about: About) -> Spec:
         )
     try:
         name = get_task(spec.task).name
-    except Exception as error:  # of functions that get values from elsewhere
+    except Exception as error:  # values from a file may raise anything in a user's function
         raise ConfigError(f"the spec's task={spec.task!r} cannot be made: {error}") from error
     if name != spec.task:
-        raise ConfigError(f"the spec's task={spec.task!r} is called {name!r}")
+        raise ConfigError(f"the spec's task={spec.task!r} should be written {name!r}")
     check_choice("the spec's task", resembled(name), about.tasks)
     check_groups(spec.groups, spec.num_columns)
     if not isinstance(spec.loss, Missing | None):
         raise ConfigError(f"the spec's loss is {spec.loss!r}; expected the name of a function")
     shape = spec.image_shape
     if shape is not None:
-        whole = isinstance(shape, tuple) and all(type(size) is int and size > 0 for size in shape)
-        if not whole or len(shape) not in (2, 3) or math.prod(shape) != spec.num_columns:
+        sizes = isinstance(shape, tuple) and all(type(size) is int and size > 0 for size in shape)
+        if not sizes or len(shape) not in (2, 3) or math.prod(shape) != spec.num_columns:
             raise ConfigError(
                 f"the spec's image_shape is {shape!r}, which is not a grid of its "
                 f"{spec.num_columns} columns"
@@ -365,7 +361,7 @@ def _states(
     spec: Spec,
     num_seeds: int,
 ) -> TrainState:
-    """The states, without NaN in parameters and float arguments, and of epochs of the run."""
+    """The states; parameters and arguments have no NaN, and epochs are within the run."""
     try:
         template = _template(method, spec, num_seeds)
     except Exception as error:
@@ -389,37 +385,37 @@ def _not_built(header: Mapping[str, Any], error: Exception) -> DataError:
 
 @own_settings
 def _template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
-    """Shapes and types of kept states, without any computation."""
+    """Shapes and types of saved states, without computing them."""
     structure, values = structure_of(method)
-    kept, spec = spec, spec._replace(loss=None)  # which may be missing
+    traced = spec._replace(loss=None)  # because the loss may be missing
 
     def shape(*sizes: int, dtype: Any = np.float32) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(sizes, dtype)
 
-    n, of_seeds = spec.num_rows, shape(num_seeds)
+    n, per_seed = spec.num_rows, shape(num_seeds)
     entry = TABLE[spec.task]
     y = shape(n, *entry.row(spec.num_outputs), dtype=entry.dtype)
     arrays = Arrays(*[Rows(shape(n, spec.num_columns), y, shape(n))] * 3)
     states = jax.eval_shape(
-        functools.partial(init_seeds, structure, spec),
+        functools.partial(init_seeds, structure, traced),
         shape(num_seeds, dtype=np.uint32),
-        dict.fromkeys(values, of_seeds),
+        dict.fromkeys(values, per_seed),
         shape(num_seeds, spec.num_units, dtype=bool),
         arrays,
     )
-    finish, threshold = functools.partial(finish_seeds, structure), method.search and of_seeds
-    return jax.eval_shape(finish, states, arrays, None, threshold).states.replace(spec=kept)
+    finish, threshold = functools.partial(finish_seeds, structure), method.search and per_seed
+    return jax.eval_shape(finish, states, arrays, None, threshold).states.replace(spec=spec)
 
 
 def _distinct(items: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """The different objects among the items, and which of them each item is."""
+    """The different objects among the items, and for each item the index of its object."""
     numbers: dict[int, int] = {}
     which = [numbers.setdefault(id(item), len(numbers)) for item in items]
     return list({id(item): item for item in items}.values()), which
 
 
 def _scaler(arrays: Mapping[str, np.ndarray], name: str, columns: int) -> Scaler:
-    """One number for all columns, or one for each; finite, and no column is turned around."""
+    """A scaler with finite numbers, for all columns or for each, and a scale of at least 0."""
     parts = []
     for part, least in zip(Scaler._fields, (-math.inf, 0), strict=True):
         shape = () if np.ndim(arrays.get(f"{name}/{part}", ())) == 0 else (columns,)
@@ -428,11 +424,11 @@ def _scaler(arrays: Mapping[str, np.ndarray], name: str, columns: int) -> Scaler
 
 
 def _split(arrays: Mapping[str, np.ndarray], name: str, spec: Spec) -> Split:
-    """Rows of which none is in two parts, as many as the spec says."""
+    """A split with disjoint parts and the number of training rows of the spec."""
     split = Split(*(_array(arrays, f"{name}/{part}", (-1,), "iu") for part in Split._fields))
     rows = np.concatenate(split)
     if (rows < 0).any() or len(np.unique(rows)) < len(rows):
-        raise DataError(f"the arrays of {name!r} hold a row twice, or one below 0")
+        raise DataError(f"the arrays of {name!r} hold repeated or negative row numbers")
     if filled_length(len(split.train)) != spec.num_rows:
         raise DataError(
             f"the array '{name}/train' has {len(split.train)} rows, which does not fit the spec's "
@@ -444,7 +440,7 @@ def _split(arrays: Mapping[str, np.ndarray], name: str, spec: Spec) -> Split:
 def _recorded(
     header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], kind: str, shape: Sequence[int]
 ) -> dict[str, np.ndarray]:
-    """Metrics or series by name, where shares and percentages are such; NaN was not recorded."""
+    """Metrics or series by name, with shares and percentages in range; NaN was not recorded."""
     recorded = {}
     for name in _listed(header, kind, kind=str):
         values = recorded[name] = _array(arrays, f"{kind}/{name}", shape, "biuf")
@@ -463,7 +459,7 @@ def _array(
     least: float | None = None,
     most: float = math.inf,
 ) -> np.ndarray:
-    """An array of this shape, where -1 is any length, one of these kinds of dtype, and a range."""
+    """An array that is checked for its shape (-1 is any length), kind of type and range."""
     if name not in arrays:
         raise DataError(f"the array {name!r} is missing")
     values = arrays[name]
@@ -474,7 +470,9 @@ def _array(
         expected = str(tuple(shape)).replace("-1", "any")
         raise DataError(f"the array {name!r} has the shape {values.shape}; expected {expected}")
     if values.dtype.kind not in kinds:
-        raise DataError(f"the array {name!r} has the type {values.dtype}, which is not expected")
+        raise DataError(
+            f"the array {name!r} has the type {values.dtype}; expected one of the kinds {kinds!r}"
+        )
     if least is not None:
         _check_within(name, values, least, most)
     return values
@@ -490,7 +488,7 @@ def _check_within(name: str, values: np.ndarray, least: float, most: float) -> N
 
 
 def _value(fields: Mapping[str, Any], name: str, kind: Any) -> Any:
-    """A field of the header."""
+    """A field of the header, checked for its type."""
     value = fields.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
         expected = getattr(kind, "__name__", str(kind))
@@ -501,7 +499,7 @@ def _value(fields: Mapping[str, Any], name: str, kind: Any) -> Any:
 def _listed(
     header: Mapping[str, Any], name: str, length: int | None = None, kind: type = int
 ) -> tuple[Any, ...]:
-    """A field of whole numbers, or of names."""
+    """A field that is a list of whole numbers or of names, as a tuple."""
     values = _value(header, name, list)
     if not all(type(value) is kind for value in values) or length not in (None, len(values)):
         count = "" if length is None else f"{length} "

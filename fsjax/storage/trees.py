@@ -15,7 +15,7 @@ PyTree = Any
 
 
 def by_path(tree: PyTree, prefix: str = "") -> dict[str, np.ndarray]:
-    """The leaves on the host, by their paths; PRNG keys as their words."""
+    """The leaves as NumPy arrays, by their paths; PRNG keys become arrays of their words."""
     return {
         name: np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
         for name, leaf in _named(tree, prefix).items()
@@ -27,12 +27,12 @@ def from_paths(like: PyTree, arrays: Mapping[str, np.ndarray], prefix: str = "")
 
     Args:
       like: a tree of arrays, or of their shapes and types.
-      arrays: by name; others than those of the tree may be among them, but not under ``prefix``.
+      arrays: by name; further arrays are ignored unless their names start with ``prefix``.
       prefix: of the names.
 
     Raises:
-      DataError: for arrays that are missing (empty ones may be), unknown, or of another shape or
-        type.
+      DataError: for arrays that are unknown, missing (unless they are empty), or of another shape
+        or type.
     """
     wanted = _named(like, prefix)
     unknown = [name for name in arrays if name.startswith(prefix) and name not in wanted]
@@ -65,7 +65,7 @@ def _filled(name: str, like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
             f"the array {name!r} has the shape {values.shape}; expected {tuple(words.shape)}"
         )
     if values.dtype.kind == "V" == words.dtype.kind and values.itemsize == words.dtype.itemsize:
-        values = values.view(words.dtype)  # bfloat16 and its like, which files do not name
+        values = values.view(words.dtype)  # types such as bfloat16, which files do not name
     if values.dtype != words.dtype:
         raise DataError(f"the array {name!r} has the type {values.dtype}; expected {words.dtype}")
     if _is_key(like):

@@ -1,4 +1,4 @@
-"""Arrays that JAX takes over on a CPU, without a copy."""
+"""NumPy arrays that JAX can use on a CPU without a copy."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-#: Bytes at whose multiples XLA wants arrays to begin.
+#: The alignment in bytes that XLA requires.
 _BYTES = 64
 
 
 def aligned(shape: tuple[int, ...], dtype: np.typing.DTypeLike) -> np.ndarray:
-    """``np.empty(shape, dtype)`` where XLA on a CPU can use it as it lies."""
+    """``np.empty(shape, dtype)`` with the alignment that XLA requires on a CPU."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + _BYTES, np.uint8)
     start = -memory.ctypes.data % _BYTES

@@ -1,7 +1,7 @@
-"""One interface of a table, wherever its rows lie: in memory, sparse, or on disk. No JAX.
+"""One interface for tables in memory, sparse tables and tables on disk. It does not use JAX.
 
-What users hand over is an array, a sparse matrix or a :class:`fsjax.tables.stored.StoredTable`;
-:func:`as_table` is the only place that asks which.
+A user's table is an array, a sparse matrix or a :class:`fsjax.tables.stored.StoredTable`;
+:func:`as_table` chooses the class that fits.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from scipy.sparse import csr_array, issparse
 from fsjax.tables.sparse import column_limits, column_moments, count_by_column, table_moments
 from fsjax.tables.stored import StoredTable, added, row_blocks
 
-#: What users hand over, once it is read.
+#: A table of the user, once it is read.
 RawTable: TypeAlias = np.ndarray | csr_array | StoredTable
 
 X = TypeVar("X", np.ndarray, csr_array, StoredTable)
 
-#: Two numbers for each column, ``(D,)`` both.
+#: Two values for each column, ``(D,)`` both.
 Pair = tuple[np.ndarray, np.ndarray]
 
 
@@ -30,10 +30,11 @@ class Table(ABC, Generic[X]):
     """Rows ``(N, D)`` of real numbers.
 
     Attributes:
-      raw: the rows as they were handed over.
-      on_disk: whether they are read from disk each time, and never held together.
-      sparse: whether zeros are not held.
-      batches_only: why there is no whole dense table, and what to do; ``None`` where there is one.
+      raw: the rows as the user gave them.
+      on_disk: whether rows are read from disk each time they are used.
+      sparse: whether zeros are not stored.
+      batches_only: why the table cannot be used as one dense array, and what to do instead;
+        ``None`` if it can.
     """
 
     raw: X
@@ -49,7 +50,7 @@ class Table(ABC, Generic[X]):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the numbers."""
+        """The type of the values."""
         return self.raw.dtype
 
     def __len__(self) -> int:
@@ -69,11 +70,11 @@ class Table(ABC, Generic[X]):
 
     @abstractmethod
     def not_finite(self) -> Pair:
-        """How many missing and how many infinite values each column has."""
+        """The numbers of missing and of infinite values of each column."""
 
     @abstractmethod
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Some columns of some rows, both by numbers: a dense array ``(B, M)`` of its own."""
+        """Some columns of some rows, both given by index, as a new dense array ``(B, M)``."""
 
 
 class DenseTable(Table[np.ndarray]):
@@ -102,7 +103,7 @@ class DenseTable(Table[np.ndarray]):
 
 
 class SparseTable(Table[csr_array]):
-    """A matrix of SciPy in memory; see :mod:`fsjax.tables.sparse` for its one form."""
+    """A SciPy matrix in memory, in the form that :func:`fsjax.tables.sparse.as_csr` returns."""
 
     sparse = True
     batches_only = (
@@ -130,7 +131,7 @@ class SparseTable(Table[csr_array]):
 
 
 class DiskTable(Table[StoredTable]):
-    """Rows of a file, read a block at a time."""
+    """Rows of a file, which are read in blocks."""
 
     on_disk = True
     batches_only = (
@@ -145,8 +146,8 @@ class DiskTable(Table[StoredTable]):
         return _moments(self.raw, self.raw.summary.total)
 
     def whole_moments(self) -> tuple[float, float]:
-        # A number of NumPy's, with which differences of float32 rows are float64.
-        return _whole_moments(self.raw, np.float64(self.raw.summary.whole))
+        # A NumPy scalar, so that float32 rows minus the mean are float64.
+        return _whole_moments(self.raw, np.float64(self.raw.summary.overall))
 
     def not_finite(self) -> Pair:
         missing, infinite = _no_counts(self.shape[1])
@@ -163,16 +164,16 @@ class DiskTable(Table[StoredTable]):
 
 
 def as_table(raw: RawTable) -> Table:
-    """The interface of rows in any form."""
+    """The common interface to a table of any form."""
     if isinstance(raw, StoredTable):
         return DiskTable(raw)
     return SparseTable(raw) if issparse(raw) else DenseTable(raw)
 
 
 def _moments(X: np.ndarray | StoredTable, total: np.ndarray) -> Pair:
-    """Means and deviations from the sums of the columns, without a float64 copy of X.
+    """Means and standard deviations from the column sums, without a float64 copy of X.
 
-    The numbers are the same wherever the rows lie.
+    The results do not depend on where the rows are stored.
     """
     mean, squares = total / X.shape[0], np.zeros(X.shape[1])
     for block in row_blocks(X):
@@ -180,10 +181,10 @@ def _moments(X: np.ndarray | StoredTable, total: np.ndarray) -> Pair:
     return mean, np.sqrt(squares / X.shape[0])
 
 
-def _whole_moments(X: np.ndarray | StoredTable, whole: float) -> tuple[float, float]:
-    """Mean and deviation of all entries from their sum."""
+def _whole_moments(X: np.ndarray | StoredTable, overall: float) -> tuple[float, float]:
+    """Mean and standard deviation of all entries, from their sum."""
     size = X.shape[0] * X.shape[1]
-    mean = whole / size
+    mean = overall / size
     squares = [np.square(block - mean).sum(axis=1) for block in row_blocks(X)]
     return mean, np.sqrt(np.concatenate(squares).sum() / size)
 

@@ -1,4 +1,4 @@
-"""Checks of what the user hands in, made once at the boundary. Each error says what to do."""
+"""Checks of the user's tables and options. Each error message says what to do."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from fsjax.tables.dataset import CheckedDataset, Dataset
 from fsjax.tasks import TABLE, Task, name_of
 
 _NAMED = 5
-"""How many columns a message names."""
+"""The most columns that a message names."""
 
 _NUMBERS_ONLY = (
     "encode them as numbers (pandas.get_dummies does), drop them, or make one the target (y, or "
@@ -24,7 +24,7 @@ _NUMBERS_ONLY = (
 """What to do about columns of text and dates."""
 
 _ROUNDING = 8 * np.finfo(np.float64).eps
-"""Values of float64 that differ by this share of themselves, or less, count as one."""
+"""float64 values whose relative difference is at most this count as equal."""
 
 
 def check_features(
@@ -33,12 +33,16 @@ def check_features(
     where: str,
     fill: str = "fill them (data.impute=mean of a config, or scikit-learn's SimpleImputer)",
 ) -> None:
-    """Check that ``X`` is a non-empty numeric (N, D) table without NaN, infinity.
+    """Check that ``X`` is a non-empty numeric (N, D) table without missing or infinite values.
 
-    It may be dense, sparse or on disk.
+    Args:
+        X: a table in memory, sparse or on disk.
+        feature_names: D names by which messages refer to columns, or None.
+        where: the name of the table in messages.
+        fill: advice about missing values in messages.
 
-    The DataError names the columns at fault, at most five, by the D ``feature_names`` if there are
-    any, and the table as ``where``; ``fill`` says what to do about missing values.
+    Raises:
+        DataError: which names up to five of the affected columns.
     """
     if X.ndim != 2:
         raise DataError(f"{where}: X has shape {X.shape}; give a table of (rows, columns)")
@@ -67,16 +71,19 @@ def check_features(
 
 
 def check_task(dataset: Dataset, task: str | Task) -> Dataset:
-    """Check that a data set can serve a task, and return it with the target that task wants.
+    """Check that a data set has the target that a task needs.
 
     Args:
         dataset: any data set.
-        task: one of ``fsjax.tasks.TASKS``, or a registered task; the table says what each needs,
-            and others are a ConfigError.
+        task: one of ``fsjax.tasks.TASKS``, or a registered task.
 
     Returns:
-        The data set itself; for tasks of numbers on whole numbers that were read as classes, a copy
-        whose ``y`` holds the original numbers as float32. DataError if the target does not fit.
+        The data set itself. Where the task needs numbers and whole numbers were read as classes, a
+        copy whose ``y`` holds the original numbers as float32.
+
+    Raises:
+        ConfigError: for an unknown task.
+        DataError: if the target does not fit the task.
     """
     task = name_of(task)
     entry = TABLE[task]
@@ -94,7 +101,7 @@ def check_task(dataset: Dataset, task: str | Task) -> Dataset:
 
 
 def check_num_features(num_features: int, D: int) -> None:
-    """ConfigError unless the number of columns to select is whole and from 1 to ``D``, all of X."""
+    """ConfigError unless the number of columns to select is a whole number from 1 to ``D``."""
     if type(num_features) is bool or not isinstance(num_features, Integral) or num_features < 1:
         raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
     if num_features > D:
@@ -102,16 +109,16 @@ def check_num_features(num_features: int, D: int) -> None:
 
 
 def holds_numbers(column: pd.Series) -> bool:
-    """Whether the type of a column is one of real numbers or truth values."""
+    """Whether a column has a type of real numbers or booleans."""
     return is_numeric_dtype(column) and not is_complex_dtype(column)
 
 
 def numeric_columns(
     frame: pd.DataFrame, where: str, numeric: Callable[[pd.Series], bool] = holds_numbers
 ) -> tuple[str, ...]:
-    """The names of the columns of a frame, all of which have to be ``numeric``.
+    """The column names of a frame, all of whose columns have to be ``numeric``.
 
-    The DataError names the table as ``where``, at most five columns at fault, and what they hold.
+    The DataError names the table as ``where``, and up to five other columns with a value of each.
     """
     bad = [(name, column) for name, column in frame.items() if not numeric(column)]
     if bad:
@@ -126,7 +133,7 @@ def numeric_columns(
 
 
 def check_text(X: np.ndarray) -> None:
-    """DataError, as that of :func:`numeric_columns`, for an array ``(N, D)`` with text in it."""
+    """DataError like that of :func:`numeric_columns` for an array ``(N, D)`` that holds text."""
     if X.ndim != 2 or X.dtype.kind not in "OUST":
         return
     text = np.vectorize(_is_text, otypes=[bool])(X) if X.size else np.zeros(X.shape, bool)
@@ -140,7 +147,7 @@ def check_text(X: np.ndarray) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Whether this is text, other than that of a number."""
+    """Whether a value is text that cannot be read as a number."""
     if not isinstance(value, str | bytes):
         return False
     try:
@@ -151,24 +158,24 @@ def _is_text(value: object) -> bool:
 
 
 def check_names(X: Any) -> None:
-    """DataError for columns of a pandas frame that share a name."""
+    """DataError for a pandas frame with repeated column names."""
     if not isinstance(X, pd.DataFrame):
         return
-    twice = X.columns[X.columns.duplicated()].unique()
-    if len(twice):
-        raise DataError(f"X has several columns called {name_some(twice)}; rename them")
+    repeated = X.columns[X.columns.duplicated()].unique()
+    if len(repeated):
+        raise DataError(f"X has several columns called {name_some(repeated)}; rename them")
 
 
 def constant_columns(X_train: RawTable) -> np.ndarray:
-    """Which columns of (N, D) rows hold one value only; returns (D,) bool.
+    """Which columns of (N, D) rows are constant; returns (D,) bool.
 
-    In float64, values that differ by rounding alone count as one.
+    float64 values that differ only by rounding count as equal.
     """
     return one_value(*as_table(X_train).limits(), X_train.dtype)
 
 
 def one_value(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Whether values of a type between these limits, of any shape, count as one; bool."""
+    """Whether all values between these limits count as equal, elementwise; returns bool."""
     if dtype != np.float64:
         return lowest == highest
     with np.errstate(over="ignore"):
@@ -176,7 +183,7 @@ def one_value(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.nd
 
 
 def name_some(names: Sequence[object]) -> str:
-    """Up to five names in quotes, then how many more there are."""
+    """Up to five names in quotes, and the number of further ones."""
     return _listed([repr(str(name)) for name in names[:_NAMED]], len(names))
 
 

@@ -1,7 +1,7 @@
-"""Operations on the columns of a table, dense ``(N, D)`` or sparse, that is never made dense.
+"""Operations on the columns of a table, dense ``(N, D)`` or sparse; a sparse one stays sparse.
 
-Sparse columns are divided by their deviation and not centred, which would fill them; ranks are
-counted from that of zero.
+Sparse columns are divided by their deviation but not centred, because centring would fill them.
+For the same reason, their ranks are counted from the rank of zero.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from scipy.stats import rankdata
 
 from fsjax.tables.sparse import as_csr, column_limits, column_moments
 
-#: Columns ``(N, D)``.
+#: A table ``(N, D)``.
 Columns: TypeAlias = np.ndarray | sp.csr_array
 
-#: So many columns of a sparse table may be made dense.
+#: At most this many columns of a sparse table are made dense at once.
 FEW = 500
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether a table is SciPy's, or a frame of sparse columns only, whose other values are 0."""
+    """Whether a table is a SciPy matrix, or a frame whose columns are all sparse numbers.
+
+    Values that such a frame does not store have to be 0.
+    """
     if isinstance(X, pd.DataFrame):
         kinds = X.dtypes.to_numpy()
         return bool(len(kinds)) and all(
@@ -33,8 +36,18 @@ def is_sparse(X: Any) -> bool:
     return sp.issparse(X)
 
 
+def default_names(num_columns: int) -> tuple[str, ...]:
+    """``x0``, ``x1``, ...: the names of columns that have none."""
+    return tuple(f"x{index}" for index in range(num_columns))
+
+
+def names_of(X: Any) -> tuple[str, ...]:
+    """The names of the columns: those of a frame as text, otherwise :func:`default_names`."""
+    return tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else default_names(X.shape[1])
+
+
 def float_rows(X: Any) -> sp.csr_array:
-    """Any table that :func:`is_sparse` as its rows, float64."""
+    """A table for which :func:`is_sparse` holds as CSR rows, float64."""
     rows = as_csr(X.sparse.to_coo() if isinstance(X, pd.DataFrame) else X)
     return sp.csr_array((rows.data.astype(np.float64), rows.indices, rows.indptr), shape=X.shape)
 
@@ -45,12 +58,12 @@ def moments(X: Columns) -> tuple[np.ndarray, np.ndarray]:
 
 
 def limits(X: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest value ``(D,)`` of every column."""
+    """The smallest and the largest value of each column, ``(D,)`` both."""
     return column_limits(X) if sp.issparse(X) else (X.min(axis=0), X.max(axis=0))
 
 
 def scaled(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
-    """``(X - mean) / scale``; sparse columns are not centred. An infinite scale makes zeros."""
+    """``(X - mean) / scale``; sparse columns are not centred. An infinite scale gives zeros."""
     if isinstance(X, np.ndarray):
         return (X - mean) / scale
     data = X.data / scale[X.indices]
@@ -60,7 +73,7 @@ def scaled(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
 
 
 def dense_columns(X: Columns, columns: np.ndarray) -> np.ndarray:
-    """Some of the columns as ``(N, d)`` numbers; those of a sparse table centred."""
+    """Some of the columns as a dense array ``(N, d)``; those of a sparse table are centred."""
     if isinstance(X, np.ndarray):
         return X[:, columns]
     dense = X[:, columns].toarray()
@@ -68,12 +81,15 @@ def dense_columns(X: Columns, columns: np.ndarray) -> np.ndarray:
 
 
 def densify(X: Columns) -> np.ndarray:
-    """The numbers ``(N, D)`` of a table that is small enough, as an array."""
+    """A table ``(N, D)`` that is small enough as a dense array."""
     return X if isinstance(X, np.ndarray) else X.toarray()
 
 
 def ranks(X: Columns) -> Columns:
-    """Average ranks within each column; of a sparse one less the rank of its zeros, which stay."""
+    """Average ranks within each column.
+
+    In a sparse table the rank of zero is subtracted, so that zeros stay zeros.
+    """
     if isinstance(X, np.ndarray):
         return rankdata(X, axis=0)
     stored = pd.Series(X.data).groupby(X.indices).rank().to_numpy()
@@ -85,7 +101,7 @@ def ranks(X: Columns) -> Columns:
 
 
 def permuted(X: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
-    """Every column with its values in other rows, drawn at random."""
+    """Each column with its stored values in other rows, drawn at random."""
     columns = sp.csc_array(X)
     rows = [
         rng.choice(X.shape[0], count, replace=False) for count in np.diff(columns.indptr).tolist()
@@ -96,24 +112,24 @@ def permuted(X: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
 
 
 def nonzeros(X: Columns) -> int | None:
-    """How many values a sparse table holds; ``None`` for a dense one."""
+    """The number of values that a sparse table stores; ``None`` for a dense one."""
     return None if isinstance(X, np.ndarray) else int(X.nnz)
 
 
 def cells_per_row(X: Columns) -> float:
-    """How many values a row holds on average."""
+    """The number of values that a row stores on average."""
     return X.shape[1] if isinstance(X, np.ndarray) else X.nnz / X.shape[0]
 
 
 def row_squares(X: Columns) -> np.ndarray:
-    """``(N,)`` the sum of the squares of each row."""
+    """The sum of the squares of each row, ``(N,)``."""
     if isinstance(X, np.ndarray):
         return np.square(X).sum(axis=1)
     return np.asarray(X.multiply(X).sum(axis=1)).ravel()
 
 
 def with_column_means(X: Columns) -> Columns:
-    """Means of the columns in place of missing values, which sparse tables do not have."""
+    """The table with column means in place of missing values; sparse tables have none."""
     return np.where(np.isnan(X), np.nanmean(X, axis=0), X) if isinstance(X, np.ndarray) else X
 
 
@@ -123,10 +139,10 @@ def has_missing(X: Columns) -> bool:
 
 
 def by_column(X: Columns) -> np.ndarray | sp.csc_array:
-    """The form in which single columns are read fast."""
+    """The table in the form in which single columns are read fast."""
     return np.asfortranarray(X) if isinstance(X, np.ndarray) else sp.csc_array(X)
 
 
 def arrays_of(X: Columns) -> tuple[np.ndarray, ...]:
-    """The arrays that a table is made of."""
+    """The arrays that hold a table."""
     return (X,) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr)

@@ -1,4 +1,4 @@
-"""The value that every loader returns: one table with what is known about it."""
+"""``Dataset``, which every loader returns: a table and what is known about it."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from scipy.sparse import issparse
 
 from fsjax.errors import DataError
 from fsjax.tables.base import RawTable, Table, as_table
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.columns import default_names
+from fsjax.tables.sparse import canonical
 from fsjax.tables.stored import StoredTable
 from fsjax.tables.user_arrays import check_masked
 
@@ -20,12 +21,13 @@ class Dataset:
 
     Attributes:
         name: the registered name, or the file name of the user's own table.
-        X: (N, D) float32, float64 where that is too coarse for a column, or a compact integer
-            type (cast before arithmetic). Never NaN or infinite when it comes from
-            :func:`fsjax.data.load`. A sparse table is a ``scipy.sparse.csr_array``; SciPy's other
-            forms become one. A table on disk is a :class:`fsjax.tables.stored.StoredTable`.
-        y: (N,) int32 classes numbered from 0, or (N,) or (N, C) floats, or None. See
-            ``fsjax.tasks`` for what each task takes; for survival, time and event.
+        X: (N, D) float32, float64 where float32 is too coarse for a column, or a compact integer
+            type (cast it before arithmetic). Never NaN or infinite if it comes from
+            :func:`fsjax.data.load`. Sparse tables of any SciPy format become a
+            ``scipy.sparse.csr_array``. A table on disk is a
+            :class:`fsjax.tables.stored.StoredTable`.
+        y: (N,) int32 classes numbered from 0, or (N,) or (N, C) floats, or None.
+            ``fsjax.tasks`` says what each task takes; for survival, time and event.
         feature_names: D names, or None.
         class_names: one name per class, in the order of the class numbers, or None.
         official_split: (N,) uint8, 0 for training rows and 1 for test rows, or None.
@@ -36,7 +38,7 @@ class Dataset:
         source: where the data came from, one line.
 
     Raises:
-        DataError: if the lengths of the parts do not agree, if names of columns repeat, or if a
+        DataError: if the lengths of the parts do not agree, if column names are repeated, or if a
             part is not an array or has masked values.
     """
 
@@ -52,9 +54,8 @@ class Dataset:
     source: str = ""
 
     def __post_init__(self) -> None:
-        if issparse(self.X):
-            # The class is frozen for all others.
-            object.__setattr__(self, "X", as_csr(self.X, f"X of {self.name}"))
+        # Assignment is refused because the class is frozen.
+        object.__setattr__(self, "X", canonical(self.X, f"X of {self.name}"))
         for label, part in (("X", self.X), ("y", self.y), ("official_split", self.official_split)):
             _check_array(part, f"{label} of {self.name}")
         if self.X.ndim != 2:
@@ -97,8 +98,8 @@ class Dataset:
                 "one name per column"
             )
         if len(set(names)) < self.num_features:
-            twice = [name for name, count in Counter(names).items() if count > 1]
-            raise DataError(f"{self.name}: several columns are called {twice[0]!r}; rename them")
+            repeated = [name for name, count in Counter(names).items() if count > 1]
+            raise DataError(f"{self.name}: several columns are called {repeated[0]!r}; rename them")
 
     def __repr__(self) -> str:
         target = "no target"
@@ -111,7 +112,7 @@ class Dataset:
 
     @property
     def table(self) -> Table:
-        """X by the one interface of all forms."""
+        """X through the common interface of all forms of tables."""
         return as_table(self.X)
 
     @property
@@ -136,19 +137,23 @@ class Dataset:
         """D names: ``feature_names``, or ``x0``, ``x1``, ... where the data has none."""
         if self.feature_names is not None:
             return self.feature_names
-        return tuple(f"x{index}" for index in range(self.num_features))
+        return default_names(self.num_features)
 
     def as_image(self, values: np.ndarray) -> np.ndarray:
-        """One value per column, shape (D,), on the pixel grid ``image_shape``; DataError without
-        one.
+        """Arrange one value per column, (D,), on the pixel grid ``image_shape``.
+
+        DataError if the data set has no such grid.
         """
         if self.image_shape is None:
-            raise DataError(f"{self.name} is not an image data set: its columns have no grid")
+            raise DataError(
+                f"{self.name} is not an image data set: it has no image_shape; load an image data "
+                "set, or give image_shape"
+            )
         return np.asarray(values).reshape(self.image_shape, order=self.image_order)
 
 
 def _check_array(part: object, where: str) -> None:
-    """DataError for what is not an array, and for masked or complex ones."""
+    """DataError unless a part is a real array without masked values."""
     absent = part is None and not where.startswith("X ")
     if absent or issparse(part) or isinstance(part, StoredTable):
         return
@@ -162,4 +167,4 @@ def _check_array(part: object, where: str) -> None:
 
 
 class CheckedDataset(Dataset):
-    """A data set whose target was checked for its task already, and perhaps scaled after that."""
+    """A data set whose target has been checked for its task, and may have been scaled since."""

@@ -1,4 +1,4 @@
-"""Sparse matrices from files as dense tables: checked first, and not larger than memory allows."""
+"""Dense tables: conversion of sparse matrices from files, and the limit on their memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from fsjax.errors import DataError
 
 
 def dense(
-    matrix: scipy.sparse.spmatrix | scipy.sparse.sparray, max_bytes: int | None = None
+    matrix: np.ndarray | scipy.sparse.spmatrix | scipy.sparse.sparray, max_bytes: int | None = None
 ) -> np.ndarray:
-    """The matrix ``(N, D)`` as an array.
+    """The table ``(N, D)`` as an array; an array is returned as it is.
 
     Raises:
-      DataError: if its indices do not fit its shape, which would write beyond the array, or if the
-        array would take more than ``max_bytes``, by default half of the free memory.
+      DataError: if the indices of a sparse matrix do not fit its shape, because SciPy would write
+        beyond the array, or if the array would take more than ``max_bytes``, by default half of
+        the free memory.
     """
+    if isinstance(matrix, np.ndarray):
+        return matrix
     check_size(matrix.shape, matrix.dtype, max_bytes)
     if matrix.format in ("csr", "csc"):
         try:
@@ -32,9 +35,9 @@ def dense(
 
 
 def check_size(shape: tuple[int, ...], dtype: np.dtype, max_bytes: int | None = None) -> None:
-    """DataError for an array that would take more memory than is allowed.
+    """DataError for an array that would take more memory than ``max_bytes``.
 
-    See :func:`fsjax.environment.memory_limits.limit_of`.
+    :func:`fsjax.environment.memory_limits.limit_of` has the default.
     """
     size = " x ".join(f"{length:,}" for length in shape)
     needed = math.prod(map(int, shape)) * dtype.itemsize

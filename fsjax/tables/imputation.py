@@ -1,4 +1,4 @@
-"""Fill missing values (NaN). Every rule here looks at all rows, test rows included."""
+"""Imputation of missing values (NaN). Every rule here uses all rows, test rows included."""
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -8,24 +8,28 @@ from fsjax.errors import ConfigError, DataError, check_choice
 from fsjax.tables.sparse import count_by_column
 
 RULES = ("mean", "median", "class_mean")
-"""What :func:`impute` knows."""
+"""The rules of :func:`impute`."""
 
 
 def impute(X: np.ndarray, y: np.ndarray | None, rule: str, where: str) -> np.ndarray:
     """Fill the missing values of each column; returns a new (N, D) float32 array.
 
-    The fill is computed over the whole table **before** it is split, so a little of the test rows
-    leaks into training. ``'class_mean'`` leaks more: the fill of a test row depends on the **label
-    of that row**. It is what the IP-CAE paper did for Mice Protein (appendix A.4), and is meant
-    for reproducing it.
+    The values are computed over the whole table **before** it is split, so some information about
+    test rows leaks into training. ``'class_mean'`` leaks more: what is filled into a test row
+    depends on the **label of that row**. The IP-CAE paper did this for Mice Protein
+    (appendix A.4); use it only to reproduce that paper.
 
     Args:
-        X: (N, D) values with NaN where missing; DataError if a column has nothing to learn from.
-            In a sparse table, which stays sparse, all zeros are values; it has no ``'class_mean'``.
-        y: (N,) classes; needed by ``'class_mean'`` only.
+        X: (N, D) values, NaN where missing. A sparse table stays sparse, and its zeros count as
+            values; ``'class_mean'`` is not possible for it.
+        y: (N,) classes, which only ``'class_mean'`` needs.
         rule: ``'mean'`` or ``'median'`` of the column, or ``'class_mean'``, the mean of the
-            column over the rows of the same class. ConfigError for others, or without classes.
-        where: the name of the table, for messages.
+            column over the rows of the same class.
+        where: the name of the table in messages.
+
+    Raises:
+        ConfigError: for an unknown rule, or ``'class_mean'`` without classes.
+        DataError: if a column, or a column within a class, has no values.
     """
     check_choice("impute", rule, RULES)
     if issparse(X):
@@ -48,18 +52,20 @@ def _fill_sparse(X: csr_array, rule: str, where: str) -> csr_array:
     if not missing.any():
         return X
     if rule == "class_mean":
-        raise ConfigError(f"impute='class_mean' needs a dense table, but {where} is sparse")
+        raise ConfigError(
+            f"impute='class_mean' needs a dense table, but {where} is sparse; use 'mean'"
+        )
     _check_not_empty(count_by_column(X, missing) == X.shape[0], where)
     return csr_array(SimpleImputer(strategy=rule).fit_transform(X))
 
 
 def _check_not_empty(empty: np.ndarray, where: str) -> None:
-    """DataError if there are columns without a value."""
+    """DataError if there are columns without any value."""
     if empty.any():
         columns = ", ".join(map(str, np.flatnonzero(empty)[:5]))
         raise DataError(
-            f"{where}: {int(empty.sum())} columns have no value at all (column {columns}), so "
-            "there is nothing to impute from; drop them"
+            f"{where}: {int(empty.sum())} columns have no values (column {columns}), so that none "
+            "can be imputed; drop them"
         )
 
 

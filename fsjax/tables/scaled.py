@@ -1,4 +1,4 @@
-"""Scaled rows in each form that the engine trains on: arrays, sparse rows, and rows on disk."""
+"""Scaled rows in every form that the engine trains on: arrays, sparse rows and rows on disk."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from fsjax.tables.stored_rows import StoredRows, all_rows
 #: Scaled rows ``(N, D)`` on the host.
 HostTable: TypeAlias = np.ndarray | SparseRows | StoredRows
 
-#: The same in compiled code.
+#: Scaled rows ``(N, D)`` in compiled code.
 DeviceTable: TypeAlias = jax.Array | SparseRows | StoredRows
 
-#: The fewest rows that fill up, as a rule: tables shorter by less share their programs.
+#: Lengths are rounded up to a multiple of at least this many rows.
 _UNIT = 8
 
 
 def scaled(table: Table, scaler: Scaler) -> HostTable:
-    """The rows ``(N, D)`` of a table as the engine takes them."""
+    """The scaled rows ``(N, D)`` of a table in the form that the engine trains on."""
     if isinstance(table, DiskTable):
         return StoredRows(table.shape, table.raw, scaler)
     if not isinstance(table, SparseTable):
@@ -43,10 +43,10 @@ def scaled(table: Table, scaler: Scaler) -> HostTable:
 
 
 def filled_length(count: int) -> int:
-    """The number of rows with those that fill up: at most a sixteenth more, or 7.
+    """The number of rows with padding, at most a sixteenth or 7 rows more.
 
     Tables of nearly the same length, such as the folds of a cross-validation, then share their
-    programs.
+    compiled programs.
     """
     unit = max(_UNIT, 1 << max(count.bit_length() - 5, 0))
     return -(-count // unit) * unit
@@ -65,7 +65,7 @@ def filled_rows(x: HostTable) -> HostTable: ...
 
 
 def filled_rows(x: HostTable) -> HostTable:
-    """``(N, ...)`` with zeros, or empty sparse rows, up to :func:`filled_length`."""
+    """``(N, ...)`` padded to :func:`filled_length` with zeros or, if sparse, with empty rows."""
     if isinstance(x, StoredRows):
         return x.filled(filled_length(len(x)))
     if isinstance(x, SparseRows):
@@ -82,7 +82,7 @@ def without_rows(x: HostTable) -> HostTable:
 
 
 def with_columns(x: HostTable, columns: np.ndarray, zero_others: bool) -> HostTable:
-    """Rows in memory with the columns ``(M,)`` alone, or with zeros in place of the others."""
+    """Rows in memory with only the columns ``(M,)``, or with zeros in place of the others."""
     if isinstance(x, SparseRows):
         return only_columns(x, columns, zero_others)
     rows = all_rows(x)
@@ -94,12 +94,12 @@ def with_columns(x: HostTable, columns: np.ndarray, zero_others: bool) -> HostTa
 
 
 def dense_rows(x: HostTable) -> np.ndarray:
-    """``(N, D)`` scaled rows as an array."""
+    """Scaled rows ``(N, D)`` as an array."""
     return np.asarray(x[:]) if isinstance(x, SparseRows) else all_rows(x)
 
 
 def stack_rows(trees: Sequence[Any]) -> Any:
-    """Trees of rows in memory with a leading seed axis."""
+    """Stack trees of rows in memory along a leading seed axis."""
     return jax.tree.map(
         lambda *rows: stacked(rows) if isinstance(rows[0], SparseRows) else np.stack(rows),
         *trees,
@@ -108,7 +108,7 @@ def stack_rows(trees: Sequence[Any]) -> Any:
 
 
 def columns_beyond(x: HostTable, largest: float) -> np.ndarray:
-    """The columns of scaled rows with NaN, or with values beyond plus or minus ``largest``."""
+    """The columns of scaled rows that hold NaN or absolute values above ``largest``."""
     if not len(x):
         return np.zeros(0, int)
     if isinstance(x, SparseRows):
@@ -120,10 +120,10 @@ def columns_beyond(x: HostTable, largest: float) -> np.ndarray:
 
 
 def leaves_of(rows: Any) -> list[np.ndarray]:
-    """The arrays of scaled rows, of those on disk the limits of their columns."""
+    """The arrays of scaled rows; for rows on disk, the limits of their columns."""
     return [rows.limits()] if isinstance(rows, StoredRows) else jax.tree.leaves(rows)
 
 
 def content_of(rows: HostTable) -> list[np.ndarray]:
-    """What tells rows on disk from others; nothing for rows in memory, which tell by themselves."""
+    """Arrays that identify rows on disk; none for rows in memory, whose arrays identify them."""
     return rows.content() if isinstance(rows, StoredRows) else []

@@ -1,4 +1,4 @@
-"""Scaling as a pair of arrays: fit on some rows, apply to any. Statistics in float64."""
+"""Scaling as a pair of arrays, fitted on some rows and applied to any, with float64 statistics."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from fsjax.tables.checks import constant_columns, one_value
 
 _ROWS_AT_A_TIME = 4096
 
-#: Numbers that are scaled at a time.
+#: Values that are scaled at a time.
 _ENTRIES = 2**16
 
 _FIXED = {"mnist": (0.1306, 0.3080), "fashion_mnist": (0.2873, 0.3529), "unit255": (0.0, 1.0)}
@@ -31,7 +31,7 @@ KINDS = (
     "mnist",
     "fashion_mnist",
 )
-"""What :func:`fit_scaler` knows."""
+"""The kinds of :func:`fit_scaler`."""
 
 
 class Scaler(NamedTuple):
@@ -44,8 +44,8 @@ class Scaler(NamedTuple):
 def apply(scaler: Scaler, X: np.ndarray, in_place: bool = False) -> np.ndarray:
     """Scale (N, D) rows of any numeric type; returns (N, D) float32.
 
-    Values that float32 cannot hold, such as times in seconds, are shifted before they are rounded.
-    With ``in_place`` X may be overwritten.
+    Values that float32 cannot represent, such as times in seconds, are shifted before they are
+    rounded. With ``in_place`` X may be overwritten.
     """
     X = np.asarray(X)
     if np.can_cast(X.dtype, np.float32) and is_single(scaler):
@@ -66,12 +66,12 @@ def apply(scaler: Scaler, X: np.ndarray, in_place: bool = False) -> np.ndarray:
 
 
 def is_single(scaler: Scaler) -> bool:
-    """Whether float32 holds the scaling: not that of columns whose values are below 1e-38."""
+    """Whether float32 can represent the scaling; not if all values of a column are below 1e-38."""
     return max(np.abs(part).max(initial=0.0) for part in scaler) <= np.finfo(np.float32).max
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Parts of an array of one or two axes that stay in the cache between two operations."""
+    """Slices of an array of one or two axes, small enough to stay in the cache."""
     step = max(_ENTRIES // max(math.prod(shape[1:]), 1), 1)
     for row in range(0, shape[0], step):
         rows = slice(row, row + step)
@@ -83,40 +83,41 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def apply_sparse(scaler: Scaler, X: csr_array) -> tuple[np.ndarray, np.ndarray]:
-    """Scale sparse (N, D) rows, to the same numbers as :func:`apply` does dense ones.
+    """Scale sparse (N, D) rows; the values equal those that :func:`apply` gives for dense rows.
 
     Returns:
-        The stored values, (nnz,) float32, and (D,) float32, what 0 becomes in every column.
+        The stored values, (nnz,) float32, and what 0 becomes in each column, (D,) float32.
     """
     shift, scale = (np.broadcast_to(part, X.shape[1:]) for part in scaler)
     values = np.empty(X.nnz, np.float32)
     for start in range(0, X.nnz, _ROWS_AT_A_TIME):
-        some = slice(start, start + _ROWS_AT_A_TIME)
-        columns = X.indices[some]
-        values[some] = apply(Scaler(shift[columns], scale[columns]), X.data[some])
+        block = slice(start, start + _ROWS_AT_A_TIME)
+        columns = X.indices[block]
+        values[block] = apply(Scaler(shift[columns], scale[columns]), X.data[block])
     return values, apply(scaler, np.zeros((1, X.shape[1]), X.dtype))[0]
 
 
 def fit_scaler(kind: str, X: RawTable) -> Scaler:
-    """Learn a scaling from the rows of ``X``, dense, sparse or on disk, of shape (N, D).
+    """Fit a scaling to the rows of ``X``.
 
     Args:
         kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'maxabs'``, each column over
-            its largest absolute value, which leaves zeros as they are; ``'standard'``, each column
+            its largest absolute value, which leaves zeros unchanged; ``'standard'``, each column
             to mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
-            deviation for the whole matrix (WAST's reference code); ``'scalar255'``, these of the
-            matrix, applied to the matrix divided by 255, as that code does by accident to bytes
-            (PCMAC), which leaves them almost constant; ``'unit255'``, divided by 255;
-            ``'mnist'`` and ``'fashion_mnist'``, divided by 255 and normalised with that set's
-            fixed pixel mean and standard deviation (IP-CAE's experiments).
-        X: finite values; the last three kinds want pixels from 0 to 255.
+            deviation for the whole matrix (WAST's reference code); ``'scalar255'``, the statistics
+            of the matrix applied to the matrix divided by 255, as that code does by accident to
+            bytes (PCMAC), which leaves them almost constant; ``'unit255'``, divided by 255;
+            ``'mnist'`` and ``'fashion_mnist'``, divided by 255 and normalised with the fixed pixel
+            mean and standard deviation of that data set (IP-CAE's experiments).
+        X: (N, D) finite values, dense, sparse or on disk; the last three kinds need pixels from 0
+            to 255.
 
     Returns:
-        The scaling. Columns that are constant in ``X`` become 0 in every row it is applied to.
+        The scaling. Columns that are constant in ``X`` become 0 in every row that is scaled.
 
     Raises:
         ConfigError: for an unknown kind.
-        DataError: if ``X`` has no rows, or is already in [0, 1] where 0..255 is needed.
+        DataError: if ``X`` has no rows, or is already in [0, 1] where 0 to 255 is needed.
     """
     check_choice("scaling", kind, KINDS)
     if X.shape[0] == 0:
@@ -145,7 +146,7 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
     elif kind in _FIXED:
         if 0 < (largest := table.limits()[1].max()) <= 1:
             raise DataError(
-                f"scaling {kind!r} wants pixels from 0 to 255, but the largest value is {largest}; "
+                f"scaling {kind!r} needs pixels from 0 to 255, but the largest value is {largest}; "
                 "choose scaling 'none' or 'standard' for values already in [0, 1]"
             )
         mean, std = _FIXED[kind]
@@ -154,16 +155,16 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
 
 
 def paper_scaling(name: str) -> tuple[str, str]:
-    """The scaling that the papers used on a data set, and the rows they fitted it on.
+    """The scaling that the papers used for a data set, and the rows to which they fitted it.
 
-    Any name that is not registered (a user's table) gets per-feature standardising. Returns
-    ``(kind, rows)`` with a kind of :data:`KINDS` and rows ``'train'`` or ``'train+valid'``.
+    For names that are not registered, such as a user's table, each column is standardised.
+    Returns ``(kind, rows)`` with a kind of :data:`KINDS` and ``'train'`` or ``'train+valid'``.
     """
     entry = ENTRIES.get(name)
     return entry.scaling if entry else ("standard", "train")
 
 
 def _inverse(spread: np.ndarray | float) -> np.ndarray:
-    """1 / spread; 0 where the column is constant or the inverse is not finite."""
+    """``1 / spread``; 0 where the spread is 0 or the inverse is not finite."""
     usable = spread > 1.0 / float(np.finfo(np.float64).max)
     return np.where(usable, 1.0 / np.where(usable, spread, 1.0), 0.0)

@@ -1,7 +1,8 @@
-"""Sparse tables: checked once, kept as CSR, and never made dense as a whole. No JAX."""
+"""Sparse tables: checked once and kept as CSR, never made dense as a whole. No JAX."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,33 +13,70 @@ from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
 
-#: The most non-zeros, rows or columns of a table: the device numbers them with 32 bits.
+#: The most non-zeros, rows or columns of a table: devices index them with 32 bits.
 MOST = 2**31 - 1
 
-#: Bytes that a row, a column (its statistics, scaling and scores) and a stored value take at least.
+#: The least bytes for a row, a column (its statistics, scaling and scores) and a stored value.
 _ROW, _COLUMN, _STORED = 8, 64, 8
 
 
 def has_sparse_columns(X: Any) -> bool:
-    """Whether ``X`` is a pandas frame of which at least one column is sparse."""
+    """Whether ``X`` is a pandas frame with at least one sparse column."""
     kinds = X.dtypes if isinstance(X, pd.DataFrame) else ()
     return any(isinstance(kind, pd.SparseDtype) for kind in kinds)
 
 
+def stays_sparse(X: Any) -> bool:
+    """Whether a user's table is kept sparse: a SciPy matrix, or a frame with a sparse column."""
+    return sp.issparse(X) or has_sparse_columns(X)
+
+
+def canonical(
+    X: np.ndarray | sp.spmatrix | sp.sparray, where: str = "X", max_bytes: int | None = None
+) -> np.ndarray | sp.csr_array:
+    """A table in the form that the library works on: an array as it is, or :func:`as_csr`."""
+    return as_csr(X, where, max_bytes) if sp.issparse(X) else X
+
+
+def as_frame(X: np.ndarray | sp.csr_array, columns: Sequence[str]) -> pd.DataFrame:
+    """A table ``(N, D)`` as a pandas frame; of a sparse table all columns are sparse."""
+    build = pd.DataFrame.sparse.from_spmatrix if sp.issparse(X) else pd.DataFrame
+    return build(X, columns=list(columns))
+
+
+def joined_rows(first: Any, second: Any, names: tuple[str, str]) -> Any:
+    """The rows of two tables with the same columns, one after the other.
+
+    Args:
+      first, second: ``(N, D)`` and ``(M, D)``, both dense or both sparse.
+      names: what messages call them.
+
+    Raises:
+      DataError: if one of them is sparse and the other is dense.
+    """
+    sparse = [sp.issparse(X) for X in (first, second)]
+    if sparse[0] != sparse[1]:
+        sparse_name, dense_name = names if sparse[0] else reversed(names)
+        raise DataError(
+            f"{sparse_name} is sparse and {dense_name} is dense; give both sparse or both dense"
+        )
+    return (sp.vstack if sparse[0] else np.concatenate)([first, second])
+
+
 def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_array:
-    """A sparse table in its one form: CSR, ascending columns, no duplicates, no stored zeros.
+    """Convert a sparse table to canonical CSR: ascending columns, no duplicates, no stored zeros.
 
     Args:
       X: ``(N, D)``, a SciPy matrix or array of any format, or a pandas frame with sparse columns,
-        whose dense columns are taken along. It is not changed; what is in that form already is
-        shared. Duplicates are summed, as SciPy does; truth values become 0 and 1.
-      where: what it is called in messages.
-      max_bytes: that its rows and the statistics of its columns may take, half of the free memory
-        by default: a few values may stand in a table of a billion columns.
+        which may have dense columns too. It is not changed, and its arrays are shared if it is
+        already canonical. Duplicates are summed, as SciPy does; booleans become 0 and 1.
+      where: its name in messages.
+      max_bytes: limit on the memory for its rows and the statistics of its columns, by default
+        half of the free memory: even a table with few values may have a billion columns.
 
     Raises:
-      DataError: for indices outside the table, values that are not real numbers, another number of
-        dimensions, more non-zeros than 2**31 - 1, or a table that is too large.
+      DataError: for indices outside the table, values that are not real numbers, a number of
+        dimensions other than 2, more non-zeros than 2**31 - 1, or a table that is too large.
     """
     if isinstance(X, pd.DataFrame):
         X = X.astype(pd.SparseDtype(np.float64, 0.0)).sparse.to_coo()
@@ -49,14 +87,14 @@ def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_arr
     _check_indices(X, where)
     if max(*X.shape, X.nnz) > MOST:
         raise DataError(
-            f"{where} has {X.nnz:,} non-zeros in the shape {X.shape}, and at most {MOST:,} of each "
-            "are read; give fewer rows or columns"
+            f"{where} has {X.nnz:,} non-zeros and the shape {X.shape}; non-zeros, rows and columns "
+            f"may be at most {MOST:,} each: give fewer rows or columns"
         )
     needed = _ROW * X.shape[0] + _COLUMN * X.shape[1] + (_STORED + X.dtype.itemsize) * X.nnz
     subject = f"{where}, a sparse table of {X.shape[0]:,} x {X.shape[1]:,},"
-    check_bytes(needed, max_bytes, subject, "leave out empty rows and columns, or number them anew")
+    check_bytes(needed, max_bytes, subject, "leave out empty rows and columns, or renumber them")
     rows = X.tocsr()
-    # Of our own, so that what is found out about its order is not taken from the user's flags.
+    # A new matrix finds out the order of its indices, whatever flags the user's matrix has.
     index = [part.astype(np.int32, copy=False) for part in (rows.indices, rows.indptr)]
     rows = sp.csr_array((rows.data, *index), shape=X.shape)
     if rows.dtype == bool:
@@ -83,23 +121,23 @@ def table_moments(X: sp.csr_array) -> tuple[float, float]:
 
 
 def column_limits(X: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest value ``(D,)`` of every column, float64."""
+    """The smallest and the largest value of each column, ``(D,)`` float64 both."""
     return min_max_axis(_doubled(X), axis=0)
 
 
 def count_by_column(X: sp.csr_array, marked: np.ndarray) -> np.ndarray:
-    """``(D,)``: how many of the marked stored values ``(nnz,)`` bool every column has."""
+    """The number ``(D,)`` of stored values in each column that are marked in ``(nnz,)`` bool."""
     return np.bincount(X.indices[marked], minlength=X.shape[1])
 
 
 def _doubled(X: sp.csr_array) -> sp.csr_array:
-    """In float64, as statistics of float32 come back in float32."""
+    """The matrix in float64, because scikit-learn computes statistics in the type of the values."""
     return sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
 
 
 def _check_indices(X: Any, where: str) -> None:
-    """DataError for indices outside the table, which SciPy would follow beyond its arrays."""
-    advice = "save it again, or build it anew from its rows and columns"
+    """DataError for indices outside the table, with which SciPy would access other memory."""
+    advice = "save it again, or build it again from its rows and columns"
     if X.format == "coo":
         for name, index, size in zip(("row", "column"), X.coords, X.shape, strict=True):
             if index.size and (index.min() < 0 or index.max() >= size):

@@ -1,8 +1,8 @@
-"""Rows of a sparse table on the device: what ``data.x`` is where X was given sparse.
+"""Rows of a sparse table on the device: the type of ``data.x`` if X is sparse.
 
-Columns and values of all non-zeros lie row after row, so that memory does not depend on the longest
-row. Rows are made dense when they are asked for, some at a time: ``data.x[rows]`` is ``(B, D)``
-for sparse and dense tables alike.
+Columns and values of all non-zeros are stored row by row, so that memory does not depend on the
+longest row. Only the rows that are indexed become dense: ``data.x[rows]`` is ``(B, D)`` for sparse
+and dense tables alike.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from flax import struct
 from jax import Array
 from scipy.sparse import csr_array
 
-#: Entries of the dense rows that are held at once, where their number is ours to choose.
+#: Entries of dense rows that are in memory at once, where the number of rows is free.
 ENTRIES_AT_ONCE = 2**22
 
-#: Non-zeros are placed in passes of this many times those of mean rows.
+#: Non-zeros are placed in passes of this many times the mean number in as many rows.
 PASS = 1.25
 
 
 class SparseRows(struct.PyTreeNode):
     """Scaled rows ``(N, D)`` as their non-zeros; with a leading seed axis where seeds differ.
 
-    Scaling gives every column another value in place of 0, so that values are set and not added.
+    Scaling turns 0 into another value in each column, so that values are set and not added.
 
     Attributes:
-      values: ``(Z,)`` float32, scaled; the last ones may only fill up.
-      columns: ``(Z,)`` int32, ascending in each row; D where a value only fills up.
-      starts: ``(N,)`` int32, where the non-zeros of every row begin.
-      counts: ``(N,)`` int32, how many they are.
-      base: ``(D,)`` float32, what 0 becomes by the scaling.
+      values: ``(Z,)`` float32, scaled; the last values may be padding.
+      columns: ``(Z,)`` int32, ascending in each row; D for padding.
+      starts: ``(N,)`` int32, where the non-zeros of each row begin.
+      counts: ``(N,)`` int32, the number of non-zeros of each row.
+      base: ``(D,)`` float32, what 0 becomes in each column by scaling.
     """
 
-    # On the host they are NumPy's.
+    # NumPy arrays on the host.
     values: Array | np.ndarray
     columns: Array | np.ndarray
     starts: Array | np.ndarray
@@ -56,26 +56,28 @@ class SparseRows(struct.PyTreeNode):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the dense rows."""
+        """The type of the dense rows."""
         return self.values.dtype
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Array:
-        """Dense rows ``(B, D)``: by a slice, or ``(B,)`` numbers from 0 to N - 1 that may repeat.
+        """Dense rows ``(B, D)`` by a slice, or by ``(B,)`` indices from 0 to N - 1 that may repeat.
 
         Raises:
-          TypeError: for any other index, as there is no dense table to take it from.
+          TypeError: for any other index, because there is no dense table to index.
         """
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
         if getattr(rows, "ndim", 0) != 1 or not jnp.issubdtype(rows.dtype, jnp.integer):
-            raise TypeError("rows of a sparse table are taken by (B,) numbers or a slice only")
+            raise TypeError(
+                "rows of a sparse table are indexed by (B,) whole numbers or a slice only"
+            )
         return _dense(self, jnp.asarray(rows, jnp.int32))
 
     def only(self, rows: Array) -> SparseRows:
-        """Some of the rows, ``(B,)`` numbers, still sparse."""
+        """The rows with ``(B,)`` indices, still sparse."""
         return self.replace(starts=self.starts[rows], counts=self.counts[rows])
 
     def __jax_array__(self) -> Array:
@@ -83,16 +85,16 @@ class SparseRows(struct.PyTreeNode):
 
 
 _NOT_DENSE = (
-    "the method looks at the whole table, which is sparse here; take rows by data.x[rows], or give "
-    "X.toarray()"
+    "the method uses the whole table at once, which is sparse here; take rows by data.x[rows], or "
+    "give X.toarray()"
 )
 
 
 def dense(rows: Array | SparseRows) -> Array:
-    """Rows that cannot be sparse, as they are: the targets of tasks that look at y.
+    """The rows themselves where they have to be dense, as targets of supervised tasks are.
 
     Raises:
-      TypeError: for sparse ones.
+      TypeError: for sparse rows.
     """
     if isinstance(rows, SparseRows):
         raise TypeError(_NOT_DENSE)
@@ -100,7 +102,7 @@ def dense(rows: Array | SparseRows) -> Array:
 
 
 def _dense(x: SparseRows, rows: Array) -> Array:
-    # NumPy's arrays do not take the indices of compiled code.
+    # NumPy arrays cannot be indexed by traced arrays.
     x = jax.tree.map(jnp.asarray, x)
     columns, mean = x.shape[1], x.values.size / max(len(x), 1)
     wave = max(int(PASS * mean * rows.size), 8)
@@ -111,32 +113,32 @@ def _dense(x: SparseRows, rows: Array) -> Array:
         first, dense = carry
         slot = first + jnp.arange(wave, dtype=jnp.int32)
         row = jnp.minimum(jnp.searchsorted(ends, slot, side="right"), rows.size - 1)
-        at = jnp.where(slot < ends[-1], x.starts[rows[row]] + slot - begins[row], 0)
-        column = jnp.where(slot < ends[-1], x.columns[at], columns)
-        return first + wave, dense.at[row, column].set(x.values[at], mode="drop")
+        index = jnp.where(slot < ends[-1], x.starts[rows[row]] + slot - begins[row], 0)
+        column = jnp.where(slot < ends[-1], x.columns[index], columns)
+        return first + wave, dense.at[row, column].set(x.values[index], mode="drop")
 
-    # One pass as a rule; rows far above the mean take more of them and not more memory.
+    # Usually one pass; rows far above the mean take more passes, not more memory.
     start = (jnp.zeros((), jnp.int32), jnp.broadcast_to(x.base, (rows.size, columns)))
     return jax.lax.while_loop(lambda carry: carry[0] < ends[-1], place, start)[1]
 
 
 def rows_at_once(x: Array | SparseRows, most: int) -> int:
-    """How many rows to take at a time: ``most``, or fewer of a sparse table with many columns."""
+    """The number of rows to take at a time: ``most``, or fewer for a wide sparse table."""
     if not isinstance(x, SparseRows):
         return most
     return min(most, max(ENTRIES_AT_ONCE // x.shape[-1], 8))
 
 
 def map_rows(function: Callable[[Array], Any], x: SparseRows, most: int) -> Any:
-    """``function`` of dense rows ``(B, D)``, some at a time; its arrays ``(B, ...)`` together."""
+    """Apply ``function`` to dense rows ``(B, D)`` chunk by chunk; joins its arrays ``(B, ...)``."""
     size = min(rows_at_once(x, most), len(x))
     chunks = -(-len(x) // size)
 
-    def one(chunk: Array) -> Any:
-        # The last row again where there are no more.
+    def of_chunk(chunk: Array) -> Any:
+        # The last row is repeated to fill the last chunk.
         return function(x[jnp.minimum(chunk * size + jnp.arange(size), len(x) - 1)])
 
-    outputs = jax.lax.map(one, jnp.arange(chunks))
+    outputs = jax.lax.map(of_chunk, jnp.arange(chunks))
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: len(x)], outputs)
 
 
@@ -146,7 +148,7 @@ def is_sparse(leaf: Any) -> bool:
 
 
 def filled_sparse(x: SparseRows, num_rows: int, num_values: int) -> SparseRows:
-    """With empty rows and unused values up to these numbers, on the host."""
+    """Pad with empty rows and unused values to these numbers, on the host."""
     rows, values = num_rows - len(x), num_values - x.values.size
     return x.replace(
         values=np.pad(x.values, (0, values)),
@@ -157,14 +159,14 @@ def filled_sparse(x: SparseRows, num_rows: int, num_values: int) -> SparseRows:
 
 
 def stacked(parts: Sequence[SparseRows]) -> SparseRows:
-    """Tables of as many rows with a leading seed axis, on the host."""
+    """Stack tables with equal numbers of rows along a leading seed axis, on the host."""
     most = max(part.values.size for part in parts)
     filled = [filled_sparse(part, len(part), most) for part in parts]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
 
 
 def only_columns(x: SparseRows, columns: np.ndarray, zero_others: bool) -> SparseRows:
-    """Rows with the columns ``(M,)`` alone, or with zeros in place of the others, on the host."""
+    """Rows with only the columns ``(M,)``, or with zeros in place of the others, on the host."""
     starts = np.append(x.starts, x.values.size)
     if not zero_others:
         part = csr_array((x.values, x.columns, starts), shape=x.shape)[:, columns]

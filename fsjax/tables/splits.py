@@ -1,4 +1,4 @@
-"""Which rows train, which validate, which test: the papers' protocols and the usual ones."""
+"""Splits into training, validation and test rows: the papers' protocols and the usual ones."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from fsjax.tables.torch_random import torch_random_split
 from fsjax.tasks import TABLE, Task, name_of
 
 DEFAULT_SEED = 42
-"""The seed of the papers' splits, shared by all training seeds."""
+"""The seed of the papers' splits, which all training seeds share."""
 
 
 class Split(NamedTuple):
-    """Row numbers (int32) of each part; disjoint. ``valid`` may be empty."""
+    """Row numbers (int32) of each part. The parts are disjoint, and ``valid`` may be empty."""
 
     train: np.ndarray
     valid: np.ndarray
@@ -40,32 +40,31 @@ def make_split(
     fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
     valid_fraction: float | None = None,
 ) -> Split:
-    """Split the rows of a data set: the row numbers of each part, in the order they were drawn in.
+    """Split the rows of a data set; returns the row numbers of each part in the order drawn.
 
     Args:
         dataset: any data set.
         protocol: one of
 
-            - ``'paper'``: the protocol registered for this data set, one of those below;
+            - ``'paper'``: the protocol below that is registered for this data set;
               ``'stratified'`` for users' tables.
-            - ``'stratified'``: by ``fractions``, every class (for survival, events and censored
-              rows) in the same proportion in each part; plain random for other tasks.
+            - ``'stratified'``: by ``fractions``, with the same proportions of classes (for
+              survival, of events and censored rows) in each part; at random for other tasks.
             - ``'random'``: by ``fractions``, at random.
-            - ``'official'``: the official test rows; validation rows drawn from the rest.
+            - ``'official'``: the official test rows; validation rows are drawn from the rest.
             - ``'ip_cae'``: as the IP-CAE experiments (torch splits, 60/20/20, or 80/20 of the
               official training rows; MNIST and Fashion-MNIST reduced to 9,000 and 1,500 rows).
-            - ``'wast'``: as the WAST experiments (80/20 unstratified, or the official split),
-              validation rows drawn from the training rows. The papers' final SVM learns from
-              ``train`` and ``valid`` together.
+            - ``'wast'``: as the WAST experiments (80/20 unstratified, or the official split);
+              validation rows are drawn from the training rows. The final SVM of the papers is
+              trained on ``train`` and ``valid`` together.
         task: one of ``fsjax.tasks.TASKS``, or a registered task.
-        seed: None for the papers' fixed 42; a number draws another split (official test rows
-            stay as they are).
-        fractions: of train, validation and test rows, for ``'stratified'`` and ``'random'``;
-            they sum to 1, and the one for validation may be 0.
-        valid_fraction: share, from 0 (no validation rows) to below 1, of the training rows that
-            become validation rows. None takes 0.2, and what ``fractions`` says for
-            ``'stratified'`` and ``'random'``. ``'ip_cae'`` without official test rows keeps its
-            60/20/20.
+        seed: None for the papers' fixed 42; another number draws another split, but never
+            changes official test rows.
+        fractions: of training, validation and test rows, for ``'stratified'`` and ``'random'``;
+            they sum to 1, and that of validation rows may be 0.
+        valid_fraction: share of the training rows that become validation rows, from 0 (none) to
+            below 1. None means 0.2, or what ``fractions`` says for ``'stratified'`` and
+            ``'random'``. ``'ip_cae'`` without official test rows keeps its 60/20/20.
 
     Raises:
         ConfigError: for an unknown protocol or task, or fractions that do not fit.
@@ -101,11 +100,11 @@ def make_split(
 def validation_split(
     rows: int, fraction: float, seed: int, classes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the rows that train, and of the share that validates: none if below one row.
+    """Training and validation row numbers; without validation rows if the share is below one row.
 
-    Classes ``(rows,)`` are kept in proportion where each has two rows and both parts are as large
-    as the number of classes; every class keeps rows that train. ConfigError for a share outside
-    [0, 1).
+    The proportions of classes ``(rows,)`` are kept if each class has two rows and both parts are
+    at least as large as the number of classes. Every class keeps a training row. ConfigError for
+    a share outside [0, 1).
     """
     if not is_number(fraction) or not 0 <= fraction < 1:
         raise ConfigError(
@@ -123,7 +122,7 @@ def validation_split(
             everything, test_size=count, random_state=seed, stratify=classes
         )
         return np.sort(train), np.sort(valid)
-    # One row of every class trains, whatever is drawn.
+    # One row of each class is a training row, whatever is drawn.
     others = np.random.default_rng(seed).permutation(np.setdiff1d(everything, kept))
     valid = np.sort(others[:count])
     return np.setdiff1d(everything, valid), valid
@@ -208,22 +207,25 @@ PROTOCOLS: dict[str, Callable[[_Request], Split]] = {
     "ip_cae": _ip_cae,
     "wast": _wast,
 }
-"""Every protocol by its name."""
+"""The protocols by name."""
 
 
 def _carve(
     rows: np.ndarray, count: int, seed: int, y: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw ``count`` of the rows; returns (the rest, the drawn)."""
+    """Draw ``count`` of the rows; returns the other rows and those drawn."""
     if count == 0:
         return rows, rows[:0]
     if count >= len(rows):
-        raise DataError(f"cannot draw {count} of {len(rows)} rows and keep some; give more rows")
+        raise DataError(
+            f"cannot draw {count} of {len(rows)} rows and keep a row; give more rows, or other "
+            "fractions"
+        )
     return tuple(train_test_split(rows, test_size=count, random_state=seed, stratify=y))
 
 
 def _count(share: float, total: int) -> int:
-    """A share of the rows: none for 0, and otherwise at least one."""
+    """The number of rows in a share of ``total``: 0 for a share of 0, otherwise at least 1."""
     return max(1, round(share * total)) if share > 0 else 0
 
 
@@ -260,9 +262,9 @@ def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> No
 def _check_fractions(fractions: tuple[float, float, float]) -> None:
     several = isinstance(fractions, tuple | list) and len(fractions) == 3
     if not several or not all(map(is_number, fractions)) or not abs(sum(fractions) - 1) <= 1e-6:
-        raise ConfigError(f"fractions={fractions} must be three numbers that sum to 1")
+        raise ConfigError(f"fractions={fractions}; give three numbers that sum to 1")
     if fractions[0] <= 0 or fractions[1] < 0 or fractions[2] <= 0:
         raise ConfigError(
-            f"fractions={fractions}: those of train and test must be above 0, that of validation "
-            "at least 0"
+            f"fractions={fractions}; choose a share above 0 for training and test rows, and of at "
+            "least 0 for validation rows"
         )

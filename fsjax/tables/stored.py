@@ -1,4 +1,4 @@
-"""A table on disk that stands in for the array X: rows are read when they are asked for. No JAX."""
+"""A table on disk in place of the array X, whose rows are read when they are used. No JAX."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ from fsjax.errors import DataError
 from fsjax.tables.aligned_arrays import aligned
 from fsjax.tables.dense import check_size
 
-#: Entries of the rows that are held at once.
+#: Entries of the rows that are in memory at once.
 BLOCK = 2**22
 
-#: Bytes from which a run of rows is worth a call of the system by itself.
+#: A run of consecutive rows of at least this many bytes is read by its own system call.
 _RUN = 2**16
 
 
 class Summary(NamedTuple):
-    """What one pass over (N, D) rows tells.
+    """Statistics from one pass over (N, D) rows.
 
     Attributes:
       lowest, highest: ``(D,)``.
       total: ``(D,)`` float64, the sums of the columns.
-      whole: float64, the sum of all entries.
+      overall: the sum of all entries.
     """
 
     lowest: np.ndarray
     highest: np.ndarray
     total: np.ndarray
-    whole: float
+    overall: float
 
 
 @dataclass(frozen=True, eq=False)
 class StoredTable:
-    """Rows ``(N, D)`` of a ``.npy`` file, or some of them; never held together.
+    """Rows ``(N, D)`` of a ``.npy`` file, or a selection of them, which stay on disk.
 
-    They are read, not mapped for good, so that they do not count as memory of the process.
+    Rows are read, not memory-mapped permanently, so that they do not count as memory of the
+    process.
 
     Attributes:
       path: the file.
-      dtype: of the numbers in it.
+      dtype: the type of its values.
       offset: bytes before the first row.
-      columns: of the file.
-      rows: ``(N,)`` int64, which of its rows.
-      without: a column of the file that is left out, as it is the target, or ``None``.
+      columns: the number of columns in the file.
+      rows: ``(N,)`` int64, the row numbers in the file.
+      without: a column of the file that is left out because it is the target, or ``None``.
       finite: whether all values are known to be finite.
     """
 
@@ -63,7 +64,7 @@ class StoredTable:
     without: int | None = None
     finite: bool = False
 
-    #: As an array's.
+    #: As for an array.
     ndim = 2
 
     @property
@@ -80,13 +81,15 @@ class StoredTable:
         return len(self.rows)
 
     def __getitem__(self, rows: Any) -> StoredTable:
-        """Some of the rows, by a slice, numbers or marks ``(N,)``; nothing is read."""
+        """Select rows by a slice, indices or a mask ``(N,)``, without reading them."""
         if isinstance(rows, tuple):
-            raise TypeError("rows of a table on disk are taken by numbers, marks or a slice only")
+            raise TypeError(
+                "rows of a table on disk are indexed by whole numbers, a mask or a slice only"
+            )
         return replace(self, rows=np.atleast_1d(self.rows[rows]))
 
     def read(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Rows as a new array ``(B, D)``, by numbers that may repeat, or a slice.
+        """Read rows as a new array ``(B, D)``, by indices that may repeat, or by a slice.
 
         Raises:
           DataError: if the file has become shorter, or cannot be read.
@@ -99,8 +102,8 @@ class StoredTable:
             if len(rows) * width >= _RUN * len(starts):
                 with self.path.open("rb", buffering=0) as file:
                     for start, end in pairwise([*starts, len(rows)]):
-                        at = self.offset + int(rows[start]) * width
-                        self._read_run(file.fileno(), values[start:end], at)
+                        position = self.offset + int(rows[start]) * width
+                        self._read_run(file.fileno(), values[start:end], position)
             elif len(rows):
                 self._gather(values, rows)
         except OSError as error:
@@ -108,7 +111,7 @@ class StoredTable:
         return values if self.without is None else np.delete(values, self.without, axis=1)
 
     def take(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """``(B, M)``: some columns of some rows, both by numbers, as a new array."""
+        """Some columns of some rows, both given by index, as a new array ``(B, M)``."""
         values = np.empty((len(rows), len(columns)), self.dtype)
         step = rows_of_block(self.shape[1])
         for start in range(0, len(rows), step):
@@ -116,37 +119,37 @@ class StoredTable:
         return values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """The whole table in memory; DataError if that would take more than half of it."""
+        """The whole table as an array; DataError if it takes more than half of the free memory."""
         check_size(self.shape, self.dtype)
         return np.asarray(self.read(), dtype)
 
     @functools.cached_property
     def summary(self) -> Summary:
-        """Limits and sums, found once."""
+        """Limits and sums of the columns, computed once."""
         lowest: np.ndarray | None = None
         highest: np.ndarray | None = None
-        total, whole = np.zeros(self.shape[1]), []
+        total, row_sums = np.zeros(self.shape[1]), []
         for block in row_blocks(self):
             low, high = block.min(axis=0), block.max(axis=0)
             lowest = low if lowest is None else np.minimum(lowest, low)
             highest = high if highest is None else np.maximum(highest, high)
             rows = block.astype(np.float64)
-            whole.append(rows.sum(axis=1))
+            row_sums.append(rows.sum(axis=1))
             total = added(total, rows)
         if lowest is None or highest is None:
-            raise DataError(f"{self.path}: none of its rows is left")
-        return Summary(lowest, highest, total, float(np.concatenate(whole).sum()))
+            raise DataError(f"{self.path}: no rows are selected; select at least one")
+        return Summary(lowest, highest, total, float(np.concatenate(row_sums).sum()))
 
-    def _read_run(self, file: int, into: np.ndarray, at: int) -> None:
+    def _read_run(self, file: int, into: np.ndarray, position: int) -> None:
         left = into.data.cast("B")
         while len(left):
-            count = os.preadv(file, [left], at)
+            count = os.preadv(file, [left], position)
             if not count:
-                raise DataError(f"{self.path} is shorter than when it was opened; make it anew")
-            left, at = left[count:], at + count
+                raise DataError(f"{self.path} is shorter than when it was opened; write it again")
+            left, position = left[count:], position + count
 
     def _gather(self, into: np.ndarray, rows: np.ndarray) -> None:
-        """Short rows here and there, in the order of the file."""
+        """Read short scattered rows in the order of the file."""
         entries = (int(rows.max()) + 1) * self.columns
         end = self.offset + entries * self.dtype.itemsize
         try:
@@ -154,23 +157,23 @@ class StoredTable:
                 pages = mmap.mmap(file.fileno(), end, access=mmap.ACCESS_READ)
         except ValueError:
             raise DataError(
-                f"{self.path} is shorter than when it was opened; make it anew"
+                f"{self.path} is shorter than when it was opened; write it again"
             ) from None
         table = np.frombuffer(pages, self.dtype, entries, self.offset).reshape(-1, self.columns)
         order = np.argsort(rows, kind="stable")
         step = rows_of_block(self.columns)
         for start in range(0, len(rows), step):
-            some = order[start : start + step]
-            into[some] = table[rows[some]]
-            # Pages that were looked at would count as memory of the process.
+            block = order[start : start + step]
+            into[block] = table[rows[block]]
+            # Pages that were read would count as memory of the process.
             pages.madvise(mmap.MADV_DONTNEED)
 
 
 def open_table(path: Path) -> StoredTable:
-    """The table ``(N, D)`` of a ``.npy`` file.
+    """Open the table ``(N, D)`` of a ``.npy`` file.
 
     Raises:
-      DataError: if it is not a table of real numbers, or lies column by column.
+      DataError: if it is not a table of real numbers, or is stored column by column.
     """
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -178,7 +181,7 @@ def open_table(path: Path) -> StoredTable:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise DataError(
-            f"{path} cannot be read as a NumPy file: {error}; it may be cut short, or hold no "
+            f"{path} cannot be read as a NumPy file: {error}; it may be truncated, or not hold "
             "numbers: save a numeric array with numpy.save"
         ) from None
     if not isinstance(array, np.memmap) or array.ndim != 2:
@@ -190,8 +193,8 @@ def open_table(path: Path) -> StoredTable:
         raise DataError(f"{path} has type {array.dtype.str}; save real numbers, such as float32")
     if not array.flags.c_contiguous:
         raise DataError(
-            f"{path} lies column by column, so that its rows cannot be read one by one; save it "
-            "with numpy.save(path, numpy.ascontiguousarray(X))"
+            f"{path} is stored column by column, so that its rows cannot be read one by one; save "
+            "it with numpy.save(path, numpy.ascontiguousarray(X))"
         )
     return StoredTable(
         path.absolute(), array.dtype, array.offset, array.shape[1], np.arange(len(array))
@@ -199,12 +202,12 @@ def open_table(path: Path) -> StoredTable:
 
 
 def rows_of_block(columns: int) -> int:
-    """Rows that are held at once, at least one."""
+    """The number of rows that are in memory at once, at least one."""
     return max(BLOCK // columns, 1)
 
 
 def row_blocks(X: np.ndarray | StoredTable) -> Iterator[np.ndarray]:
-    """All rows of a table, a block at a time."""
+    """Iterate over the rows of a table in blocks."""
     step = rows_of_block(X.shape[1])
     for start in range(0, X.shape[0], step):
         rows = slice(start, start + step)
@@ -212,9 +215,9 @@ def row_blocks(X: np.ndarray | StoredTable) -> Iterator[np.ndarray]:
 
 
 def added(total: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Sums of columns ``(D,)`` and those of further float64 rows, which are overwritten.
+    """Add float64 rows to column sums ``(D,)``; the rows are overwritten.
 
-    They are added row after row, so that the sum does not depend on the blocks.
+    Rows are added one after the other, so that the sum does not depend on the blocks.
     """
     rows[0] += total
     return rows.sum(axis=0)

@@ -1,6 +1,6 @@
-"""Rows of a table on disk: what ``data.x`` is where the table is not held in memory.
+"""Rows of a table on disk: the type of ``data.x`` if the table is not in memory.
 
-Compiled code knows their shape alone; the engine reads and scales them on the host, a few batches
+Compiled code knows only their shape; the engine reads and scales them on the host, a few batches
 ahead of the device (:mod:`fsjax.engine.streamed`).
 """
 
@@ -17,24 +17,24 @@ from fsjax.tables.base import as_table
 from fsjax.tables.scaling import Scaler, apply
 from fsjax.tables.stored import StoredTable, row_blocks
 
-#: What a method is told that looks at the training rows as a whole.
+#: The error message for methods that use all training rows at once.
 NOT_HELD = (
-    "the method looks at all training rows at once, which a table on disk does not have in memory; "
-    "read it with data.dense=true (fsjax.data.load(..., dense=True)), or choose a method that "
-    "trains by batches alone, such as stg, binmask or wast"
+    "the method uses all training rows at once, but the table is on disk and not in memory; read "
+    "it with data.dense=true (fsjax.data.load(..., dense=True)), or choose a method that trains by "
+    "batches alone, such as stg, binmask or wast"
 )
 
 
 @jax.tree_util.register_pytree_node_class
 class StoredRows:
-    """Scaled rows ``(N, D)`` float32 on disk; a tree without leaves, which keeps its shape only.
+    """Scaled rows ``(N, D)`` float32 on disk: a pytree without leaves, which keeps only its shape.
 
     Attributes:
-      shape: ``(N, D)``; the rows behind those of the table only fill up and are 0.
-      table: where they come from.
+      shape: ``(N, D)``; rows after those of the table are padding and are 0.
+      table: the table that they are read from.
       scaler: their scaling.
 
-    Compiled code has neither of the two: to ask for them there is a ConfigError.
+    In compiled code, using ``table`` or ``scaler`` is a ConfigError.
     """
 
     ndim = 2
@@ -50,14 +50,14 @@ class StoredRows:
 
     @property
     def table(self) -> StoredTable:
-        """Where the rows come from."""
+        """The table that the rows are read from."""
         if self._table is None:
             raise ConfigError(NOT_HELD)
         return self._table
 
     @property
     def scaler(self) -> Scaler:
-        """How they are scaled."""
+        """The scaling of the rows."""
         if self._scaler is None:
             raise ConfigError(NOT_HELD)
         return self._scaler
@@ -72,16 +72,16 @@ class StoredRows:
         raise ConfigError(NOT_HELD)
 
     def tree_flatten(self) -> tuple[tuple, tuple[int, int]]:
-        """No leaves, and the shape."""
+        """Return no leaves, and the shape."""
         return (), self.shape
 
     @classmethod
     def tree_unflatten(cls, shape: tuple[int, int], leaves: Any) -> StoredRows:
-        """Rows that only have a shape."""
+        """Make rows that only have a shape."""
         return cls(shape)
 
     def filled(self, length: int) -> StoredRows:
-        """With rows that only fill up."""
+        """The rows padded to a length."""
         return StoredRows((length, self.shape[1]), self.table, self.scaler)
 
     def none(self) -> StoredRows:
@@ -89,7 +89,7 @@ class StoredRows:
         return StoredRows((0, self.shape[1]), self.table[:0], self.scaler)
 
     def read(self, rows: np.ndarray) -> np.ndarray:
-        """Scaled rows ``(B, D)`` by their numbers, on the host."""
+        """Read scaled rows ``(B, D)`` by their indices, on the host."""
         real = np.asarray(rows) < len(self.table)
         if real.all():
             return apply(self.scaler, self.table.read(rows), in_place=True)
@@ -99,13 +99,13 @@ class StoredRows:
         return values
 
     def limits(self) -> np.ndarray:
-        """``(2, D)``: the smallest and the largest value of every column."""
+        """The smallest and the largest value of each column, ``(2, D)``."""
         return np.concatenate(
             [apply(self.scaler, values[None]) for values in as_table(self.table).limits()]
         )
 
     def content(self) -> list[np.ndarray]:
-        """What tells these rows from others: their numbers, scaling, limits and sums."""
+        """Arrays that identify these rows: row numbers, scaling, limits and sums."""
         summary = self.table.summary
         return [self.table.rows, *self.scaler, summary.lowest, summary.highest, summary.total]
 

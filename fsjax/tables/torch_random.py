@@ -1,9 +1,9 @@
-"""PyTorch's CPU permutation in NumPy, so that splits published from torch need no torch."""
+"""PyTorch's CPU permutation in NumPy, which repeats published splits without PyTorch."""
 
 import numpy as np
 
 _LARGEST = (2**32 - 1) // 20
-"""Above this length torch switches to another algorithm."""
+"""The greatest length for which PyTorch uses this algorithm."""
 
 
 def torch_randperm(n: int, seed: int) -> np.ndarray:
@@ -12,11 +12,11 @@ def torch_randperm(n: int, seed: int) -> np.ndarray:
     Fisher-Yates over the 32-bit words of a Mersenne twister, on the CPU, as PyTorch does it.
 
     Args:
-        n: length, from 0 to 214,748,364; others are a ValueError.
-        seed: any integer; like torch, only its lowest 32 bits matter.
+        n: length, from 0 to 214,748,364; ValueError for any other.
+        seed: any integer; as in PyTorch, only its lowest 32 bits matter.
     """
     if not 0 <= n <= _LARGEST:
-        raise ValueError(f"n={n} is outside 0..{_LARGEST}")
+        raise ValueError(f"n={n}; choose a length from 0 to {_LARGEST}")
     order = list(range(n))
     if n > 1:
         words = np.random.RandomState(seed & 0xFFFFFFFF).randint(
@@ -29,16 +29,16 @@ def torch_randperm(n: int, seed: int) -> np.ndarray:
 
 
 def torch_random_split(n: int, lengths: tuple[int, ...], seed: int) -> list[np.ndarray]:
-    """The index lists of ``torch.utils.data.random_split`` with whole-number lengths.
+    """The indices that ``torch.utils.data.random_split`` draws for whole-number lengths.
 
     Args:
         n: number of rows.
         lengths: rows of each part; ValueError unless they sum to ``n``.
-        seed: of the generator handed to torch.
+        seed: of the PyTorch generator.
 
     Returns:
         One int64 array per part, consecutive slices of one permutation.
     """
     if sum(lengths) != n:
-        raise ValueError(f"lengths {lengths} sum to {sum(lengths)}, not to {n}")
+        raise ValueError(f"lengths={lengths} sum to {sum(lengths)}; choose lengths that sum to {n}")
     return np.split(torch_randperm(n, seed), np.cumsum(lengths)[:-1])

@@ -1,18 +1,26 @@
-"""Arrays from what users hand over: nothing that NumPy would drop or make up without a word."""
+"""Arrays from users' values; whatever NumPy would drop or invent silently is an error."""
 
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from fsjax.errors import DataError
+from fsjax.errors import ConfigError, DataError
 
 
 def as_array(values: Any, where: str) -> np.ndarray:
-    """The values as an array.
+    """The values as a dense array.
 
-    DataError, which calls them ``where``, for rows of different lengths, and for masked values,
-    whose mask would be lost.
+    Args:
+        values: anything that ``np.asarray`` accepts.
+        where: the name of the values in messages.
+
+    Raises:
+        ConfigError: for a sparse matrix.
+        DataError: for rows of different lengths, and for masked values, whose mask would be lost.
     """
+    if issparse(values):
+        raise ConfigError(f"{where} is a sparse matrix; give an array, {where}.toarray()")
     check_masked(values, where)
     try:
         return np.asarray(values)
@@ -25,7 +33,7 @@ def as_array(values: Any, where: str) -> np.ndarray:
 
 
 def check_masked(values: Any, where: str) -> None:
-    """DataError for a masked array of which values are masked."""
+    """DataError for a masked array that has masked values."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         count = int(np.ma.getmaskarray(values).sum())
         raise DataError(

@@ -1,7 +1,7 @@
-"""What a network is trained for: the built-in tasks, and tasks of your own.
+"""The tasks that networks are trained for: built-in ones, and tasks of your own.
 
-``table.py`` has the built-in ones, ``task.py`` what a task is, ``derived.py`` and ``registry.py``
-how one is made and registered from outside.
+``table.py`` has the built-in tasks, ``task.py`` defines what a task is, and ``derived.py`` and
+``registry.py`` create and register further ones.
 """
 
 from fsjax.tasks.derived import like

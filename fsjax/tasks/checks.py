@@ -1,4 +1,4 @@
-"""What a registered task has to be, checked when it is made: before anything is trained."""
+"""Checks of registered tasks, when they are created and before anything is trained."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from fsjax.errors import ConfigError, nearest
 from fsjax.tasks.table import TASKS
 from fsjax.tasks.task import Task
 
-#: Rows of a sample, and its columns.
+#: Number of rows and of columns of a sample.
 ROWS, COLUMNS = 8, 3
 
 
 class Sample(NamedTuple):
-    """Rows as a loss gets them.
+    """Arguments of a loss.
 
     Attributes:
-      outputs: ``(B, C)``, at random.
-      y: ``(B, ...)`` targets of the task's example.
+      outputs: ``(B, C)``, random.
+      y: ``(B, ...)`` targets from the example of the task.
       weight: ``(B,)`` ones.
     """
 
@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 
 
 def sample(task: Task, rows: int = ROWS) -> Sample:
-    """Rows of the task's example, with outputs at random."""
+    """Rows from the example of a task, with random outputs."""
     rng = np.random.default_rng(0)
     signals = rng.normal(size=(rows, COLUMNS))
     y: np.ndarray
@@ -47,15 +47,15 @@ def sample(task: Task, rows: int = ROWS) -> Sample:
 
 
 def check_made(name: str, task: Any) -> None:
-    """ConfigError, in one sentence, for what no network could be trained for; nothing is computed.
+    """Raise ConfigError if no network could be trained for a task; nothing is computed.
 
     Args:
       name: of the registered function.
-      task: what it returned.
+      task: the value that it returned.
     """
     if not isinstance(task, Task):
         raise ConfigError(
-            f"the task {name} is made by a function that returns {type(task).__name__}; return "
+            f"the function of the task {name} returns {type(task).__name__}; return "
             "fsjax.tasks.like('regression', loss=...)"
         )
     if task.like not in TASKS:
@@ -76,7 +76,7 @@ def check_made(name: str, task: Any) -> None:
     for metric, value in metrics.items():
         if metric == "loss":
             raise ConfigError(
-                f"{label} have the name 'loss', by which the loss is recorded anyway; leave it out"
+                f"{label} include 'loss', but the loss is always recorded; leave it out"
             )
         _check_scalar(f"the metric {metric!r} of the task {name}", value)
     known = ("loss", *metrics)
@@ -88,7 +88,7 @@ def check_made(name: str, task: Any) -> None:
 
 
 def _shape(label: str, function: Callable[..., Any], rows: Sample) -> Any:
-    """What a function of a sample returns, as shapes and types."""
+    """Shapes and types of what a function returns for a sample."""
     if not callable(function):
         raise ConfigError(
             f"{label} is {function!r}; give a function of (outputs (B, C), y, weight (B,))"
@@ -97,7 +97,7 @@ def _shape(label: str, function: Callable[..., Any], rows: Sample) -> Any:
         return jax.eval_shape(function, *rows)
     except Exception as error:  # a user's function may raise anything
         shapes = ", ".join(f"{part} {array.shape}" for part, array in rows._asdict().items())
-        # What JAX adds to its messages takes many lines.
+        # JAX adds many lines to its messages.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConfigError(f"{label} fails for {shapes}: {reason}") from error
 

@@ -1,7 +1,7 @@
-"""The one rule for whether a target without a task holds classes or numbers.
+"""The rule that decides whether a target without a task holds classes or numbers.
 
-``fsjax.select``, the loaders and the warnings of ``fit`` and of the estimators all ask here. A task
-that is named (``task=``) overrides the rule everywhere.
+``fsjax.select``, the loaders and the warnings of ``fit`` and of the estimators all use it. An
+explicit task (``task=``) always overrides it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Whole numbers of more different values than this need :data:`ROWS_OF_LABEL` rows each on average
-#: to be classes.
+#: More different whole numbers than this are classes only if there are on average
+#: :data:`ROWS_OF_LABEL` rows for each.
 MANY_LABELS = 30
 ROWS_OF_LABEL = 5
 
-#: Fewer rows than this for each different whole number on average are never classes.
+#: Whole numbers with on average fewer rows each than this are never classes.
 LEAST_ROWS_OF_LABEL = 2
 
-#: From so many different whole numbers on, it is worth saying what they are taken for.
+#: From this many different whole numbers on, a remark says what they are taken for.
 WORTH_SAYING = 11
 
 
@@ -26,8 +26,8 @@ class TargetKind(NamedTuple):
     """What a target is taken for.
 
     Attributes:
-      classes: whether it holds labels of classes, else numbers.
-      remark: what was decided, and how to decide otherwise; empty where nothing else is likely.
+      classes: whether it holds labels of classes, and not numbers.
+      remark: what was decided, and how to override it; empty if the decision is clear.
     """
 
     classes: bool
@@ -35,14 +35,14 @@ class TargetKind(NamedTuple):
 
 
 def kind_of_target(values: np.ndarray) -> TargetKind:
-    """Whether a target holds classes or numbers, where no task says so.
+    """Decide whether a target holds classes or numbers if no task is given.
 
-    Text and truth values are classes, and numbers with fractions are numbers. Whole numbers, also
-    those stored as floats, are classes unless there are more than 30 different ones with fewer
-    than 5 rows each on average, or more than 2 with fewer than 2 rows each.
+    Text and booleans are classes, and fractions are numbers. Whole numbers, also those stored as
+    floats, are classes unless there are more than 30 different ones with on average fewer than 5
+    rows each, or more than 2 with on average fewer than 2 rows each.
 
     Args:
-      values: ``(N,)``, none of them missing.
+      values: ``(N,)`` without missing values.
     """
     if values.dtype.kind not in "iuf":
         return TargetKind(True, "")

@@ -1,4 +1,4 @@
-"""``like``: a task that is a built-in one but for its loss, its metrics and what else is given."""
+"""``like``: a task that resembles a built-in one, with another loss and other metrics."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ _FILLED: Final = ("name", "like", "source")
 def like(
     task: str, *, loss: Loss | None = None, metrics: Metrics | None = None, **changes: Any
 ) -> Task:
-    """A task that resembles a built-in one: methods that are for that one take it as well.
+    """A task that resembles a built-in one, and that all methods for the built-in one accept.
 
-    What y may be, what the outputs of the network are and how they become predictions stay as they
-    are. What is measured follows from the loss and the metrics:
+    The allowed targets, the outputs of the network and the predictions are those of the built-in
+    task. What is measured follows from the loss and the metrics:
 
     - the main metric is ``loss``, unless ``main_metric`` names one of the metrics;
     - the test metrics are the loss and the metrics on the test rows;
-    - the score of estimators is minus the loss of the predictions for tasks like ``regression``;
-      for others it stays as it is.
+    - for tasks like ``regression``, the score of estimators is minus the loss of the predictions;
+      for others it is that of the built-in task.
 
     Args:
       task: a name in :data:`fsjax.tasks.TASKS`.
       loss: ``(outputs (B, C), y, weight (B,)) -> scalar``, in JAX. Required.
-      metrics: the same arguments; scalars by name, recorded after each epoch beside the loss.
+      metrics: takes the same arguments and returns scalars by name, which are recorded after each
+        epoch together with the loss.
       **changes: other fields of :class:`Task`, such as ``main_metric``, ``label``, ``bounds``,
         ``estimate``, ``score`` and ``scale``.
 
     Returns:
-      The task, to be returned by a function with :func:`fsjax.tasks.register` on it.
+      The task, which a function decorated with :func:`fsjax.tasks.register` has to return.
 
     Raises:
-      ConfigError: for another name, a missing loss, or a field that tasks do not have.
+      ConfigError: for an unknown name, a missing loss, or a field that tasks do not have.
     """
     check_choice("task", task, TASKS)
     allowed = [field.name for field in dataclasses.fields(Task) if field.name not in _FILLED]
@@ -57,7 +58,7 @@ def like(
             f"loss={loss!r} for a task like {task!r}; give a function of (outputs (B, C), y, "
             "weight (B,)) that returns a scalar"
         )
-    metrics = _nothing if metrics is None else metrics
+    metrics = _no_metrics if metrics is None else metrics
     derived: dict[str, Any] = {
         "main_metric": "loss",
         "label": changes.get("main_metric", "loss"),
@@ -68,20 +69,20 @@ def like(
         "test_of_rows": _means,
     }
     if task == "regression":
-        # There the predictions are the outputs themselves.
+        # For regression, the predictions are the outputs.
         derived |= {"score": partial(_minus_loss, loss), "score_name": "minus the loss"}
     fields = {**derived, **changes, "loss": loss, "metrics": metrics, "like": task, "name": ""}
     return dataclasses.replace(TABLE[task], **fields)
 
 
-def _nothing(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+def _no_metrics(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     return {}
 
 
 def _test_metrics(
     loss: Loss, metrics: Metrics, outputs: np.ndarray, y: np.ndarray
 ) -> dict[str, float]:
-    """The loss and the metrics of rows that weigh alike, as the engine has them."""
+    """The loss and the metrics of rows with equal weights, computed as in the engine."""
     rows = jnp.asarray(outputs, jnp.float32), jnp.asarray(y), jnp.ones(len(outputs))
     values = {"loss": loss(*rows), **metrics(*rows)}
     return {name: float(value) for name, value in values.items()}

@@ -1,7 +1,7 @@
-"""The losses and recorded metrics of the tasks, in JAX; :mod:`fsjax.tasks` says which has which.
+"""The losses and recorded metrics of the tasks, in JAX; the table of tasks assigns them.
 
-Every function takes ``outputs (B, C)``, targets ``y`` and ``weight (B,)``, non-negative weights of
-the rows, not all 0, and gives a scalar, or scalars by name. Rows of weight 0 do not count.
+All functions take ``outputs (B, C)``, targets ``y`` and ``weight (B,)``, non-negative weights of
+the rows that are not all 0, and return a scalar, or scalars by name. Rows of weight 0 are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fsjax.metrics.survival import comparable, concordant_at
 
 Array = jax.Array
 
-#: Stands for the logarithm of the weight of rows that do not count.
+#: Stands for the logarithm of a weight of 0.
 NOTHING = -1e30
 
 
@@ -25,7 +25,7 @@ def weighted_mean(values: Array, weight: Array) -> Array:
 
 
 def cross_entropy(outputs: Array, y: Array, weight: Array) -> Array:
-    """Softmax cross-entropy in nats of logits, for classes ``y (B,)``."""
+    """Softmax cross-entropy of logits, in nats, for classes ``y (B,)``."""
     return weighted_mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y), weight)
 
 
@@ -35,25 +35,25 @@ def squared_error(outputs: Array, y: Array, weight: Array) -> Array:
 
 
 def sigmoid_cross_entropy(outputs: Array, y: Array, weight: Array) -> Array:
-    """Sigmoid cross-entropy in nats of a logit per label, averaged over the L labels."""
+    """Sigmoid cross-entropy of one logit per label, in nats, averaged over the L labels."""
     return weighted_mean(jnp.mean(optax.sigmoid_binary_cross_entropy(outputs, y), axis=-1), weight)
 
 
 def poisson_deviance(outputs: Array, y: Array, weight: Array) -> Array:
     """Poisson deviance ``2 (y log(y / mu) - y + mu)``, averaged over the C counts.
 
-    The outputs are logarithms of the expected counts mu.
+    The outputs are the logarithms of the expected counts mu.
     """
     rows = 2.0 * (xlogy(y, y) - y * outputs - y + jnp.exp(outputs))
     return weighted_mean(jnp.mean(rows, axis=-1), weight)
 
 
 def cox_partial_likelihood(outputs: Array, y: Array, weight: Array) -> Array:
-    """Negative partial log-likelihood of Cox, with Breslow's ties, per event.
+    """Cox's negative partial log-likelihood per event, with Breslow's treatment of ties.
 
     ``-sum_i w_i d_i (f_i - log sum_{j: t_j >= t_i} w_j exp f_j) / sum_i w_i d_i`` for times and
-    events ``y = (t, d)``. The risk sets are those of the rows that are given: of a minibatch they
-    are its own rows alone. 0 where no row has an event.
+    events ``y = (t, d)``. Risk sets consist of the given rows only, for example those of a
+    minibatch. The loss is 0 if no row has an event.
     """
     order = jnp.argsort(-y[:, 0])
     time, event, weight = y[order, 0], y[order, 1], weight[order]
@@ -70,12 +70,13 @@ def cox_partial_likelihood(outputs: Array, y: Array, weight: Array) -> Array:
 
 
 def concordance(outputs: Array, y: Array, weight: Array) -> Array:
-    """Harrell's concordance index in [0, 1], as
-    :func:`fsjax.metrics.survival.concordance_index`; 0.5 where no pair can be compared.
+    """Harrell's concordance index in [0, 1]; 0.5 if no pair is comparable.
+
+    :func:`fsjax.metrics.survival.concordance_index` is the same in NumPy.
     """
     outputs, y, weight = map(jnp.asarray, (outputs, y, weight))
     counts = weight > 0
-    # Places from 0 to B - 1, as the digits of whole numbers are looked at.
+    # Ranks of the times from 0 to B - 1, because the algorithm uses their binary digits.
     places = jnp.lexsort((1.0 - y[:, 1], y[:, 0]))
     time, event = y[places, 0], (y[places, 1] > 0) & counts[places]
     differs = (time[1:] != time[:-1]) | (y[places, 1][1:] != y[places, 1][:-1])
@@ -93,22 +94,22 @@ def concordance(outputs: Array, y: Array, weight: Array) -> Array:
 
 
 def roc_auc(scores: Array, y: Array, weight: Array | None = None) -> Array:
-    """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
+    """Area under the ROC curve: the share of pairs in which class 1 scores above class 0.
 
     Args:
-      scores: ``(N,)``, larger for class 1; NaN counts as the lowest.
+      scores: ``(N,)``, larger for class 1; NaN counts as the lowest score.
       y: ``(N,)`` classes 0 and 1.
-      weight: ``(N,)`` non-negative weights of the rows; ``None`` weighs all alike.
+      weight: ``(N,)`` non-negative weights of the rows; ``None`` means equal weights.
 
     Returns:
-      Scalar in [0, 1]; pairs with equal scores count half. 0.5 where only one class occurs.
+      Scalar in [0, 1]; pairs with equal scores count half. 0.5 if only one class occurs.
     """
     weight = jnp.ones(scores.shape) if weight is None else jnp.asarray(weight, jnp.float32)
     scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
     order = jnp.argsort(scores)
     scores, positive, weight = scores[order], y[order] == 1, weight[order]
     ones, zeros = jnp.where(positive, weight, 0.0), jnp.where(positive, 0.0, weight)
-    # Weight of class 0 up to each row, then below and up to the end of its run of equal scores.
+    # The weight of class 0 up to each row, and up to the start and the end of its run of ties.
     seen = jnp.cumsum(zeros)
     edge = jnp.ones((1,), bool)
     differs = scores[1:] != scores[:-1]
@@ -118,7 +119,7 @@ def roc_auc(scores: Array, y: Array, weight: Array | None = None) -> Array:
         jnp.where(jnp.concatenate([differs, edge]), seen, jnp.inf), reverse=True
     )
     of_zeros, of_ones = jnp.sum(zeros), jnp.sum(ones)
-    # Shares before the sum over rows, which float32 could not hold as counts of pairs.
+    # Shares before the sum over rows, because counts of pairs are too large for float32.
     share = (below + end_of_tie) / (2 * jnp.where(of_zeros > 0, of_zeros, 1.0))
     area = jnp.sum(ones * share) / jnp.where(of_ones > 0, of_ones, 1.0)
     return jnp.where((of_zeros > 0) & (of_ones > 0), jnp.clip(area, 0.0, 1.0), 0.5)
@@ -130,10 +131,9 @@ def of_classes(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
 
 
 def of_reconstruction(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
-    """``reconstruction_frobenius``: the Euclidean norm of a row's residual over D.
+    """``reconstruction_frobenius``, the mean over rows of ``||x - x_hat|| / D``.
 
-    IP-CAE, section 4, in the form that reproduces its tables: the mean over rows of
-    ``||x - x_hat|| / D``.
+    The metric of IP-CAE, section 4, in the form that reproduces the tables of the paper.
     """
     norms = jnp.sqrt(jnp.sum(jnp.square(outputs - y), axis=-1)) / y.shape[-1]
     return {"reconstruction_frobenius": weighted_mean(norms, weight)}
@@ -147,8 +147,8 @@ def of_numbers(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
 def of_labels(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     """``label_accuracy`` and ``subset_accuracy`` in percent, and ``auc``, the mean over labels.
 
-    The former is the share of right labels, the latter of rows with all labels right. Labels of one
-    value only have the area 0.5.
+    The first is the share of correct labels, the second that of rows with all labels correct.
+    Constant labels have an area of 0.5.
     """
     right = (outputs > 0) == (y > 0.5)
     areas = jax.vmap(roc_auc, in_axes=(1, 1, None))(outputs, y, weight)
@@ -160,7 +160,7 @@ def of_labels(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
 
 
 def of_counts(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
-    """``poisson_deviance``, the mean."""
+    """``poisson_deviance``, the mean Poisson deviance."""
     return {"poisson_deviance": poisson_deviance(outputs, y, weight)}
 
 

@@ -1,11 +1,11 @@
-"""``register``: tasks from outside, with arguments, as :func:`fsjax.register` is for methods.
+"""``register``: user-defined tasks with arguments, in the same way as :func:`fsjax.register`.
 
     @fsjax.tasks.register
     def quantile(level: Annotated[float, Within(above=0, below=1)] = 0.5) -> Task:
         ...
         return fsjax.tasks.like("regression", loss=pinball)
 
-makes ``quantile(0.9)`` a task, which the engine knows by the name ``quantile(level=0.9)``.
+makes ``quantile(0.9)`` a task, with the name ``quantile(level=0.9)`` in the engine.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from fsjax.tasks.task import Source, Task
 
 
 class Builder(Protocol):
-    """A registered function that makes a task."""
+    """A registered function that returns a task."""
 
     __name__: str
     registration: TaskRegistration
 
     def __call__(self, *args: Any, **kwargs: Any) -> Task:
-        """The task with these arguments, checked."""
+        """Return the task with these arguments, which are checked."""
 
     def __hash__(self) -> int:
-        """By identity, as functions have it."""
+        """Hash by identity, as functions do."""
 
 
-#: The functions that make tasks, by name; packages add theirs by the entry points of :data:`GROUP`.
+#: The registered functions by name; packages add theirs by the entry points of :data:`GROUP`.
 BUILDERS: dict[str, Builder] = {}
 
-#: Entry points ``name = package.module:function`` of this group are registered tasks.
+#: The group of entry points ``name = package.module:function`` of registered tasks.
 GROUP: Final = "fsjax.tasks"
 
-#: Numbers of the tasks that :func:`watched` makes.
+#: Numbers for the names of the tasks of :func:`watched`.
 _numbers = itertools.count()
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskRegistration:
-    """What is known of a task before it is made.
+    """What is known of a task before it is created.
 
     Attributes:
       name: of the function.
-      build: the function as it was written.
-      parameters: its arguments by name.
-      kinds: what their annotations say.
+      build: the function before decoration.
+      parameters: its parameters by name.
+      kinds: the types and ranges from their annotations.
     """
 
     name: str
@@ -69,27 +69,27 @@ class TaskRegistration:
 
     @property
     def origin(self) -> str:
-        """``module:function``, by which the launchers find tasks outside the library."""
+        """``module:function``, by which launchers import tasks from outside the library."""
         return f"{self.build.__module__}:{self.build.__qualname__}"
 
 
 def register(build: Callable[..., Task]) -> Builder:
-    """Registers a function that makes a task; a decorator.
+    """Register a function that returns a task; a decorator.
 
-    The annotations of its arguments say type and range (:mod:`fsjax.arguments`): numbers, text,
-    truth values, choices, and sequences of whole numbers. Every value is another task, with
-    programs and checkpoints of its own.
+    The annotations of its parameters give types and ranges (:mod:`fsjax.arguments`): numbers, text,
+    booleans, choices, and sequences of whole numbers. Each value of an argument gives another
+    task, with its own compiled programs and checkpoints.
 
     Args:
-      build: a function that returns :func:`fsjax.tasks.like`, of a name that is free.
+      build: a function that returns :func:`fsjax.tasks.like`, with a name that is not in use.
 
     Returns:
-      The function, which checks its arguments and the task that it makes, and gives the same task
-      for equal arguments.
+      The function, which now checks its arguments and the task, and returns the same task for
+      equal arguments.
 
     Raises:
-      ConfigError: for a name that another task has, and arguments without such an annotation. What
-        the function returns is checked when it is called.
+      ConfigError: for a name that another task has, and parameters without such an annotation. The
+        returned task is checked when the function is called.
     """
     registration = TaskRegistration(build.__name__, build, *_arguments(build))
     _check_name(registration)
@@ -109,12 +109,11 @@ def register(build: Callable[..., Task]) -> Builder:
 
 
 def get_task(name: str) -> Task:
-    """The task of a name: built-in, or registered, with its arguments in parentheses.
+    """The task with a name: built-in, or registered, with arguments in parentheses.
 
     Args:
-      name: such as ``regression``, ``quantile(0.9)``, ``quantile(level=0.9)`` or
-        ``module:quantile(0.9)``, of which the module is imported; modules are looked for in the
-        working directory as well.
+      name: for example ``regression``, ``quantile(0.9)``, ``quantile(level=0.9)`` or
+        ``module:quantile(0.9)``, which imports the module, also from the working directory.
 
     Raises:
       ConfigError: for an unknown name, with the nearest known one, and for arguments that cannot be
@@ -130,13 +129,13 @@ def get_task(name: str) -> Task:
 
 
 def name_of(task: str | Task) -> str:
-    """The name by which the engine knows a task, which is then in :data:`fsjax.tasks.TABLE`.
+    """The name of a task in :data:`fsjax.tasks.TABLE`, to which it is added if necessary.
 
     Args:
-      task: a value that a registered function made, or what :func:`get_task` takes.
+      task: a task that a registered function returned, or a name for :func:`get_task`.
 
     Raises:
-      ConfigError: as :func:`get_task`, and for a task that no registered function made.
+      ConfigError: as :func:`get_task`, and for a task that no registered function returned.
     """
     if isinstance(task, str):
         return get_task(task).name
@@ -144,17 +143,18 @@ def name_of(task: str | Task) -> str:
         raise ConfigError(f"task={task!r}: {nearest(str(task), _known())}")
     if task.source is None and TABLE.get(task.name) is not task:
         raise ConfigError(
-            f"task={task!r} was not made by a registered function; put @fsjax.tasks.register on "
-            "the function that makes it"
+            f"task={task!r} was not returned by a registered function; decorate the function that "
+            "returns it with @fsjax.tasks.register"
         )
-    # It may have been registered anew since it was made: what is given is what is trained for.
+    # The function may have been registered again since; this task is the one to train for.
     TABLE[task.name] = task
     return task.name
 
 
 def is_registered(name: str) -> bool:
-    """Whether text is the name of a registered function, as ``module:function`` or alone, with
-    arguments or without; what they are is not looked at.
+    """Whether text names a registered function, also as ``module:function``.
+
+    It may have arguments, which are not checked.
     """
     function = name.partition("(")[0]
     try:
@@ -165,17 +165,17 @@ def is_registered(name: str) -> bool:
 
 
 def resembled(name: str) -> str:
-    """The built-in task whose place a task takes: itself, if it is one."""
+    """The built-in task that a task resembles; a built-in task itself."""
     return TABLE[name].like or name
 
 
 @contextlib.contextmanager
 def watched(name: str) -> Iterator[tuple[str, list[str]]]:
-    """A task that is in the table for a while, and notes the calls of its loss.
+    """Add a temporary copy of a task to the table, which records the calls of its loss.
 
     Yields:
-      Its name, unlike any other, so that nothing that was traced before is taken for it; and a
-      list that grows with every call.
+      Its name, which is new, so that no earlier trace is used for it; and a list that grows with
+      each call.
     """
     task, calls, probe = TABLE[name], [], f"{name} watched {next(_numbers)}"
 
@@ -202,7 +202,7 @@ def _built(builder: Builder, settings: tuple[tuple[str, Any], ...]) -> Task:
 
 
 def _arguments(build: Callable[..., Task]) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
-    """The parameters of a function and their kinds; ConfigError for one that cannot be named."""
+    """The parameters of a function and their kinds; ConfigError for parameters without either."""
     parameters, kinds = dict(inspect.signature(build).parameters), kinds_of(build)
     unnamed = (
         inspect.Parameter.VAR_POSITIONAL,
@@ -212,19 +212,19 @@ def _arguments(build: Callable[..., Task]) -> tuple[dict[str, inspect.Parameter]
     for name, parameter in parameters.items():
         if parameter.kind in unnamed:
             raise ConfigError(
-                f"the task {build.__name__} has the argument {str(parameter)!r}; give each "
-                "argument a name and an annotation"
+                f"the task {build.__name__} has the parameter {str(parameter)!r}; give each "
+                "parameter a name and an annotation"
             )
         if name not in kinds or kinds[name].base is None:
             raise ConfigError(
-                f"the argument {name!r} of the task {build.__name__} has no annotation of a type "
-                f"that text can hold; write {name}: float, or another type of fsjax.arguments"
+                f"the parameter {name!r} of the task {build.__name__} has no annotation with a "
+                f"supported type; write {name}: float, or another type of fsjax.arguments"
             )
     return parameters, kinds
 
 
 def _check_name(registration: TaskRegistration) -> None:
-    """ConfigError for a name that another task has; a function may be registered anew."""
+    """ConfigError for a name that another task has; a function may be registered again."""
     name = registration.name
     if name in TASKS:
         raise ConfigError(f"the task name {name!r} is that of a built-in task; choose another one")
@@ -238,7 +238,9 @@ def _builder(name: str) -> Builder:
     if ":" in name:
         builder = imported("task", name)
         if not isinstance(getattr(builder, "registration", None), TaskRegistration):
-            raise ConfigError(f"task {name!r} is not registered; put @fsjax.tasks.register on it")
+            raise ConfigError(
+                f"task {name!r} is not registered; decorate it with @fsjax.tasks.register"
+            )
         return cast(Builder, builder)
     if name not in BUILDERS:
         _load_entry_points()
@@ -252,7 +254,7 @@ def _known() -> list[str]:
 
 
 def _parsed(text: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """The function, and the arguments that stand in parentheses as literals of Python."""
+    """The name of the function, and the arguments in parentheses, which are Python literals."""
     function, parenthesis, arguments = text.partition("(")
     if not parenthesis:
         return function, [], {}

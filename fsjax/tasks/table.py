@@ -1,7 +1,7 @@
-"""The built-in tasks, in one table; registered tasks join it as they are made.
+"""The table of all tasks: the built-in ones, and registered ones once they are created.
 
-The functions that it names are in :mod:`fsjax.tasks.losses` (JAX), :mod:`fsjax.metrics.by_task`
-(NumPy) and :mod:`fsjax.tasks.targets` (what y may be).
+Its functions are in :mod:`fsjax.tasks.losses` (JAX), :mod:`fsjax.metrics.by_task` (NumPy) and
+:mod:`fsjax.tasks.targets` (targets).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fsjax.tasks.task import Task
 
 Array = jax.Array
 
-#: Rows that a step takes by default where the loss of a row depends on the others, so that tables
-#: up to this length are one batch.
+#: The default batch size if the loss of a row depends on other rows, so that tables up to this
+#: length are one batch.
 COUPLED_BATCH: Final = 4096
 
 
@@ -32,13 +32,13 @@ def _columns(y: np.ndarray, num_columns: int) -> int:
 
 
 def mean_and_deviation(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation ``(C,)`` or ``()``; 1 in place of a deviation of 0."""
+    """Mean and standard deviation, ``(C,)`` or ``()`` both; 1 in place of a deviation of 0."""
     deviation = y.std(axis=0, dtype=np.float64)
     return y.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0)
 
 
 def _relative(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Counts are divided by their mean: the deviance of both differs by that factor alone."""
+    """Scale counts by their mean, which changes their deviance only by that factor."""
     mean = y.mean(axis=0, dtype=np.float64)
     return np.zeros_like(mean), mean
 
@@ -79,7 +79,7 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
     ),
     "reconstruction": Task(
         letter="U",
-        target="nothing: y is not looked at",
+        target="nothing: y is not used",
         outputs="the D columns",
         read=targets.read_unused,
         check=targets.check_any,
@@ -128,7 +128,7 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         metrics=losses.of_labels,
         test_metrics=by_task.of_labels,
         main_metric="subset_accuracy",
-        label="rows with all labels right (%)",
+        label="rows with all labels correct (%)",
         bounds=(0.0, 100.0),
         larger_is_better=True,
         best_by=("auc",),
@@ -195,7 +195,7 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
     ),
 }
 
-#: Every task by its name: the built-in ones, and those that registered builders have made.
+#: The tasks by name: the built-in ones, and those that registered functions have returned.
 TABLE: Final[dict[str, Task]] = {
     name: dataclasses.replace(task, name=name) for name, task in _BUILT_IN.items()
 }
@@ -203,7 +203,7 @@ TABLE: Final[dict[str, Task]] = {
 #: The names of the built-in tasks.
 TASKS: Final = tuple(TABLE)
 
-#: Those of them that look at y.
+#: The built-in tasks that use y.
 SUPERVISED: Final = tuple(name for name, task in TABLE.items() if task.supervised)
 
 
@@ -213,27 +213,27 @@ def loss(task: str, outputs: Array, y: Array, weight: Array) -> Array:
     Args:
       task: a name in :data:`TABLE`, such as ``state.spec.task``.
       outputs: ``(B, C)``, as :attr:`Task.outputs` says.
-      y: as the engine hands it over: ``(B,)`` integer classes, ``(B, C)`` numbers, or ``(B, 2)``
-        places in time and events.
-      weight: ``(B,)`` non-negative, not all 0; rows of weight 0 do not count.
+      y: in the form of the engine: ``(B,)`` integer classes, ``(B, C)`` numbers, or ``(B, 2)``
+        ranks of times and events.
+      weight: ``(B,)`` non-negative, not all 0; rows of weight 0 are ignored.
     """
     return TABLE[task].loss(outputs, y, weight)
 
 
 def metrics(task: str, outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
-    """The loss and what else is recorded of a task, scalars by name; arguments as :func:`loss`."""
+    """The loss and the recorded metrics of a task, by name; arguments as for :func:`loss`."""
     entry = TABLE[task]
     return {"loss": entry.loss(outputs, y, weight), **entry.metrics(outputs, y, weight)}
 
 
 def row_metrics(task: str, outputs: Array, y: Array) -> dict[str, Array]:
-    """:func:`metrics` of every row by itself, ``(B,)`` by name.
+    """:func:`metrics` of each row alone, ``(B,)`` by name.
 
-    Their means are the metrics of all rows where the inputs are the target, and not for each other
-    task: areas and concordance compare rows.
+    Their means are the metrics of all rows for reconstruction, but not for all other tasks:
+    areas and concordance compare rows.
     """
 
-    def one(row: Array, target: Array) -> dict[str, Array]:
-        return metrics(task, row[None], target[None], jnp.ones(1))
+    def of_row(output: Array, target: Array) -> dict[str, Array]:
+        return metrics(task, output[None], target[None], jnp.ones(1))
 
-    return jax.vmap(one)(outputs, y)
+    return jax.vmap(of_row)(outputs, y)

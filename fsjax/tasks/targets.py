@@ -1,8 +1,8 @@
-"""What y may be for each task: read from what users hand in, and checked.
+"""The targets of the tasks: conversion of users' values, and checks.
 
-``read_...`` functions turn arrays, frames and records into one array; ``check_...`` functions take
-what a data set holds and give what the engine trains on. :mod:`fsjax.tasks` says which task has
-which.
+``read_...`` functions convert arrays, frames and records to one array; ``check_...`` functions
+check the target of a data set and return what the engine trains on. The table of tasks
+(:mod:`fsjax.tasks.table`) assigns them to tasks.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 from fsjax.tables.nullable import plain_columns
 from fsjax.tables.user_arrays import as_array
 from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
@@ -22,14 +21,14 @@ from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
 #: An array and, for classes, their names in the order of their numbers.
 Target = tuple[np.ndarray, tuple[str, ...] | None]
 
-#: How many names a message has.
+#: The most names in a message.
 _NAMED = 5
 
 
 def read_classes(y: Any) -> Target:
-    """Labels of any kind, numbered from 0 in sorted order; numbers with fractions stay.
+    """Number labels of any kind from 0 in sorted order; fractions are returned as they are.
 
-    Warns of whole numbers that are rather numbers than classes.
+    Warns if whole numbers look like numbers and not like classes.
     """
     y = _array(y)
     check_present(y)
@@ -41,20 +40,20 @@ def read_classes(y: Any) -> Target:
 
 
 def warn_of_numbers(y: np.ndarray, where: str = "y") -> None:
-    """Warns of many whole numbers that become classes because the task is classification."""
+    """Warn of many whole numbers that become classes because the task is classification."""
     labels = len(np.unique(y)) if y.dtype.kind in "iuf" else 0
     if labels > MANY_LABELS and not kind_of_target(y).classes:
         warnings.warn(
             f"{where} holds {labels} different numbers in {len(y)} rows, each of which becomes a "
-            "class; for numbers choose task='regression'",
+            "class; choose task='regression' if they are numbers",
             stacklevel=4,
         )
 
 
 def numbered(y: np.ndarray, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """The labels in sorted order, and the number of each row's; DataError for those of two kinds.
+    """The sorted labels, and the number of the label of each row.
 
-    Warns of labels that differ by spaces alone.
+    DataError for labels of several types; warns of labels that differ only by spaces.
     """
     try:
         classes, numbers = np.unique(y, return_inverse=True)
@@ -70,21 +69,21 @@ def numbered(y: np.ndarray, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
 
 
 def warn_of_spaces(classes: np.ndarray, where: str) -> None:
-    """Warns of two labels that look like one."""
+    """Warn of two labels that differ only by spaces."""
     seen: dict[str, Any] = {}
     for label in classes:
         other = seen.setdefault(str(label).strip(), label)
         if other is not label and str(other).strip() == str(label).strip():
             warnings.warn(
-                f"{where} holds the labels {str(other)!r} and {str(label)!r}, which differ by "
-                "spaces alone, as two classes; strip them if they are one",
+                f"{where} holds the labels {str(other)!r} and {str(label)!r}, which differ only by "
+                "spaces, as two classes; strip the spaces if they are one class",
                 stacklevel=4,
             )
             return
 
 
 def check_present(y: np.ndarray, where: str = "y") -> None:
-    """DataError for missing and infinite values, and for empty text."""
+    """Raise DataError for missing and infinite values, and for empty text."""
     missing = pd.isna(y) if y.dtype.kind in "OMmf" else np.zeros(y.shape, bool)
     if y.dtype.kind in "UT":
         missing = y == ""
@@ -97,7 +96,7 @@ def check_present(y: np.ndarray, where: str = "y") -> None:
 
 
 def read_unused(y: Any) -> Target:
-    """Numbers as they are; labels as classes."""
+    """Numbers unchanged; labels as classes."""
     y = _array(y)
     return (y.astype(np.float32), None) if y.dtype.kind in "fiub" else read_classes(y)
 
@@ -116,8 +115,9 @@ def read_exactly(y: Any) -> Target:
 def read_survival(y: Any) -> Target:
     """Time and event as the columns of ``(N, 2)`` float64.
 
-    From an array or a frame with these columns in this order, or records with two fields; where
-    one of the columns or fields holds true and false, it is the event, wherever it stands.
+    Args:
+      y: an array or a frame with these two columns in this order, or records with two fields. If
+        only the first column or field is boolean, it is the event.
     """
     if isinstance(y, pd.DataFrame):
         parts = [y[name] for name in y.columns] if y.columns.is_unique else []
@@ -138,7 +138,7 @@ def read_survival(y: Any) -> Target:
 
 
 def check_any(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
-    """What plays no part."""
+    """A target that is not used."""
     del where
     return y, names
 
@@ -146,7 +146,7 @@ def check_any(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Targe
 def check_classes(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
     """Whole numbers from 0, of at least two classes.
 
-    Whole numbers that a loader took for numbers become classes, with a warning.
+    Whole numbers that a loader read as numbers become classes, with a warning.
     """
     if y.dtype.kind == "f" and y.ndim == 1 and _are_exact_whole_numbers(y):
         warn_of_numbers(y, f"the target of {where}")
@@ -160,22 +160,22 @@ def check_classes(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> T
         )
     if len(np.unique(y)) < 2:
         raise DataError(
-            f"task=classification needs at least 2 classes, but {where} has one only; "
+            f"task=classification needs at least 2 classes, but {where} has only one; "
             "choose another target, or task=reconstruction"
         )
-    # Labels read from a table are always 0..C-1; a Dataset made by hand may have gaps below 0.
+    # Loaders number classes from 0, but a Dataset made by hand may have negative numbers.
     if y.min() < 0:
         raise DataError(f"{where}: class numbers start at {y.min()}; number them from 0")
     return y, names
 
 
 def _are_exact_whole_numbers(y: np.ndarray) -> bool:
-    """Whether floats are whole, and so small that their type tells neighbours apart."""
+    """Whether floats are whole numbers that their type represents exactly."""
     return bool(np.all(y == np.round(y)) and np.abs(y).max() <= 2 ** (np.finfo(y.dtype).nmant))
 
 
 def check_numbers(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
-    """Numbers ``(N,)`` or ``(N, C)``; classes that are whole numbers as these."""
+    """Numbers ``(N,)`` or ``(N, C)``; classes whose names are numbers become these numbers."""
     y = _decoded(y, names, where, "regression")
     check_present(y, f"the target of {where}")
     return y, None
@@ -194,7 +194,7 @@ def check_labels(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Ta
         row, label = np.argwhere(bad)[0]
         raise DataError(
             f"task=multilabel needs 0 and 1, but the target of {where} holds {y[row, label]:g} in "
-            f"row {row}, label {label}; give 1 for labels that a row has, and 0 for others"
+            f"row {row}, label {label}; give 1 for labels that a row has, and 0 for all others"
         )
     return y, None
 
@@ -204,22 +204,25 @@ def check_counts(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Ta
     y = _decoded(y, names, where, "counts")
     for bad, fault, advice in (
         (~np.isfinite(y), "missing or infinite values", "leave these rows out"),
-        (y < 0, "negative numbers", "counts start at 0; choose task=regression for other numbers"),
-        (y != np.round(y), "numbers with fractions", "choose task=regression for other numbers"),
+        (y < 0, "negative numbers", "choose task=regression for numbers that are not counts"),
+        (y != np.round(y), "fractions", "choose task=regression for numbers that are not counts"),
     ):
         if bad.any():
             place = tuple(np.argwhere(bad)[0])
             raise DataError(
                 f"task=counts needs whole numbers from 0, but the target of {where} has {fault} in "
-                f"{int(bad.sum())} places (first: {y[place]:g} in row {place[0]}); {advice}"
+                f"{int(bad.sum())} entries (first: {y[place]:g} in row {place[0]}); {advice}"
             )
     if not y.any(axis=0).all():
-        raise DataError(f"the target of {where} holds zeros only; there is nothing to learn")
+        raise DataError(
+            f"a column of the target of {where} holds only zeros, so that there is nothing to "
+            "learn; choose another target"
+        )
     return y, None
 
 
 def check_survival(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
-    """``(N, 2)``: times above 0, and events of 0 and 1, of which there is at least one."""
+    """``(N, 2)``: times above 0, and events that are 0 or 1, with at least one event."""
     y = _decoded(y, names, where, "survival")
     if y.ndim != 2 or y.shape[1] != 2:
         raise DataError(
@@ -242,38 +245,36 @@ def check_survival(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> 
     if bad.any():
         raise DataError(
             f"task=survival needs times above 0, but {where} has {int(bad.sum())} others (first: "
-            f"{time[bad.argmax()]:g} in row {int(bad.argmax())}); leave these rows out, or add the "
-            "shortest time that can be told"
+            f"{time[bad.argmax()]:g} in row {int(bad.argmax())}); leave these rows out, or add a "
+            "small time to all"
         )
     if not event.any():
         raise DataError(
-            f"task=survival needs events, but {where} has none: all rows are censored; the second "
-            "column is 1 where the event was observed"
+            f"task=survival needs events, but all rows of {where} are censored; the second column "
+            "has to be 1 where the event was observed"
         )
     return y, None
 
 
 def places_in_time(y: np.ndarray) -> np.ndarray:
-    """Times as their places from 1, which float32 holds exactly: nothing else of them matters."""
-    places = np.unique(y[:, 0], return_inverse=True)[1] + 1
-    return np.column_stack([places, y[:, 1]]).astype(np.float32)
+    """Replace times by their ranks from 1, which float32 represents exactly; only these matter."""
+    ranks = np.unique(y[:, 0], return_inverse=True)[1] + 1
+    return np.column_stack([ranks, y[:, 1]]).astype(np.float32)
 
 
 def _array(y: Any) -> np.ndarray:
-    if issparse(y):
-        raise ConfigError("y is a sparse matrix; give an array, y.toarray()")
     y = as_array(plain_columns(y), "y")
     if y.ndim == 0:
         raise DataError(f"y is {str(y)[:50]!r}; give one target for each row, in an array")
     if y.dtype.kind in "cV":
-        # In scikit-learn's words, which its checks look for.
-        words = "Complex data not supported: " if y.dtype.kind == "c" else ""
-        raise DataError(f"{words}y has the type {y.dtype}; give real numbers, or labels")
+        # scikit-learn's checks of estimators expect these words.
+        prefix = "Complex data not supported: " if y.dtype.kind == "c" else ""
+        raise DataError(f"{prefix}y has the type {y.dtype}; give real numbers, or labels")
     return y
 
 
 def _decoded(y: np.ndarray, names: tuple[str, ...] | None, where: str, task: str) -> np.ndarray:
-    """Numbers, also those that were read as classes."""
+    """The original numbers of a target, also if they were read as classes."""
     if not np.issubdtype(y.dtype, np.integer):
         return y
     numbers = y.astype(np.float32)

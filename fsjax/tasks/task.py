@@ -1,4 +1,4 @@
-"""``Task``: all that the library has to know of what a network is trained for."""
+"""``Task``: everything that the library needs to know about a task."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Array = jax.Array
 
 
 class Source(NamedTuple):
-    """How a registered task was built.
+    """How a registered task was created.
 
     Attributes:
-      builder: the registered function, which gives the same task for equal arguments.
-      build: the function as it was written.
+      builder: the registered function, which returns the same task for equal arguments.
+      build: the function before decoration.
       settings: the arguments by name, hashable.
     """
 
@@ -31,51 +31,52 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task:
-    """All that is known of a task. N rows, D columns, C outputs, S seeds.
+    """Everything that is known about a task, for N rows, D columns, C outputs and S seeds.
 
     Attributes:
-      letter: what tables of methods call it.
+      letter: its abbreviation in tables of methods.
       target: what y is, in words.
       outputs: what the outputs of a network are, in words.
-      read: from what users hand in as y to an array, and names of classes.
-      check: ``(y, names, where) -> (y, names)``: what is trained on; DataError if it does not fit.
-      num_outputs: ``(y, D) -> C``; y may be ``None`` where it plays no part.
+      read: converts a user's y to an array, and gives the names of classes.
+      check: ``(y, names, where) -> (y, names)`` to train on; DataError if y does not fit.
+      num_outputs: ``(y, D) -> C``; y may be ``None`` if the task does not use it.
       loss: ``(outputs (B, C), y, weight (B,)) -> scalar``.
-      metrics: the same arguments; scalars by name, recorded after each epoch beside the loss.
+      metrics: takes the same arguments and returns scalars by name, which are recorded after each
+        epoch together with the loss.
       test_metrics: ``(outputs (N, C), y) -> numbers by name``, in NumPy.
-      test_of_rows: the same from :func:`row_metrics`, for sparse inputs as the target.
-      main_metric: which of ``metrics`` progress bars and reports show.
-      label, bounds: how pictures call it, and its range.
-      estimate: ``(S, N, C)`` outputs -> ``(N,)`` or ``(N, C)`` predictions of the seeds together.
-      score: ``(y, predictions, sample_weight) -> number``, larger is better; ``None`` where
-        nothing is predicted.
-      example: from a generator and ``(N, 3)`` signals to a y that follows from them, for the
-        contract of methods.
-      larger_is_better: whether so of the main metric.
+      test_of_rows: the same from :func:`row_metrics`, used if the target is sparse inputs.
+      main_metric: the one of ``metrics`` that progress bars and reports show.
+      label, bounds: its label in plots, and its range.
+      estimate: ``(S, N, C)`` outputs -> ``(N,)`` or ``(N, C)`` predictions of all seeds together.
+      score: ``(y, predictions, sample_weight) -> number``, larger is better; ``None`` if nothing
+        is predicted.
+      example: takes a generator and ``(N, 3)`` signals and returns a y that depends on them, for
+        the contract test of methods.
+      larger_is_better: whether larger values of the main metric are better.
       score_name: what ``score`` is, in words.
-      supervised: whether y plays a part; otherwise the inputs are the target.
-      classes: whether y are classes ``(N,)`` and the outputs their logits.
-      best_by: what may tell the best epoch beside the loss, of ``fsjax.method.BEST_BY``.
-      coupled: whether the loss of a row depends on the others of its batch.
-      estimator_type: scikit-learn's name for such estimators, where it has one.
+      supervised: whether the task uses y; otherwise the inputs are the target.
+      classes: whether y holds classes ``(N,)`` and the outputs are their logits.
+      best_by: criteria for the best epoch besides the loss, of ``fsjax.method.BEST_BY``.
+      coupled: whether the loss of a row depends on other rows of its batch.
+      estimator_type: scikit-learn's name for such estimators, if it has one.
       multi_output: whether y may have several columns.
-      positive_only: whether y has to be above 0, or at least 0.
-      one_output: whether predictions are ``(N,)`` however y looks.
+      positive_only: whether negative y are not allowed.
+      one_output: whether predictions are ``(N,)`` for any shape of y.
       probabilities: ``(S, N, C)`` outputs -> probabilities, or ``None``.
       log_probabilities: ``(S, N, C)`` outputs -> ``(N, C)`` logarithms of their mean over the
         seeds, or ``None``.
       decision: ``(S, N, C)`` outputs -> ``decision_function`` of the estimators, or ``None``.
-      activation: what last neurons fire, in JAX, where neurons are compared.
+      activation: of the last neurons, in JAX, for methods that compare neurons.
       scale: ``y -> (mean, deviation)``, by which estimators standardise y, or ``None``.
-      strata: ``y -> (N,)`` what splits keep in proportion, or ``None``.
-      strata_names: names of 0, 1, ... in it, where y has none.
-      trainable: ``y -> text``, why training rows do not do; empty where they do.
-      row, dtype: ``C -> shape``, and type, of the y of a row as the engine has it.
-      as_rows: ``y -> (N, *shape)``, such rows.
-      name: by which runs, files and reports know it. Of registered tasks it has the arguments, as
-        in ``quantile(level=0.9)``.
-      like: of registered tasks, the built-in one whose place they take; else empty.
-      source: of registered tasks, how they were built.
+      strata: ``y -> (N,)`` classes whose proportions splits keep, or ``None``.
+      strata_names: names of the strata 0, 1, ... if y has no class names.
+      trainable: ``y -> text``, why training rows cannot be used; empty if they can.
+      row, dtype: ``C -> shape``, and type, of the y of one row in the engine.
+      as_rows: ``y -> (N, *shape)``, the rows for the engine.
+      name: in runs, files and reports. For registered tasks it includes the arguments, for example
+        ``quantile(level=0.9)``.
+      like: for registered tasks, the built-in task that they resemble; otherwise empty.
+      source: for registered tasks, how they were created.
     """
 
     letter: str
@@ -123,7 +124,7 @@ class Task:
         return self.name or f"Task(like={self.like!r})"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # Functions inside functions do not pickle; the builder and its arguments do.
+        # Nested functions cannot be pickled, but the builder and its arguments can.
         if self.source is None:
             return super().__reduce__()
         return functools.partial(self.source.builder, **dict(self.source.settings)), ()

@@ -37,7 +37,7 @@ def test_times_are_ordered_as_times(written: pd.Index) -> None:
 def test_open_dates_are_said_and_ties_keep_their_order() -> None:
     found = row_order("day", pd.Series(["2/3/2024", "3/2/2024", "2/3/2024"]))
     np.testing.assert_array_equal(found.rows, [0, 2, 1])
-    assert "'2/3/2024' that leave open which is the day; taken as month, day, year" in found.remark
+    assert "'2/3/2024' in which the day is ambiguous; taken as month, day, year" in found.remark
     assert row_order("day", pd.Series(["2024-03-02", "2024-03-01"])).remark == ""
 
 

@@ -69,7 +69,7 @@ def test_which_part_of_a_date_is_the_day(written: pd.DatetimeIndex, form: str, n
     found = column(written.strftime(form))
     np.testing.assert_array_equal(found.X[:, 1], np.arange(len(written)))
     assert found.names[1] == "c: days"
-    assert ("leave open which is the day" in notes_of(found, "c")) is bool(note)
+    assert ("the day is ambiguous" in notes_of(found, "c")) is bool(note)
     assert note in notes_of(found, "c")
 
 

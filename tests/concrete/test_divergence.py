@@ -37,9 +37,9 @@ MATRICES = hnp.arrays(np.float32, st.sampled_from(SHAPES), elements=st.floats(-2
 @settings(max_examples=30, deadline=None)
 @given(MATRICES)
 def test_equals_numpy_and_stays_in_its_bounds(logits: np.ndarray) -> None:
-    found = float(jax.jit(gjsd)(jnp.asarray(logits)))
-    assert abs(found - numpy_gjsd(logits)) < 1e-5
-    assert -1e-5 <= found <= np.log(len(logits)) + 1e-5
+    value = float(jax.jit(gjsd)(jnp.asarray(logits)))
+    assert abs(value - numpy_gjsd(logits)) < 1e-5
+    assert -1e-5 <= value <= np.log(len(logits)) + 1e-5
 
 
 def test_limits() -> None:

@@ -87,8 +87,10 @@ def test_full_matrix_moves_logits_by_the_transformed_gradient(p: int) -> None:
     transform = w @ w.T + psi @ (psi - eta * w.T @ gradient) * np.eye(D)
     expected = w @ psi - eta * transform @ gradient
     params = {"psi": jnp.asarray(psi[None], jnp.float32), "kernel": jnp.asarray(w.T, jnp.float32)}
-    found = sgd_step("full", params, jnp.asarray(target[None], jnp.float32), eta, embedding_dim=p)
-    chex.assert_trees_all_close(found[0], expected, rtol=1e-4, atol=1e-5)
+    logits_after = sgd_step(
+        "full", params, jnp.asarray(target[None], jnp.float32), eta, embedding_dim=p
+    )
+    chex.assert_trees_all_close(logits_after[0], expected, rtol=1e-4, atol=1e-5)
     # The plain step of CAE is another one, so the check can fail.
     assert np.abs(expected - (w @ psi - eta * gradient)).max() > 0.1
 
@@ -101,8 +103,8 @@ def test_scalar_moves_logits_as_appendix_d_derives() -> None:
     grad_w = gradient @ psi
     expected = w * psi - eta * (w * (w - eta * grad_w) * gradient + grad_w * psi)
     params = {"psi": jnp.asarray(psi[None], jnp.float32), "scale": jnp.float32(w)}
-    found = sgd_step("scalar", params, jnp.asarray(target[None], jnp.float32), eta)
-    chex.assert_trees_all_close(found[0], expected, rtol=1e-4, atol=1e-5)
+    logits_after = sgd_step("scalar", params, jnp.asarray(target[None], jnp.float32), eta)
+    chex.assert_trees_all_close(logits_after[0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_identity_matrix_gives_cae_exactly(key: jax.Array) -> None:

@@ -21,15 +21,15 @@ def test_threefry_equals_the_generator_of_jax(first: int, second: int, counter: 
     key = jnp.array([first, second], jnp.uint32)
     counts = jnp.array([counter, counter + 1], jnp.uint32)
     expected = jax.extend.random.threefry_2x32(key, counts)
-    found = threefry_2x32(key, counts[:1], counts[1:])
-    chex.assert_trees_all_equal(jnp.concatenate(found), expected)
+    words = threefry_2x32(key, counts[:1], counts[1:])
+    chex.assert_trees_all_equal(jnp.concatenate(words), expected)
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 5), (2, 7), (3, 1, 1)])
 def test_rows_equal_jax_random_gumbel(key: jax.Array, shape: tuple[int, ...]) -> None:
     words = key_words(key)
-    found = jnp.stack([gumbel_row(words, jnp.asarray(i), shape[1:]) for i in range(shape[0])])
-    chex.assert_trees_all_close(found, jax.random.gumbel(jax.random.clone(key), shape), rtol=1e-6)
+    noise = jnp.stack([gumbel_row(words, jnp.asarray(i), shape[1:]) for i in range(shape[0])])
+    chex.assert_trees_all_close(noise, jax.random.gumbel(jax.random.clone(key), shape), rtol=1e-6)
 
 
 def test_noise_is_standard_gumbel(key: jax.Array) -> None:

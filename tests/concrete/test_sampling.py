@@ -36,28 +36,28 @@ def inputs() -> tuple[jax.Array, jax.Array]:
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 10.0])
 def test_gumbel_softmax_is_equation_1(key: jax.Array, inputs, temperature: float) -> None:
     logits, _ = inputs
-    found = sampling.gumbel_softmax(key, logits, temperature)
+    samples = sampling.gumbel_softmax(key, logits, temperature)
     noise = np.asarray(jax.random.gumbel(jax.random.clone(key), (K, D)))
     chex.assert_trees_all_close(
-        np.asarray(found, np.float64), numpy_samples(logits, noise, temperature), rtol=1e-4
+        np.asarray(samples, np.float64), numpy_samples(logits, noise, temperature), rtol=1e-4
     )
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 10.0])
 def test_noise_per_row_is_equations_1_and_2(key: jax.Array, inputs, temperature: float) -> None:
     logits, x = inputs
-    found = sampling.select(key, logits, x, jnp.float32(temperature), "row")
+    selected = sampling.select(key, logits, x, jnp.float32(temperature), "row")
     noise = np.asarray(jax.random.gumbel(jax.random.clone(key), (B, K, D)))
     samples = numpy_samples(logits, noise, temperature)
     expected = np.einsum("bkd,bd->bk", samples, np.asarray(x, np.float64))
-    chex.assert_trees_all_close(np.asarray(found, np.float64), expected, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(np.asarray(selected, np.float64), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_noise_per_batch_shares_one_matrix(key: jax.Array, inputs) -> None:
     logits, x = inputs
-    found = sampling.select(key, logits, x, jnp.float32(0.7), "batch")
+    selected = sampling.select(key, logits, x, jnp.float32(0.7), "batch")
     matrix = sampling.gumbel_softmax(jax.random.clone(key), logits, 0.7)
-    chex.assert_trees_all_close(found, x @ matrix.T, rtol=1e-5)
+    chex.assert_trees_all_close(selected, x @ matrix.T, rtol=1e-5)
 
 
 def test_unknown_noise_is_refused(key: jax.Array, inputs) -> None:
@@ -108,9 +108,9 @@ def test_gradients_equal_those_of_the_plain_formula(
     def objective(function):
         return lambda logits, x: jnp.sum(weights * jnp.sin(function(words, logits, x, temperature)))
 
-    found = jax.grad(objective(sampling.select_per_row), argnums=(0, 1))(logits, x)
+    gradients = jax.grad(objective(sampling.select_per_row), argnums=(0, 1))(logits, x)
     expected = jax.grad(objective(naive), argnums=(0, 1))(logits, x)
-    chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-5)
+    chex.assert_trees_all_close(gradients, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_gradient_by_finite_differences(key: jax.Array, inputs) -> None:

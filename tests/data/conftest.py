@@ -1,4 +1,4 @@
-"""What tests of registered data sets share."""
+"""Fixtures for tests of registered data sets."""
 
 import dataclasses
 from pathlib import Path

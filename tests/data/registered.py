@@ -1,4 +1,4 @@
-"""Files of registered data sets, made small."""
+"""Small versions of the files of registered data sets."""
 
 import numpy as np
 
@@ -9,15 +9,15 @@ def rows_of(shape: tuple[int, int], classes: int) -> tuple[np.ndarray, np.ndarra
 
 
 def compress(text: bytes, widest: int = 16, clear_every: int = 0) -> bytes:
-    """What Unix ``compress`` writes (checked against ``gzip -dc``), for the tests only."""
+    """Compress bytes as Unix ``compress`` does (checked against ``gzip -dc``)."""
     packed = bytearray(b"\x1f\x9d" + bytes([0x80 | widest]))
     table = {bytes([byte]): byte for byte in range(256)}
     free, width, group = 257, 9, []
 
-    def flush(whole: bool = True) -> None:
+    def flush(is_full: bool = True) -> None:
         if group:
             word = sum(code << (place * width) for place, code in enumerate(group))
-            size = width if whole else (len(group) * width + 7) // 8
+            size = width if is_full else (len(group) * width + 7) // 8
             packed.extend(word.to_bytes(size, "little"))
             group.clear()
 
@@ -48,5 +48,5 @@ def compress(text: bytes, widest: int = 16, clear_every: int = 0) -> bytes:
         current = bytes([byte])
     if current:
         emit(table[current])
-    flush(whole=False)
+    flush(is_full=False)
     return bytes(packed)

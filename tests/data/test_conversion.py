@@ -1,4 +1,4 @@
-"""Conversion: the numbers of the readers in memory, complete or not at all."""
+"""Conversion gives the same numbers as the readers in memory, and is complete or absent."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from sklearn.datasets import dump_svmlight_file
 from fsjax.cli import main
 from fsjax.data import convert, load, load_table
 from fsjax.errors import ConfigError, DataError
-from fsjax.readers import blocks as streams
-from fsjax.readers import conversion
+from fsjax.readers import blocks, conversion
 
 
 def frame(rows: int = 60) -> pd.DataFrame:
-    """Fractions, whole numbers, truth values, times in seconds, and a text label."""
+    """A column of fractions, one of whole numbers, and a text label."""
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
@@ -33,7 +32,7 @@ def frame(rows: int = 60) -> pd.DataFrame:
 
 
 def write(folder: Path, kind: str, table: pd.DataFrame) -> Path:
-    """The table in one of the forms that are converted."""
+    """Write a table in one of the forms that can be converted."""
     path = folder / f"table.{kind}"
     if kind == "folder":
         path.mkdir()
@@ -53,22 +52,22 @@ def test_the_numbers_are_those_of_the_table_in_memory(
 ) -> None:
     table = frame()
     if times:
-        # float32 would make them all the same.
+        # In float32 all of them would be equal.
         table["seconds"] = 1.6e9 + np.arange(len(table))
     path = write(tmp_path, kind, table)
     table.to_csv(tmp_path / "plain.csv", index=False)
     wanted = load(tmp_path / "plain.csv", target="label")
-    monkeypatch.setattr(streams, "rows_of_block", lambda columns: 7)
-    made = convert(path, tmp_path / "made", "label", progress=False)
-    found = load(made)
-    np.testing.assert_array_equal(np.asarray(found.X), wanted.X)
-    assert found.X.dtype == wanted.X.dtype == (np.float64 if times else np.float32)
-    np.testing.assert_array_equal(found.y, wanted.y)
-    assert (found.class_names, found.feature_names) == (wanted.class_names, wanted.feature_names)
-    # A second time nothing is done.
-    before = (made / "X.npy").stat().st_mtime_ns
-    assert convert(path, made, "label", progress=False) == made
-    assert (made / "X.npy").stat().st_mtime_ns == before
+    monkeypatch.setattr(blocks, "rows_of_block", lambda columns: 7)
+    folder = convert(path, tmp_path / "converted", "label", progress=False)
+    stored = load(folder)
+    np.testing.assert_array_equal(np.asarray(stored.X), wanted.X)
+    assert stored.X.dtype == wanted.X.dtype == (np.float64 if times else np.float32)
+    np.testing.assert_array_equal(stored.y, wanted.y)
+    assert (stored.class_names, stored.feature_names) == (wanted.class_names, wanted.feature_names)
+    # A second conversion does nothing.
+    before = (folder / "X.npy").stat().st_mtime_ns
+    assert convert(path, folder, "label", progress=False) == folder
+    assert (folder / "X.npy").stat().st_mtime_ns == before
     assert not list(tmp_path.glob(".*.partial"))
 
 
@@ -79,10 +78,10 @@ def test_libsvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zero_based: boo
     X[::2, 0] = 0.0
     path = tmp_path / "table.svm"
     dump_svmlight_file(X, np.arange(300) % 2, str(path), zero_based=zero_based)
-    monkeypatch.setattr(streams, "_LIBSVM_BYTES", 1000)
-    found, wanted = load(convert(path, progress=False)), load(path, dense=True)
-    np.testing.assert_array_equal(np.asarray(found.X), wanted.X)
-    np.testing.assert_array_equal(found.y, wanted.y)
+    monkeypatch.setattr(blocks, "_LIBSVM_BYTES", 1000)
+    stored, wanted = load(convert(path, progress=False)), load(path, dense=True)
+    np.testing.assert_array_equal(np.asarray(stored.X), wanted.X)
+    np.testing.assert_array_equal(stored.y, wanted.y)
 
 
 def test_a_folder_of_parquet_files_is_converted_when_it_is_loaded(tmp_path: Path) -> None:
@@ -97,30 +96,32 @@ def test_a_folder_of_parquet_files_is_converted_when_it_is_loaded(tmp_path: Path
 
 def test_a_conversion_that_does_not_match_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "parquet", frame())
-    made = convert(path, None, "label", progress=False)
+    folder = convert(path, None, "label", progress=False)
     os.utime(path, ns=(1, 1))
-    for again in (lambda: load(made), lambda: convert(path, None, "label", progress=False)):
+    for again in (lambda: load(folder), lambda: convert(path, None, "label", progress=False)):
         with pytest.raises(DataError, match="has changed since .* remove .* and convert again"):
             again()
 
 
 def test_a_conversion_outlives_its_source_but_not_its_own_files(tmp_path: Path) -> None:
     path = write(tmp_path, "parquet", frame())
-    made = convert(path, tmp_path / "made", "label", progress=False)
+    folder = convert(path, tmp_path / "converted", "label", progress=False)
     path.unlink()
-    assert load(made).num_samples == 60
-    whole = (made / "X.npy").read_bytes()
-    (made / "X.npy").write_bytes(whole[:-4])
-    with pytest.raises(DataError, match=f"{len(whole) - 4} bytes, but {len(whole)} were written"):
-        load(made)
-    (made / "X.npy").write_bytes(whole)
-    record = json.loads((made / "manifest.json").read_text())
-    (made / "manifest.json").write_text(json.dumps({**record, "form": 0}))
+    assert load(folder).num_samples == 60
+    contents = (folder / "X.npy").read_bytes()
+    (folder / "X.npy").write_bytes(contents[:-4])
+    with pytest.raises(
+        DataError, match=f"{len(contents) - 4} bytes, but {len(contents)} were written"
+    ):
+        load(folder)
+    (folder / "X.npy").write_bytes(contents)
+    record = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**record, "form": 0}))
     with pytest.raises(DataError, match="another version of fsjax"):
-        load(made)
-    (made / "manifest.json").write_text("{")
+        load(folder)
+    (folder / "manifest.json").write_text("{")
     with pytest.raises(DataError, match="missing or damaged"):
-        load(made)
+        load(folder)
 
 
 def test_what_is_interrupted_leaves_nothing(
@@ -134,7 +135,7 @@ def test_what_is_interrupted_leaves_nothing(
     monkeypatch.setattr(conversion, "write_text", stopped)
     with pytest.raises(KeyboardInterrupt):
         convert(path, tmp_path / "made", "label", progress=False)
-    assert [one.name for one in tmp_path.iterdir()] == ["table.parquet"]
+    assert [item.name for item in tmp_path.iterdir()] == ["table.parquet"]
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
@@ -148,20 +149,25 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
-    assert [one.name for one in tmp_path.iterdir()] == ["table.parquet"]
+    assert [item.name for item in tmp_path.iterdir()] == ["table.parquet"]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "target", "message"),
     [
         ("t.csv", "a,b\n1,x\n2,y\n", None, "1 of 2 columns that are not numbers: 'b'"),
-        ("t.csv", "a,b\n1,2\n3,4,5\n", None, "Expected 2 fields in line 3, saw 3"),
+        (
+            "t.csv",
+            "a,b\n1,2\n3,4,5\n",
+            None,
+            "Expected 2 fields in line 3, saw 3",
+        ),
         ("t.csv", "a,a\n1,2\n", None, "column names more than once"),
         ("t.csv", "a,b\n", None, "it has no rows"),
         ("t.csv", "", None, "no line of column names"),
         ("t.csv", "a,b\n1,2\n", "c", "target='c' is not a column"),
         ("t.csv", "a\n1\n", "a", "no columns besides the target"),
-        ("t.csv", ",b\n5,2\n", None, "first column has no name"),
+        ("t.csv", ",b\n5,2\n", None, "column 1 .* has values but no name"),
         ("t.svm", "1 1:2\n", "a", "the target of a LIBSVM file is its first column"),
         ("t.xlsx", "a", None, "not converted"),
         ("t.parquet", "a", None, "cannot be read"),
@@ -188,16 +194,16 @@ def test_missing_values_are_told_when_the_table_is_loaded(tmp_path: Path) -> Non
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, "parquet", frame())
-    made = str(tmp_path / "made")
-    assert main(["convert", str(path), made, "--target=label", "--quiet"]) == 0
-    assert f"{made} is ready" in capsys.readouterr().out
-    assert load(made).num_classes == 2
+    folder = str(tmp_path / "made")
+    assert main(["convert", str(path), folder, "--target=label", "--quiet"]) == 0
+    assert f"{folder} is ready" in capsys.readouterr().out
+    assert load(folder).num_classes == 2
     assert main(["convert", str(tmp_path / "none.csv")]) == 2
     assert "there is no file or folder" in capsys.readouterr().err
 
 
 def test_a_converted_text_table_is_the_one_that_is_read_whole(tmp_path: Path) -> None:
-    """Quotes, missing values, decimal commas, spaces and short lines have the same rules."""
+    """The same rules hold for quotes, missing values, decimal commas, spaces and short lines."""
     path = tmp_path / "t.csv"
     lines = [f'{i}; "{i},25";{"NA" if i % 2 else i}; {i % 3}' for i in range(40)] + ["40;1,5"]
     path.write_text('id;"the ""b""";c;label\n' + "\n".join(lines) + "\n")
@@ -207,3 +213,29 @@ def test_a_converted_text_table_is_the_one_that_is_read_whole(tmp_path: Path) ->
     np.testing.assert_array_equal(stored[~missing], whole[~missing])
     assert missing[:40, 1].tolist() == [bool(i % 2) for i in range(40)]
     assert missing[40].tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_encodings_and_nameless_columns_have_the_same_rules_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    path = tmp_path / "t.csv"
+    lines = [f"{i + 1};{i},5;{2**64 + i};{i % 2},5;" for i in range(20)]
+    path.write_text("\nsep=;\n;größe;b;label;\n" + "\n".join(lines) + "\n", encoding=encoding)
+    monkeypatch.setattr(blocks, "rows_of_block", lambda columns: 7)
+    whole = load_table(str(path), target="label")
+    stored = load(convert(path, target="label", progress=False))
+    assert stored.feature_names == whole.feature_names == ("größe", "b")
+    np.testing.assert_array_equal(np.asarray(stored.X), whole.X)
+    np.testing.assert_array_equal(stored.y, whole.y)
+    assert ("Windows-1252" in stored.source) == (encoding == "cp1252")
+    assert "decimal commas" in stored.source
+
+
+def test_the_index_of_a_saved_frame_is_not_a_column(tmp_path: Path) -> None:
+    table = frame().set_index("n")
+    table.to_parquet(tmp_path / "table.parquet")
+    stored = load(convert(tmp_path / "table.parquet", target="label", progress=False))
+    whole = load_table(str(tmp_path / "table.parquet"), target="label")
+    assert stored.feature_names == whole.feature_names == ("a b",)
+    np.testing.assert_array_equal(np.asarray(stored.X), whole.X)

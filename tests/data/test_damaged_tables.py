@@ -1,4 +1,4 @@
-"""Files with one wrong byte, and small files of huge tables: refused before they are unfolded."""
+"""Files with a wrong byte, and small files of huge tables, are refused before unpacking."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from fsjax.tables.dense import dense as to_dense
 
 
 def sparse_mat(path: Path, damage: tuple[tuple[int, ...], tuple[int, ...]] | None = None) -> Path:
-    """A sparse table of 6 x 5; five numbers in a row of the file may be others."""
+    """Write a sparse 6 x 5 table, in which ``damage`` replaces five consecutive numbers."""
     X = scipy.sparse.csc_matrix(np.eye(6, 5, dtype=np.float64))
     scipy.io.savemat(path, {"X": X, "Y": np.arange(6) % 2})
     if damage:
-        before, after = (struct.pack(f"<{len(one)}i", *one) for one in damage)
+        before, after = (struct.pack(f"<{len(numbers)}i", *numbers) for numbers in damage)
         data = path.read_bytes()
         assert data.count(before) >= 1
         path.write_bytes(data.replace(before, after, 1))
@@ -43,8 +43,8 @@ def sparse_mat(path: Path, damage: tuple[tuple[int, ...], tuple[int, ...]] | Non
 
 
 def test_a_sparse_table(tmp_path: Path) -> None:
-    found = load(str(sparse_mat(tmp_path / "a.mat"))).X
-    np.testing.assert_array_equal(found.toarray(), np.eye(6, 5))
+    X = load(str(sparse_mat(tmp_path / "a.mat"))).X
+    np.testing.assert_array_equal(X.toarray(), np.eye(6, 5))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_small_file_of_a_huge_dense_table(
 
 
 def bomb(kind: str, path: Path) -> Path:
-    """A small file, of what would take 150 MB or more."""
+    """Write a small file whose contents would take 150 MB or more."""
     if kind == "libsvm":
         path.write_text("0 1:1 1999999999:1\n1 5:1\n")
     elif kind == "sparse mat":
@@ -160,7 +160,7 @@ def test_a_wrong_max_bytes() -> None:
 
 
 def mat_of_kinds(path: Path, packed: bool) -> Path:
-    """All that may stand in a file of version 5."""
+    """Write a file with every kind of array of version 5."""
     X = scipy.sparse.random(12, 6, 0.4, format="csc", random_state=0)
     classes = np.array([["one"], ["two"]] * 6, dtype=object)
     others = {"note": "text", "more": {"a": 1}, "z": np.eye(2) + 1j}
@@ -172,9 +172,9 @@ def mat_of_kinds(path: Path, packed: bool) -> Path:
 @pytest.mark.parametrize("packed", [False, True])
 def test_what_scipy_writes_is_read(packed: bool, tmp_path: Path) -> None:
     path = mat_of_kinds(tmp_path / "a.mat", packed)
-    found = load(str(path))
-    assert found.class_names == ("one", "two")
-    np.testing.assert_allclose(found.X.toarray(), scipy.io.loadmat(path)["X"].toarray())
+    dataset = load(str(path))
+    assert dataset.class_names == ("one", "two")
+    np.testing.assert_allclose(dataset.X.toarray(), scipy.io.loadmat(path)["X"].toarray())
     with pytest.raises(DataError, match="'more' is not an array of numbers or text"):
         load(str(path), target="more")
     with pytest.raises(DataError, match="no array named 'Z'; it holds X, Y, note, more, z"):
@@ -194,11 +194,11 @@ def test_a_big_endian_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_wrong_bits_of_a_matlab_file(packed: bool, tmp_path: Path) -> None:
-    # The tries of tools/fuzz are many more.
-    whole = mat_of_kinds(tmp_path / "a.mat", packed).read_bytes()
-    right = read_mat([whole])
-    for bit in np.random.default_rng(0).integers(8 * 128, 8 * len(whole), size=8):
-        data = bytearray(whole)
+    # tools/fuzz tries many more.
+    contents = mat_of_kinds(tmp_path / "a.mat", packed).read_bytes()
+    right = read_mat([contents])
+    for bit in np.random.default_rng(0).integers(8 * 128, 8 * len(contents), size=8):
+        data = bytearray(contents)
         data[bit // 8] ^= 1 << bit % 8
         try:
             table = read_mat([bytes(data)])
@@ -214,7 +214,7 @@ def test_a_matlab_file_that_crashes_its_reader(tmp_path: Path) -> None:
     scipy.io.savemat(path, {"X": np.eye(3)})
     tag = struct.pack("<II", 9, 72)
     assert path.read_bytes().count(tag) == 1
-    # No values have the type 8, which SciPy follows into memory that is not there.
+    # The type 8 does not exist, and SciPy accesses invalid memory for it.
     path.write_bytes(path.read_bytes().replace(tag, struct.pack("<II", 8, 72)))
     with pytest.raises(DataError, match="a.mat: it is damaged: SciPy's reader crashed .exit code"):
         load(str(path))
@@ -240,28 +240,28 @@ def test_a_shape_in_a_head_that_hides_the_rest(tmp_path: Path) -> None:
     stored = io.BytesIO()
     np.savez(stored, X=np.random.default_rng(0).normal(size=(45, 25)), y=np.arange(45) % 2)
     data = bytearray(stored.getvalue())
-    at = data.index(b"(45, 25)")
-    data[at : at + 8] = b"(45, 24)"
+    start = data.index(b"(45, 25)")
+    data[start : start + 8] = b"(45, 24)"
     path = tmp_path / "a.npz"
     path.write_bytes(data)
-    with pytest.raises(DataError, match=r"the checksum of 'X.npy' does not fit"):
+    with pytest.raises(DataError, match=r"the checksum of 'X.npy' is wrong"):
         load(str(path))
 
 
 def test_every_byte_of_a_member_counts(tmp_path: Path) -> None:
-    whole = io.BytesIO()
+    archive_file = io.BytesIO()
     X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
-    np.savez(whole, X=X, y=np.arange(12) % 2)
-    with zipfile.ZipFile(whole) as archive:
+    np.savez(archive_file, X=X, y=np.arange(12) % 2)
+    with zipfile.ZipFile(archive_file) as archive:
         info = archive.getinfo("X.npy")
-    name, extra = struct.unpack("<HH", whole.getvalue()[info.header_offset + 26 :][:4])
+    name, extra = struct.unpack("<HH", archive_file.getvalue()[info.header_offset + 26 :][:4])
     start = info.header_offset + 30 + name + extra
-    for at in range(start, start + info.file_size, 7):
-        data = bytearray(whole.getvalue())
-        data[at] ^= 16
+    for position in range(start, start + info.file_size, 7):
+        data = bytearray(archive_file.getvalue())
+        data[position] ^= 16
         path = tmp_path / "a.npz"
         path.write_bytes(data)
-        with pytest.raises(DataError, match="does not fit"):
+        with pytest.raises(DataError, match="is wrong"):
             load(str(path))
 
 
@@ -305,8 +305,8 @@ def test_an_array_that_the_table_of_contents_lost(name: bytes, tmp_path: Path) -
     np.savez(path, X=np.eye(4), y=[0, 1, 0, 1], split=np.array([0, 0, 1, 1], np.uint8))
     if name:
         contents = path.read_bytes()
-        at = contents.rindex(b"split.npy")
-        path.write_bytes(contents[:at] + name + contents[at + 9 :])
+        position = contents.rindex(b"split.npy")
+        path.write_bytes(contents[:position] + name + contents[position + 9 :])
     else:
         with zipfile.ZipFile(path, "a") as archive:
             archive.filelist.remove(archive.getinfo("split.npy"))

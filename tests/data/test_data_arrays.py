@@ -1,4 +1,4 @@
-"""The user's own arrays and frames as a data set."""
+"""Users' arrays and frames as data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks at the boundary, the data set value itself, generated data, and error helpers."""
+"""Checks of users' tables, the class of data sets, generated data, and helpers of errors."""
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ def test_dataset_properties_and_grid() -> None:
     assert digits.as_image(np.arange(64))[1, 0] == 8
     assert "1797 rows" in repr(digits)
     assert digits.column_names[1] == "pixel_0_1"
-    with pytest.raises(DataError, match="no grid"):
+    with pytest.raises(DataError, match="no image_shape"):
         table(None).as_image(np.zeros(3))
     assert table(None).column_names == ("x0", "x1", "x2")
 
@@ -152,25 +152,25 @@ def test_generated_records_are_sparse_and_uneven(records) -> None:
     assert records.X.dtype == np.float32 and records.y.dtype == np.int32
     assert records.X.shape == (6000, 400) and len(set(records.informative)) == 40
     assert (records.X >= 0).all() and np.isfinite(records.X).all()
-    there = records.X > 0
-    assert there.mean() == pytest.approx(0.06, abs=0.004)
-    columns, rows = there.mean(axis=0), there.mean(axis=1)
+    present = records.X > 0
+    assert present.mean() == pytest.approx(0.06, abs=0.004)
+    columns, rows = present.mean(axis=0), present.mean(axis=1)
     assert columns.min() < 0.006 and columns.max() > 0.3
     assert np.median(columns) < 0.75 * columns.mean()
-    # Binomial counts alone would give a row's share a standard deviation of 0.012.
+    # With independent entries, the share of a row would have a standard deviation of 0.012.
     assert rows.std() > 0.03
     # Binary codes, counts and shares of the time.
     binary = ((records.X == 0) | (records.X == 1)).all(axis=0)
-    whole = (records.X == np.round(records.X)).all(axis=0)
-    assert 100 < binary.sum() < whole.sum() < 350
-    assert records.X[:, ~whole].max() <= 1 < records.X[:, whole].max()
+    counts = (records.X == np.round(records.X)).all(axis=0)
+    assert 100 < binary.sum() < counts.sum() < 350
+    assert records.X[:, ~counts].max() <= 1 < records.X[:, counts].max()
 
 
 def test_generated_codes_occur_together_in_groups(records) -> None:
     frequent = (records.X > 0)[:, (records.X > 0).mean(axis=0) > 0.05].astype(float)
     related = np.corrcoef(frequent, rowvar=False)[np.triu_indices(frequent.shape[1], 1)]
     assert 0.02 < np.median(related) < 0.12
-    # A few pairs, those of one group, are far more related than the patient explains.
+    # A few pairs, those of one group, are much more correlated than the patient explains.
     assert 0.005 < (related > 0.2).mean() < 0.1
 
 
@@ -187,7 +187,7 @@ def test_generated_outcome_is_rare_and_predictable(records) -> None:
         model = LogisticRegression(max_iter=500).fit(X[:4000], y[:4000])
         return roc_auc_score(y[4000:], model.decision_function(X[4000:]))
 
-    # Other columns know something of the patient and of the groups, but less.
+    # Other columns are correlated with the patient and the groups too, but less.
     others = [column for column in range(400) if column not in signal][:40]
     assert area(signal, records.y) > max(0.77, area(others, records.y) + 0.08)
     assert area(signal, shuffled) < 0.57
@@ -220,7 +220,7 @@ def test_generated_prevalence_density_and_seeds(prevalence: float) -> None:
         ({"prevalence": 0.0}, "prevalence=0.0; choose a share"),
         ({"density": 1.0}, "density=1.0"),
         ({"log_odds_std": -1.0}, "choose 0 or more"),
-        ({"num_samples": 100}, "fewer than 10 rows of a class"),
+        ({"num_samples": 100}, "fewer than 10 expected rows"),
         ({"num_samples": 10.5}, "whole number"),
         ({"sead": 1}, "did you mean 'seed'"),
     ],

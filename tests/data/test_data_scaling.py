@@ -1,4 +1,4 @@
-"""Scaling: what each kind promises, constant columns, and the papers' choice per data set."""
+"""Scaling: the result of each kind, constant columns, and the papers' choice per data set."""
 
 import numpy as np
 import pytest

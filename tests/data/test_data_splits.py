@@ -1,4 +1,4 @@
-"""Splits: torch's permutation, the papers' sizes on the real files, disjoint and complete."""
+"""Splits: PyTorch's permutation, the sizes in the papers, and parts that are disjoint."""
 
 import hashlib
 
@@ -45,7 +45,7 @@ def test_torch_permutation(n: int, seed: int, first: list[int], digest: str) -> 
 
 def test_torch_permutation_of_nothing_and_of_too_much() -> None:
     assert data.torch_randperm(0, 42).shape == (0,)
-    with pytest.raises(ValueError, match="outside"):
+    with pytest.raises(ValueError, match="choose a length"):
         data.torch_randperm(2**31, 42)
     with pytest.raises(ValueError, match="sum to 3"):
         data.torch_random_split(4, (2, 1), 42)
@@ -177,7 +177,7 @@ def test_valid_fraction_is_that_of_the_training_rows(protocol, share: float, cou
     dataset = table(200, y, official_split=mark)
     split = data.make_split(dataset, protocol, valid_fraction=share)
     assert [len(part) for part in split] == [160 - count, count, 40]
-    # Whatever validates, the test rows stay.
+    # The test rows do not depend on the validation rows.
     usual = data.make_split(dataset, protocol)
     assert np.array_equal(np.sort(split.test), np.sort(usual.test))
     assert len(usual.valid) == (32 if protocol in ("official", "wast") else 40)
@@ -200,7 +200,7 @@ def test_valid_fraction_of_the_ip_cae_protocol() -> None:
     for share, count in ((0.0, 0), (0.25, 20)):
         split = data.make_split(with_official, "ip_cae", valid_fraction=share)
         assert [len(part) for part in split] == [80 - count, count, 20]
-        # Without official test rows it keeps its own shares.
+        # Without official test rows this protocol keeps its own shares.
         split = data.make_split(table(100), "ip_cae", valid_fraction=share)
         assert [len(part) for part in split] == [60, 20, 20]
 
@@ -211,7 +211,7 @@ def test_valid_fraction_of_the_ip_cae_protocol() -> None:
         ({"protocol": "randm"}, "did you mean 'random'"),
         ({"task": "classify"}, "did you mean 'classification'"),
         ({"fractions": (0.5, 0.2, 0.2)}, "sum to 1"),
-        ({"fractions": (0.8, 0.2, 0.0)}, "train and test must be above 0"),
+        ({"fractions": (0.8, 0.2, 0.0)}, "above 0 for training and test rows"),
         ({"valid_fraction": 1.0}, "valid_fraction=1.0; choose a share from 0"),
         ({"valid_fraction": -0.1}, "valid_fraction=-0.1; choose a share"),
         ({"valid_fraction": float("nan")}, "valid_fraction=nan; choose a share"),

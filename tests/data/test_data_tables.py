@@ -1,4 +1,4 @@
-"""The user's own tables: every format, and a clear message for every kind of bad input."""
+"""Users' tables: every format, and a clear message for every kind of bad input."""
 
 import gzip
 
@@ -136,7 +136,7 @@ BAD_TARGET = {
         "target='heigth' is not a column.*did you mean 'height'.*'age', 'height'",
     ),
     "out of range": (9, "target=9 is not a column.*0 to 4"),
-    "constant": ("same", "one value only"),
+    "constant": ("same", "only one value"),
 }
 
 
@@ -175,7 +175,7 @@ def test_many_bad_columns_are_named_up_to_five(tmp_path) -> None:
         ("a.parquet", b"PAR1 cut short", "cannot be read as a Parquet file"),
         ("a.mat", b"MATLAB 7.3 MAT-file", "v7.3.*save with -v7"),
         ("a.mat", b"MATLAB 5.0 MAT-file" + bytes(200), "cannot be read as a MATLAB file"),
-        ("a.npz", b"PK\x03\x04 cut short", "it is no whole zip file"),
+        ("a.npz", b"PK\x03\x04 cut short", "it is not a complete zip file"),
         ("a.npz", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
         ("a.libsvm", b"nothing like it\n", "cannot be read as a LIBSVM file"),
     ],
@@ -190,10 +190,10 @@ def test_files_that_are_not_what_their_name_says(tmp_path, file, content, messag
     ("arrays", "message"),
     [
         ({"features": np.ones((2, 2))}, "no array named 'X'; it holds features"),
-        ({"X": np.array([[1, "a"]], dtype=object)}, "Object arrays"),
+        ({"X": np.array([[1, "a"]], dtype=object)}, "array of objects"),
         ({"X": np.array([["a", "b"]])}, "not real numbers"),
         ({"X": np.ones((2, 2)), "y": np.arange(3)}, r"a.npz: y has shape \(3,\), expected \(2,\)"),
-        ({"X": np.ones((2, 2)), "y": np.ones(2)}, "one value only"),
+        ({"X": np.ones((2, 2)), "y": np.ones(2)}, "only one value"),
         ({"X": np.ones(3)}, "table of .rows, columns."),
         ({"X": np.ones((0, 3))}, "is empty"),
         ({"X": np.full((2, 2), np.nan)}, "4 missing values"),
@@ -225,5 +225,5 @@ def test_bad_options(tmp_path, frame) -> None:
     with pytest.raises(ConfigError, match="no option 'imput'; did you mean 'impute'"):
         data.load(str(tmp_path / "a.csv"), imput="mean")
     (tmp_path / "b.csv").write_text("a,b\n,1\n,2\n")
-    with pytest.raises(DataError, match="no value at all"):
+    with pytest.raises(DataError, match="have no values"):
         data.load(str(tmp_path / "b.csv"), impute="mean")

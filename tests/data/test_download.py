@@ -1,4 +1,4 @@
-"""Downloads: their checksums, what is left of those that fail, where they go."""
+"""Downloads: checksums, folders, and what remains of failed ones."""
 
 import hashlib
 import http.server
@@ -30,7 +30,7 @@ def test_offline_message(tmp_path, shrink) -> None:
 
 @pytest.fixture
 def server(tmp_path):
-    """A web server on this machine; yields its folder and its address."""
+    """A local web server; yields its folder and its address."""
     folder = tmp_path / "served"
     folder.mkdir()
 
@@ -167,7 +167,7 @@ def test_a_download_that_changed_does_not_pass_with_its_record(tmp_path, shrink,
 def test_an_answer_of_unknown_length(tmp_path, server) -> None:
     _, address = server
     urls = (f"{address}/unknown.mat",)
-    with pytest.warns(UserWarning, match="how long a.mat is, .* the 3 bytes .* may be cut short"):
+    with pytest.warns(UserWarning, match="length of a.mat, .* the 3 bytes .* truncated"):
         fetch(Remote("a.mat", urls), tmp_path / "one")
     right = hashlib.sha256(b"abc").hexdigest()
     fetch(Remote("a.mat", urls, right), tmp_path / "two")
@@ -176,14 +176,16 @@ def test_an_answer_of_unknown_length(tmp_path, server) -> None:
 
 
 def test_all_addresses_are_encrypted() -> None:
-    addresses = [url for entry in ENTRIES.values() for one in entry.remotes for url in one.urls]
+    addresses = [
+        url for entry in ENTRIES.values() for remote in entry.remotes for url in remote.urls
+    ]
     assert addresses and all(url.startswith("https://") for url in addresses)
 
 
 def test_a_redirect_to_http_is_refused(tmp_path, server) -> None:
     folder, address = server
     (folder / "a.mat").write_bytes(b"content")
-    message = f"it redirects to {address}/a.mat, which is not https"
+    message = f"it redirects to {address}/a.mat, which does not start with https://"
     with pytest.raises(DataError, match=message):
         fetch(Remote("a.mat", (f"{address}/moved.mat",)), tmp_path / "to")
     assert list((tmp_path / "to").iterdir()) == []

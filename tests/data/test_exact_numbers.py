@@ -1,4 +1,4 @@
-"""Numbers that float32 cannot tell apart: kept until they were shifted."""
+"""Numbers that float32 cannot distinguish keep their precision until they are shifted."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from fsjax.readers.target_columns import encode_target
 def test_seconds_since_1970_stay_apart(suffix: str, tmp_path: Path) -> None:
     rng, rows = np.random.default_rng(0), 60
     y = np.resize([0, 1], rows)
-    # The class is that of the minute; a float32 of this size has steps of 128 seconds.
+    # The class depends on the minute; float32 numbers of this size have steps of 128 seconds.
     seconds = 1.7e9 + 60 * y + rng.permutation(rows) / 2
     frame = pd.DataFrame({"a": rng.normal(size=rows), "seconds": seconds, "c": 0.3})
     path = tmp_path / f"table.{suffix}"

@@ -17,7 +17,7 @@ from fsjax.readers.table_files import load_frame
 
 @pytest.fixture
 def workbook(tmp_path: Path) -> Path:
-    """Two sheets; the first has numbers, a gap, a failed formula, text, dates and an index."""
+    """Two sheets; the first has numbers, a missing value, a failed formula, text and dates."""
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = "patients"

@@ -1,4 +1,4 @@
-"""Generated tables of two benchmarks: what makes the class, and what is only added."""
+"""Generated tables of two benchmarks: informative and extraneous columns."""
 
 from itertools import permutations
 
@@ -15,7 +15,7 @@ MANY = 200_000
 
 
 def truth(X: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
-    """The authors' rule of the union but for the sum, whose noise is not known."""
+    """The authors' rule for the classes, except for the sum, whose noise is not known."""
     a, b, c, d = X[:, order[:4]].astype(np.float64).T
     ring = np.abs(np.sqrt((a - 0.5) ** 2 + (b - 0.5) ** 2) - 0.35) <= 0.0479
     return ring | ((c - 0.5) * (0.5 - d) >= 0.0598)
@@ -50,15 +50,15 @@ def test_the_sum_has_its_noise() -> None:
 
 def test_one_part_of_the_union_is_enough() -> None:
     table = data.ring_xor_sum(20_000, 6, seed=2)
-    held = [
+    matching = [
         order
         for order in permutations(range(6), 4)
         if order[0] < order[1] and order[2] < order[3] and table.y[truth(table.X, order)].all()
     ]
-    # Both parts are symmetric in their columns, so one order is left; the last two make the sum.
-    assert len(held) == 1
-    rest = [column for column in range(6) if column not in held[0]]
-    negative = ~truth(table.X, held[0])
+    # Both parts are symmetric in their columns, so that one order remains; the sum has the rest.
+    assert len(matching) == 1
+    rest = [column for column in range(6) if column not in matching[0]]
+    negative = ~truth(table.X, matching[0])
     total = table.X[:, rest].sum(axis=1)
     assert table.y[negative & (total > 1.8)].mean() > 0.9
     assert table.y[negative & (total < 1.0)].mean() < 0.1
@@ -108,19 +108,19 @@ def test_extra_columns_are_what_the_benchmark_says() -> None:
     assert np.abs(np.corrcoef(np.hstack([table.X, random]).T)[:4, 4:]).max() < 0.05
     for column in data.add_columns(table, "corrupted", 0.75).X[:, 4:].T:
         correlation = np.corrcoef(column, table.X.T)[0, 1:]
-        # x / 2 and noise of half its deviation: 1 / sqrt(2) of the column is signal.
+        # x / 2 plus noise of half its deviation: the correlation with x is 1 / sqrt(2).
         source = int(np.argmax(correlation))
         assert correlation[source] == pytest.approx(np.sqrt(0.5), abs=0.02)
         assert column.std() == pytest.approx(table.X[:, source].std() * np.sqrt(0.5), rel=0.03)
     products = [a * b for a in table.X.T for b in table.X.T]
     for column in data.add_columns(table, "second_order", 0.75).X[:, 4:].T:
-        assert min(np.abs(column - one).max() for one in products) < 1e-4
+        assert min(np.abs(column - product).max() for product in products) < 1e-4
 
 
 def test_bad_extra_columns() -> None:
     with pytest.raises(ConfigError, match="did you mean 'corrupted'"):
         data.add_columns(standard_table(), "corupted")
-    with pytest.raises(ConfigError, match="between 0 and 1"):
+    with pytest.raises(ConfigError, match="above 0 and below 1"):
         data.add_columns(standard_table(), "random", share=1.0)
     with pytest.raises(DataError, match="sparse"):
         data.add_columns(data.Dataset("s", csr_array(np.eye(3)), None), "random")

@@ -1,4 +1,4 @@
-"""Several columns of a table as the target, and what data sets hold for each task."""
+"""Several target columns of a table, and the targets of data sets for each task."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_counts_that_were_read_as_classes(tmp_path: Path) -> None:
     assert dataset.class_names == ("0", "2", "7")
     np.testing.assert_array_equal(check_task(dataset, "counts").y, y)
     pd.DataFrame({"x": np.arange(6.0), "y": y - 1}).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(DataError, match="negative numbers in 2 places"):
+    with pytest.raises(DataError, match="negative numbers in 2 entries"):
         check_task(load(str(tmp_path / "t.csv"), target="y"), "counts")
 
 

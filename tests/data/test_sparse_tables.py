@@ -1,4 +1,4 @@
-"""Sparse tables: one form, the same statistics and scaling as dense ones, clear refusals."""
+"""Sparse tables: canonical form, and the same statistics, scaling and errors as dense ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsjax.data import KINDS, Dataset, as_dataset, constant_columns, fit_scaler,
 from fsjax.errors import ConfigError, DataError
 from fsjax.tables.checks import check_features
 from fsjax.tables.scaling import apply, apply_sparse
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse import as_csr, as_frame, has_sparse_columns, joined_rows
 
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 
@@ -31,40 +31,40 @@ def random_table(seed: int, rows: int = 30, columns: int = 8, kind: type = np.fl
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("made", ["matrix", "array"])
-def test_every_form_of_scipy_is_the_same_table(form: str, made: str) -> None:
+@pytest.mark.parametrize("container", ["matrix", "array"])
+def test_every_form_of_scipy_is_the_same_table(form: str, container: str) -> None:
     X = random_table(0)
-    given = getattr(sp, f"{form}_{made}")(X)
-    found = as_csr(given)
-    assert isinstance(found, sp.csr_array)
-    assert found.has_canonical_format
-    assert found.indices.dtype == np.int32
-    np.testing.assert_array_equal(found.toarray(), X)
-    assert found.data.all()
+    matrix = getattr(sp, f"{form}_{container}")(X)
+    rows = as_csr(matrix)
+    assert isinstance(rows, sp.csr_array)
+    assert rows.has_canonical_format
+    assert rows.indices.dtype == np.int32
+    np.testing.assert_array_equal(rows.toarray(), X)
+    assert rows.data.all()
 
 
 def test_duplicates_are_summed_and_the_user_keeps_his_matrix() -> None:
-    given = sp.csr_matrix(([1.0, 2.0, 4.0, 0.0], [1, 1, 0, 1], [0, 3, 4]), shape=(2, 2))
-    found = as_csr(given)
-    np.testing.assert_array_equal(found.toarray(), [[4, 3], [0, 0]])
-    assert found.nnz == 2
-    assert given.nnz == 4
-    # A flag that is wrong is not believed.
-    given.has_canonical_format = True
-    np.testing.assert_array_equal(as_csr(given).toarray(), [[4, 3], [0, 0]])
+    matrix = sp.csr_matrix(([1.0, 2.0, 4.0, 0.0], [1, 1, 0, 1], [0, 3, 4]), shape=(2, 2))
+    rows = as_csr(matrix)
+    np.testing.assert_array_equal(rows.toarray(), [[4, 3], [0, 0]])
+    assert rows.nnz == 2
+    assert matrix.nnz == 4
+    # A wrong flag is ignored.
+    matrix.has_canonical_format = True
+    np.testing.assert_array_equal(as_csr(matrix).toarray(), [[4, 3], [0, 0]])
 
 
 def test_what_is_in_order_is_not_copied() -> None:
-    given = sp.csr_array(random_table(0))
-    assert np.shares_memory(as_csr(given).data, given.data)
+    matrix = sp.csr_array(random_table(0))
+    assert np.shares_memory(as_csr(matrix).data, matrix.data)
 
 
 def test_indices_of_64_bits() -> None:
-    given = sp.csr_array(random_table(0))
-    given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
-    found = as_csr(given)
-    assert found.indices.dtype == found.indptr.dtype == np.int32
-    np.testing.assert_array_equal(found.toarray(), given.toarray())
+    matrix = sp.csr_array(random_table(0))
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    rows = as_csr(matrix)
+    assert rows.indices.dtype == rows.indptr.dtype == np.int32
+    np.testing.assert_array_equal(rows.toarray(), matrix.toarray())
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int32, np.int64, bool, np.float32])
@@ -114,12 +114,12 @@ def test_other_dimensions_and_sizes() -> None:
         as_csr(sp.csr_array(np.ones((4, 4))))
 
 
-@pytest.mark.parametrize(("bad", "told"), [(np.nan, "missing"), (np.inf, "infinite")])
-def test_values_that_are_not_finite_are_told_by_column(bad: float, told: str) -> None:
+@pytest.mark.parametrize(("bad", "fault"), [(np.nan, "missing"), (np.inf, "infinite")])
+def test_values_that_are_not_finite_are_told_by_column(bad: float, fault: str) -> None:
     X = random_table(0)
     X[4, 6] = bad
     for table in (X, sp.csr_array(X)):
-        with pytest.raises(DataError, match=rf"1 {told} .* 1 of 8 columns: 'six'"):
+        with pytest.raises(DataError, match=rf"1 {fault} .* 1 of 8 columns: 'six'"):
             check_features(table, [*"abcdef", "six", "seven"], "X")
 
 
@@ -128,20 +128,20 @@ def test_values_that_are_not_finite_are_told_by_column(bad: float, told: str) ->
 def test_scaling_is_that_of_the_dense_table(seed: int, kind: str, single: bool) -> None:
     X = random_table(seed, kind=np.float32 if single else np.int32)
     sparse = as_csr(sp.csr_matrix(X))
-    one, two = fit_scaler(kind, X), fit_scaler(kind, sparse)
-    for expected, found in zip(one, two, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    values, base = apply_sparse(one, sparse)
+    dense_scaler, sparse_scaler = fit_scaler(kind, X), fit_scaler(kind, sparse)
+    for expected, actual in zip(dense_scaler, sparse_scaler, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
+    values, base = apply_sparse(dense_scaler, sparse)
     dense = np.tile(base, (len(X), 1))
     dense[sp.coo_array(sparse).coords] = values
-    np.testing.assert_array_equal(dense, apply(one, X))
+    np.testing.assert_array_equal(dense, apply(dense_scaler, X))
     np.testing.assert_array_equal(constant_columns(sparse), constant_columns(X))
 
 
 def test_maxabs_keeps_zeros_and_signs() -> None:
     scaler = fit_scaler("maxabs", np.array([[0.0, -4.0, 2.0], [1.0, 2.0, 2.0]]))
-    found = apply(scaler, np.array([[0.0, -4.0, 2.0], [2.0, 2.0, 3.0]]))
-    np.testing.assert_array_equal(found, [[0, -1, 0], [2, 0.5, 0]])
+    scaled = apply(scaler, np.array([[0.0, -4.0, 2.0], [2.0, 2.0, 3.0]]))
+    np.testing.assert_array_equal(scaled, [[0, -1, 0], [2, 0.5, 0]])
 
 
 def test_frames_with_sparse_columns() -> None:
@@ -150,20 +150,20 @@ def test_frames_with_sparse_columns() -> None:
     sparse = frame.astype(pd.SparseDtype(float, 0.0))
     mixed = sparse.assign(c=frame["c"], b=pd.arrays.SparseArray(X[:, 1], fill_value=5.0))
     mixed["a"] = pd.arrays.SparseArray(X[:, 0].astype(bool), fill_value=False)
-    for one in (sparse, mixed):
-        found = as_dataset(one, np.arange(30) % 2)
-        assert isinstance(found.X, sp.csr_array)
-        assert found.feature_names == tuple("abcdefgh")
-        np.testing.assert_array_equal(found.X.toarray(), X)
+    for variant in (sparse, mixed):
+        dataset = as_dataset(variant, np.arange(30) % 2)
+        assert isinstance(dataset.X, sp.csr_array)
+        assert dataset.feature_names == tuple("abcdefgh")
+        np.testing.assert_array_equal(dataset.X.toarray(), X)
     holes = frame.assign(d=pd.arrays.SparseArray([np.nan] * 29 + [1.0]))
     with pytest.raises(DataError, match=r"29 missing values .*'d'"):
         check_features(as_dataset(holes).X, list(frame), "X")
 
 
 def test_a_data_set_takes_any_sparse_form() -> None:
-    made = Dataset("mine", sp.coo_matrix(random_table(0)), None)
-    assert isinstance(made.X, sp.csr_array)
-    assert (made.num_samples, made.num_features) == (30, 8)
+    dataset = Dataset("mine", sp.coo_matrix(random_table(0)), None)
+    assert isinstance(dataset.X, sp.csr_array)
+    assert (dataset.num_samples, dataset.num_features) == (30, 8)
 
 
 def test_targets_have_to_be_dense_and_as_many() -> None:
@@ -176,7 +176,7 @@ def test_targets_have_to_be_dense_and_as_many() -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """One sparse table with labels in every form of file that holds it."""
+    """Write a sparse table with labels in every supported file format."""
     X, y = random_table(3), np.arange(30) % 2
     paths = [tmp_path / name for name in ("a.libsvm", "a.svm", "a.txt", "a.mat", "a.npz")]
     for path in paths[:3]:
@@ -188,12 +188,12 @@ def files(tmp_path: Path) -> list[Path]:
 
 def test_sparse_files_stay_sparse(files: list[Path]) -> None:
     for path in files:
-        found = load(str(path))
-        assert isinstance(found.X, sp.csr_array), path
-        assert found.X.dtype == np.float32
+        dataset = load(str(path))
+        assert isinstance(dataset.X, sp.csr_array), path
+        assert dataset.X.dtype == np.float32
         X = random_table(3)
-        np.testing.assert_array_equal(found.X.toarray(), X)
-        assert (found.y is None) == (path.suffix == ".npz")
+        np.testing.assert_array_equal(dataset.X.toarray(), X)
+        assert (dataset.y is None) == (path.suffix == ".npz")
         np.testing.assert_array_equal(load(str(path), dense=True).X, X)
 
 
@@ -227,9 +227,9 @@ def test_missing_values_of_sparse_files_are_filled(rule: str, tmp_path: Path) ->
     np.savez(dense, X=X)
     with pytest.raises(DataError, match="2 missing values"):
         load(str(path))
-    found = load(str(path), impute=rule).X
-    assert isinstance(found, sp.csr_array)
-    np.testing.assert_allclose(found.toarray(), load(str(dense), impute=rule).X, rtol=1e-6)
+    imputed = load(str(path), impute=rule).X
+    assert isinstance(imputed, sp.csr_array)
+    np.testing.assert_allclose(imputed.toarray(), load(str(dense), impute=rule).X, rtol=1e-6)
 
 
 def test_the_option_dense_is_for_own_tables(files: list[Path]) -> None:
@@ -239,3 +239,23 @@ def test_the_option_dense_is_for_own_tables(files: list[Path]) -> None:
         load(str(files[0]), dense="yes")
     with pytest.raises(DataError, match="1,000 bytes, max_bytes, are allowed"):
         load(str(files[0]), dense=True, max_bytes=1_000)
+
+
+def test_rows_are_joined_in_one_form() -> None:
+    X = random_table(0)
+    sparse = sp.csr_array(X)
+    names = ("X", "validation_data")
+    np.testing.assert_array_equal(joined_rows(X, X[:2], names), np.concatenate([X, X[:2]]))
+    rows = joined_rows(sparse, sparse[:2], names)
+    np.testing.assert_array_equal(rows.toarray(), np.concatenate([X, X[:2]]))
+    with pytest.raises(DataError, match="X is sparse and validation_data is dense"):
+        joined_rows(sparse, X, names)
+    with pytest.raises(DataError, match="validation_data is sparse and X is dense"):
+        joined_rows(X, sparse, names)
+
+
+def test_frames_of_both_forms_are_equal() -> None:
+    X = random_table(0)
+    frames = [as_frame(table, list("abcdefgh")) for table in (X, sp.csr_array(X))]
+    assert has_sparse_columns(frames[1]) and not has_sparse_columns(frames[0])
+    np.testing.assert_array_equal(frames[1].to_numpy(), frames[0].to_numpy())

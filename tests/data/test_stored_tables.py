@@ -1,4 +1,4 @@
-"""Tables on disk: the rows, the statistics and the messages of those in memory."""
+"""Tables on disk have the same rows, statistics and messages as tables in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsjax.tables.stored import StoredTable, open_table
 
 
 def saved(folder: Path, X: np.ndarray, y: np.ndarray | None = None) -> Path:
-    """``table.npy`` in a folder, with its target beside it."""
+    """Write ``table.npy`` to a folder, with its target beside it."""
     np.save(folder / "table.npy", X)
     if y is not None:
         np.save(folder / "table.y.npy", y)
@@ -33,7 +33,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[StoredTable, np.nda
 
 @given(
     rows=st.lists(st.integers(0, 96), max_size=40),
-    # Rows one by one, or picked from a mapping of the file.
+    # Long rows are read one by one, short rows through a memory map.
     run=st.sampled_from([1, 2**16]),
     block=st.sampled_from([1, 100, 2**22]),
     without=st.sampled_from([None, 0, 30]),
@@ -83,32 +83,32 @@ def test_a_scaling_is_the_same_bits_by_blocks(
 ) -> None:
     X = np.random.default_rng(seed).uniform(2, 200, (rows, columns)).astype(dtype)
     X[:, 0] = 5
-    found = open_table(saved(tmp_path_factory.mktemp("scaling"), X))
-    here = fit_scaler(kind, X)
+    table = open_table(saved(tmp_path_factory.mktemp("scaling"), X))
+    in_memory = fit_scaler(kind, X)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stored, "BLOCK", block)
-        there = fit_scaler(kind, found)
-    np.testing.assert_array_equal(here.shift, there.shift)
-    np.testing.assert_array_equal(here.scale, there.scale)
+        on_disk = fit_scaler(kind, table)
+    np.testing.assert_array_equal(in_memory.shift, on_disk.shift)
+    np.testing.assert_array_equal(in_memory.scale, on_disk.scale)
     if kind == "standard":
-        np.testing.assert_allclose(here.shift, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
-        inverse = here.scale[1:] * X.astype(np.float64).std(axis=0)[1:]
-        np.testing.assert_allclose(inverse[here.scale[1:] > 0], 1.0, rtol=1e-9)
+        np.testing.assert_allclose(in_memory.shift, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
+        inverse = in_memory.scale[1:] * X.astype(np.float64).std(axis=0)[1:]
+        np.testing.assert_allclose(inverse[in_memory.scale[1:] > 0], 1.0, rtol=1e-9)
     if kind == "scalar":
-        np.testing.assert_allclose(here.shift, X.mean(dtype=np.float64), rtol=1e-12)
+        np.testing.assert_allclose(in_memory.shift, X.mean(dtype=np.float64), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["standard", "scalar"])
 def test_sums_do_not_depend_on_the_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    # Numbers of all sizes, so that another order of adding them is another sum.
+    # Numbers of very different sizes, so that the order of additions changes the sum.
     X = np.exp(np.random.default_rng(0).normal(0, 4, (999, 5)))
-    here = fit_scaler(kind, X)
+    in_memory = fit_scaler(kind, X)
     monkeypatch.setattr(stored, "BLOCK", 20)
-    there = fit_scaler(kind, open_table(saved(tmp_path, X)))
-    np.testing.assert_array_equal(here.shift, there.shift)
-    np.testing.assert_array_equal(here.scale, there.scale)
+    on_disk = fit_scaler(kind, open_table(saved(tmp_path, X)))
+    np.testing.assert_array_equal(in_memory.shift, on_disk.shift)
+    np.testing.assert_array_equal(in_memory.scale, on_disk.scale)
 
 
 def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) -> None:
@@ -117,18 +117,18 @@ def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) ->
     X[:, 4] = np.arange(20) % 3
     path = saved(tmp_path, X, y)
     np.save(tmp_path / "other.npy", rng.normal(size=(20, 2)))
-    found = load(path)
-    assert isinstance(found.X, StoredTable)
-    assert found.class_names == ("a", "b")
-    np.testing.assert_array_equal(found.y, (y == "b").astype(int))
+    dataset = load(path)
+    assert isinstance(dataset.X, StoredTable)
+    assert dataset.class_names == ("a", "b")
+    np.testing.assert_array_equal(dataset.y, (y == "b").astype(int))
     assert load(path, target="other.npy").y.shape == (20, 2)
     column = load(path, target=-1)
     np.testing.assert_array_equal(column.y, X[:, 4].astype(int))
     np.testing.assert_array_equal(np.asarray(column.X), X[:, :4])
-    whole = load(path, dense=True)
-    assert isinstance(whole.X, np.ndarray)
-    np.testing.assert_array_equal(whole.X, X)
-    again = pickle.loads(pickle.dumps(found))
+    dense = load(path, dense=True)
+    assert isinstance(dense.X, np.ndarray)
+    np.testing.assert_array_equal(dense.X, X)
+    again = pickle.loads(pickle.dumps(dataset))
     np.testing.assert_array_equal(again.X.read(), X)
 
 
@@ -159,12 +159,12 @@ def test_other_mistakes(tmp_path: Path) -> None:
         load(path, impute="mean")
     with pytest.raises(ConfigError, match="takes one column or file"):
         load(path, target=[0, 1])
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-8])
+    contents = path.read_bytes()
+    path.write_bytes(contents[:-8])
     with pytest.raises(DataError, match="cannot be read as a NumPy file"):
         load(path)
-    path.write_bytes(whole)
+    path.write_bytes(contents)
     table = load(path).X
-    path.write_bytes(whole[:-8])
+    path.write_bytes(contents[:-8])
     with pytest.raises(DataError, match="shorter than when it was opened"):
         table.read()

@@ -73,8 +73,8 @@ def test_named_separators_and_decimal_marks_override(tmp_path: Path) -> None:
     ],
 )
 def test_dialects(text: str, usual: str | None, expected: tuple[str, str]) -> None:
-    found = dialect_of(text, usual)
-    assert (found.separator, found.decimal) == expected
+    dialect = dialect_of(text, usual)
+    assert (dialect.separator, dialect.decimal) == expected
 
 
 def test_a_tsv_with_an_index_column_is_read(tmp_path: Path) -> None:

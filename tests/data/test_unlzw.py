@@ -1,4 +1,4 @@
-"""Files packed by compress."""
+"""Decompression of files of Unix ``compress``."""
 
 import numpy as np
 import pytest

@@ -69,11 +69,11 @@ def test_numbers_that_are_none(task: str) -> None:
 
 def test_labels_that_look_like_one() -> None:
     for given in (labels("x", " x", "y"), labels("x", " x", "y", dtype=str)):
-        with pytest.warns(UserWarning, match="' x' and 'x', which differ by spaces alone"):
+        with pytest.warns(UserWarning, match="' x' and 'x', which differ only by spaces"):
             assert as_dataset(X, given).class_names == (" x", "x", "y")
     with pytest.warns(UserWarning, match="the target has the labels|holds the labels 'x' and 'x '"):
         encode_target(labels("x", "x "), "the target")
-    with pytest.warns(UserWarning, match="differ by spaces alone"):
+    with pytest.warns(UserWarning, match="differ only by spaces"):
         estimators.FisherScore().fit(X, labels("x", " x", dtype=str))
 
 

@@ -99,7 +99,7 @@ def test_the_newest_of_two_counts(tmp_path) -> None:
     np.testing.assert_array_equal(found["a"], 8 * STATE["a"])
     with pytest.raises(ConfigError, match="another run .code was None, is 'x'"):
         Checkpoints(folder, Identity(RUN.settings, code={"code": "x"})).restore(STATE, ["loss"])
-    with pytest.raises(ConfigError, match="'states/b' is missing.*; remove .* to start anew"):
+    with pytest.raises(ConfigError, match="'states/b' is missing.*; remove .* to start again"):
         Checkpoints(folder, RUN).restore(STATE | {"b": STATE["a"]}, ["loss"])
 
 

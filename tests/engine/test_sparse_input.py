@@ -114,10 +114,10 @@ def test_tables_of_several_seeds() -> None:
 def test_the_whole_table_is_never_taken() -> None:
     x = heavy_tailed(0)
     rows = scaled(as_table(as_csr(sp.csr_array(x))), fit_scaler("none", x))
-    with pytest.raises(TypeError, match="looks at the whole table"):
+    with pytest.raises(TypeError, match="uses the whole table"):
         jnp.sum(rows)
     for index in (np.ones(23, bool), (slice(None), 2), 3):
-        with pytest.raises(TypeError, match="rows of a sparse table are taken"):
+        with pytest.raises(TypeError, match="rows of a sparse table are indexed"):
             rows[index]
 
 
@@ -287,7 +287,7 @@ def test_own_methods_take_sparse_tables_once_they_say_so() -> None:
     able = method._replace(about=method.about._replace(sparse=True))
     assert fsjax.fit(able, data, num_epochs=1).selected.shape == (1, 2)
     wrong = able._replace(finish=lambda state, data, key: state.replace(log=jnp.mean(data.x)))
-    with pytest.raises(TypeError, match="the method looks at the whole table"):
+    with pytest.raises(TypeError, match="the method uses the whole table"):
         fsjax.fit(wrong, data, num_epochs=1)
 
 

@@ -141,7 +141,7 @@ def test_what_is_saved_where(tmp_path) -> None:
     fitted = FisherScore(2, hidden=(4,), num_epochs=1).fit(X, Y)
     with pytest.raises(ConfigError, match="is a folder; give the name of a file"):
         fitted.save(tmp_path)
-    with pytest.raises(ConfigError, match=r"an estimator is saved by its own save\(path\)"):
+    with pytest.raises(ConfigError, match=r"save an estimator with its own method save\(path\)"):
         fsjax.save(fitted, tmp_path / "a")
     with pytest.raises(ConfigError, match=r"plot\('selection'\) has no option 'tittle'"):
         fitted.plot(tittle="a")

@@ -132,7 +132,7 @@ def test_several_numbers(name: str) -> None:
 MISTAKES = {
     "survival": [
         (lambda y: y - [1e-3 + y[:, 0].min(), 0], "times above 0, but y has 1 others"),
-        (lambda y: y * [1, 0], "all rows are censored"),
+        (lambda y: y * [1, 0], "all rows of .* are censored"),
         (lambda y: y + [0, 1], "events of 0 and 1 in the second column, but y has 2"),
         (lambda y: y[:, ::-1], "the first column holds the events: swap them"),
         (lambda y: y[:, 0], r"needs two columns, time and event, .*shape \(72"),
@@ -141,9 +141,9 @@ MISTAKES = {
         (lambda y: np.full(y.shape, "x"), "values that are not numbers"),
     ],
     "counts": [
-        (lambda y: y + 0.5, "numbers with fractions in 72 places"),
+        (lambda y: y + 0.5, "fractions in 72 entries"),
         (lambda y: y - y.max(), "negative numbers"),
-        (lambda y: y * 0, "holds zeros only"),
+        (lambda y: y * 0, "holds only zeros"),
         (lambda y: np.full(y.shape, "x"), "values that are not numbers"),
     ],
     "multilabel": [

@@ -1,4 +1,4 @@
-"""Ridge Cox regression against lifelines and scikit-survival, whose figures stand here."""
+"""Ridge Cox regression against figures from lifelines and scikit-survival."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE = np.array(
 )
 X, Y = TABLE[:, :2], TABLE[:, 2:]
 
-#: ``coef_`` of ``sksurv.linear_model.CoxPHSurvivalAnalysis`` 0.28; without a ridge those of
+#: ``coef_`` of ``sksurv.linear_model.CoxPHSurvivalAnalysis`` 0.28; without a penalty those of
 #: ``lifelines.CoxPHFitter`` 0.30.
 FIGURES = {
     (0.0, "efron"): [1.8995649587, 1.2493174905],
@@ -53,8 +53,8 @@ def test_figures_of_other_libraries(alpha: float, ties: str) -> None:
 def test_derivatives(ties: str) -> None:
     table, beta, step = _sorted(X, Y, ties), np.array([0.7, -0.4]), 1e-6
     _, slope, hessian = partial_likelihood(table, beta)
-    for column, one in enumerate(step * np.eye(2)):
-        up, down = (partial_likelihood(table, beta + sign * one) for sign in (1, -1))
+    for column, unit in enumerate(step * np.eye(2)):
+        up, down = (partial_likelihood(table, beta + sign * unit) for sign in (1, -1))
         assert slope[column] == pytest.approx((up[0] - down[0]) / (2 * step), rel=1e-6)
         np.testing.assert_allclose(hessian[column], (up[1] - down[1]) / (2 * step), rtol=1e-6)
 
@@ -88,5 +88,5 @@ def test_mistakes() -> None:
             CoxRegression(**wrong).fit(X, Y)
     with pytest.raises(DataError, match="times above 0"):
         CoxRegression().fit(X, Y - [5, 0])
-    with pytest.raises(DataError, match="all rows are censored"):
+    with pytest.raises(DataError, match="all rows of y are censored"):
         CoxRegression().fit(X, Y * [1, 0])

@@ -1,4 +1,4 @@
-"""Protocols by name: what each adds, what is computed once, and mistakes."""
+"""Protocols: their metrics, what is computed only once, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def result(digits: Dataset) -> fsjax.FitResult:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The column sets that the SVM was run on."""
+    """The sets of columns on which the SVM was trained."""
     seen = []
 
     def counted(dataset, split, columns, **options):
@@ -38,25 +38,26 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 
 def test_embedded_is_what_the_fit_measured(result: fsjax.FitResult, digits: Dataset) -> None:
-    found = evaluate(result, digits)
-    assert list(found) == list(result.metrics)
-    for name, values in found.items():
+    metrics = evaluate(result, digits)
+    assert list(metrics) == list(result.metrics)
+    for name, values in metrics.items():
         np.testing.assert_array_equal(values, result.metrics[name])
 
 
 def test_svm_at_several_k(result: fsjax.FitResult, digits: Dataset) -> None:
-    found = evaluate(result, digits, ("svm",), (5, 3, 20))
-    assert list(found) == ["svm_accuracy", "svm_accuracy_k3", "svm_accuracy_k20"]
-    for name, selected in zip(found, (result.selected, *map(result.select, (3, 20))), strict=True):
+    metrics = evaluate(result, digits, ("svm",), (5, 3, 20))
+    assert list(metrics) == ["svm_accuracy", "svm_accuracy_k3", "svm_accuracy_k20"]
+    selections = (result.selected, *map(result.select, (3, 20)))
+    for name, selected in zip(metrics, selections, strict=True):
         expected = [svm_accuracy(digits, result.splits[0], columns) for columns in selected]
-        np.testing.assert_array_equal(found[name], expected)
-    assert found["svm_accuracy_k20"].min() > found["svm_accuracy_k3"].max()
+        np.testing.assert_array_equal(metrics[name], expected)
+    assert metrics["svm_accuracy_k20"].min() > metrics["svm_accuracy_k3"].max()
 
 
 def test_both_protocols(result: fsjax.FitResult, digits: Dataset) -> None:
-    found = evaluate(result, digits, ("svm", "embedded"))
-    assert list(found) == [*result.metrics, "svm_accuracy"]
-    assert {values.shape for values in found.values()} == {(3,)}
+    metrics = evaluate(result, digits, ("svm", "embedded"))
+    assert list(metrics) == [*result.metrics, "svm_accuracy"]
+    assert {values.shape for values in metrics.values()} == {(3,)}
 
 
 def test_noise_is_passed_on(result: fsjax.FitResult, digits: Dataset) -> None:
@@ -88,9 +89,9 @@ def test_identical_sets_are_computed_once(
 ) -> None:
     selected = np.array([[3, 20, 30], [30, 3, 20], [20, 30, 43]])
     same = dataclasses.replace(result, selected=selected, num_features=3)
-    found = evaluate(same, digits, ("svm",))["svm_accuracy"]
+    accuracies = evaluate(same, digits, ("svm",))["svm_accuracy"]
     assert sorted(calls) == [(3, 20, 30), (20, 30, 43)]
-    assert found[0] == found[1] != found[2]
+    assert accuracies[0] == accuracies[1] != accuracies[2]
 
 
 def test_the_same_set_on_another_split_is_another_one(
@@ -98,22 +99,22 @@ def test_the_same_set_on_another_split_is_another_one(
 ) -> None:
     first = result.splits[0]
     other = first._replace(train=first.train[:50], valid=first.valid[:0])
-    own = dataclasses.replace(
+    changed = dataclasses.replace(
         result,
         selected=np.tile(np.arange(20, 25), (3, 1)),
         splits=(first, other, first),
     )
-    found = evaluate(own, digits, ("svm",))["svm_accuracy"]
+    accuracies = evaluate(changed, digits, ("svm",))["svm_accuracy"]
     assert len(calls) == 2
-    assert found[0] == found[2] > found[1]
+    assert accuracies[0] == accuracies[2] > accuracies[1]
 
 
 def test_all_columns_give_one_computation(
     result: fsjax.FitResult, digits: Dataset, calls: list
 ) -> None:
-    found = evaluate(result, digits, ("svm",), (64,))["svm_accuracy_k64"]
+    accuracies = evaluate(result, digits, ("svm",), (64,))["svm_accuracy_k64"]
     assert len(calls) == 3 + 1
-    assert found[0] == found[1] == found[2] > 95
+    assert accuracies[0] == accuracies[1] == accuracies[2] > 95
 
 
 def test_no_protocols(result: fsjax.FitResult, digits: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""The retrain protocol: fresh networks on the selected columns."""
+"""The retrain protocol: new networks on the selected columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS = {"hidden": (16,), "num_epochs": 20, "batch_size": 64, "min_steps_per_e
 
 
 def table() -> Dataset:
-    """400 rows of 8 columns, of which the first two tell the class."""
+    """400 rows of 8 columns, of which the first two predict the class."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 8)).astype(np.float32)
     return Dataset("table", x, (x[:, 0] + x[:, 1] > 0).astype(np.int32))
@@ -26,7 +26,7 @@ def table() -> Dataset:
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Method and options of every plan of the protocol, of which none is trained."""
+    """Record method and options of each plan of the protocol, without training."""
     calls = []
     untrained = SimpleNamespace(
         train=lambda: None, choose=lambda trained: None, test_metrics=lambda chosen: {}
@@ -74,13 +74,13 @@ def test_columns_matter_and_seeds_have_their_own() -> None:
     data = table()
     splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
     columns = np.array([[0, 1], [5, 6]])
-    found = retrain_metrics(data, splits, columns, (0, 1), scaling="standard", options=OPTIONS)
-    assert sorted(found) == ["retrain_accuracy", "retrain_auc"]
-    assert found["retrain_accuracy"][0] > 90 > 70 > found["retrain_accuracy"][1]
+    metrics = retrain_metrics(data, splits, columns, (0, 1), scaling="standard", options=OPTIONS)
+    assert sorted(metrics) == ["retrain_accuracy", "retrain_auc"]
+    assert metrics["retrain_accuracy"][0] > 90 > 70 > metrics["retrain_accuracy"][1]
     alone = retrain_metrics(
         data, splits[:1], columns[:1], (0,), scaling="standard", options=OPTIONS
     )
-    assert alone["retrain_accuracy"][0] == pytest.approx(found["retrain_accuracy"][0], abs=2)
+    assert alone["retrain_accuracy"][0] == pytest.approx(metrics["retrain_accuracy"][0], abs=2)
 
 
 @pytest.mark.slow
@@ -90,31 +90,31 @@ def test_convolutions_see_zeros_in_place_of_other_columns() -> None:
     options = {"network": "lenet5", "num_epochs": 4, "batch_size": 64, "min_steps_per_epoch": 1}
     options["learning_rate"] = 0.03
     every, none = np.arange(64)[None], np.array([[0, 32]])
-    found = [
+    metrics = [
         retrain_metrics(data, splits, columns, (0,), scaling="minmax", options=options)
         for columns in (every, none)
     ]
     # Columns 0 and 32 are constant.
-    assert found[0]["retrain_accuracy"][0] > 80
-    assert found[1]["retrain_accuracy"][0] < 20
+    assert metrics[0]["retrain_accuracy"][0] > 80
+    assert metrics[1]["retrain_accuracy"][0] < 20
 
 
 def test_protocol_takes_the_columns_and_the_rows_of_the_fit() -> None:
     data = table()
     method = fsjax.methods.random_selection(4, hidden=(4,))
     result = fsjax.fit(method, data, num_epochs=1, seeds=(0, 1), scaling="standard")
-    found = evaluate(result, data, ("retrain",), (8,), scaling="standard", retrain=OPTIONS)
-    assert sorted(found) == [
+    metrics = evaluate(result, data, ("retrain",), (8,), scaling="standard", retrain=OPTIONS)
+    assert sorted(metrics) == [
         "retrain_accuracy",
         "retrain_accuracy_k8",
         "retrain_auc",
         "retrain_auc_k8",
     ]
-    assert found["retrain_accuracy_k8"].min() > 85
+    assert metrics["retrain_accuracy_k8"].min() > 85
     direct = retrain_metrics(
         data, result.splits, result.selected, (0, 1), scaling="standard", options=OPTIONS
     )
-    np.testing.assert_array_equal(found["retrain_accuracy"], direct["retrain_accuracy"])
+    np.testing.assert_array_equal(metrics["retrain_accuracy"], direct["retrain_accuracy"])
 
 
 def test_numeric_targets_are_regressed() -> None:
@@ -122,10 +122,10 @@ def test_numeric_targets_are_regressed() -> None:
     numeric = Dataset("numeric", data.X, data.X[:, 0] * 2)
     splits = [make_split(numeric, "random", "regression", seed=0)]
     options = {**OPTIONS, "learning_rate": 0.03}
-    found = retrain_metrics(
+    metrics = retrain_metrics(
         numeric, splits, np.array([[0]]), (0,), task="regression", options=options
     )
-    assert found["retrain_r2"][0] > 0.8
+    assert metrics["retrain_r2"][0] > 0.8
     check_protocols(("retrain",), (), 8, num_classes=0, task="regression")
 
 

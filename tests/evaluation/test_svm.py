@@ -1,4 +1,4 @@
-"""The SVM protocol against scikit-learn written out by hand, and its noise."""
+"""The SVM protocol against direct calls of scikit-learn, and its noise."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_constant_column_changes_nothing() -> None:
     dataset, split = small(np.arange(40, dtype=np.int32) % 2)
     assert svm_accuracy(dataset, split, np.array([0])) == 100.0
     assert svm_accuracy(dataset, split, np.array([0, 1])) == 100.0
-    # Nothing but a constant: the larger class of the training rows.
+    # From a constant column, the larger class of the training rows is predicted.
     assert svm_accuracy(dataset, split, np.array([1])) == 50.0
 
 
@@ -76,7 +76,7 @@ def test_noise_of_a_column_does_not_depend_on_the_others(monkeypatch: pytest.Mon
     monkeypatch.setattr(SVC, "fit", lambda self, x, y: seen.append(x) or fit(self, x, y))
     for columns in ([0, 1], [1, 2], [2, 1], [1]):
         svm_accuracy(dataset, split, np.array(columns), noise_std=0.5)
-    # Column 1 is constant, so what remains of it is its noise.
+    # Column 1 is constant, so that only its noise remains.
     noise = seen[0][:, 1]
     assert 0.3 < noise.std() < 0.7
     for x in seen[1:]:
@@ -89,7 +89,7 @@ def test_noise_of_a_column_does_not_depend_on_the_others(monkeypatch: pytest.Mon
     [
         (None, "small has no target; the SVM protocol needs class labels; leave 'svm' out"),
         (np.linspace(0, 1, 40, dtype=np.float32), "small has a numeric target"),
-        ((np.arange(40) > 35).astype(np.int32), "30 training rows of small hold a single class"),
+        ((np.arange(40) > 35).astype(np.int32), "30 training rows of small have only one class"),
     ],
 )
 def test_targets_that_cannot_be_judged(y: np.ndarray | None, message: str) -> None:

@@ -43,7 +43,7 @@ SHORT = (
     + ["tcp://", "http://host:8786", "tcp://host:x", "tcp://ho st:8786", "local:2 "],
 )
 def test_nonsense_is_told_in_one_line(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"write local:2 .* or tcp://host:8786") as error:
+    with pytest.raises(ConfigError, match=r"write local:N .* tcp://HOST:8786") as error:
         check_address(address)
     assert "\n" not in str(error.value)
 
@@ -57,7 +57,7 @@ def test_the_extra_is_named_where_dask_is_missing(monkeypatch: pytest.MonkeyPatc
 
 @needs_dask
 def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cluster, "ANSWER", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT", 0.5)
     done = launch_here(
         "sweep",
         *SHORT,
@@ -66,7 +66,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_p
         f"--workdir={tmp_path / 'sweep'}",
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: no scheduler answers at tcp://127.0.0.1:9: check")
+    assert done.stderr.startswith("error: no scheduler answers at tcp://127.0.0.1:9 (")
     assert done.stderr.count("\n") == 1 and not (tmp_path / "sweep").exists()
 
 
@@ -74,8 +74,8 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_p
 def workers() -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        with connected("local:1") as found:
-            yield found
+        with connected("local:1") as connection:
+            yield connection
 
 
 @needs_dask
@@ -89,14 +89,14 @@ def test_a_cell_goes_on_from_its_checkpoint_when_its_worker_is_killed(
     (before,) = workers.client.run(os.getpid).values()
     ((place, (process, path)),) = gathered(workers, [killed])
     assert place == 0 and process != before
-    found = fsjax.load(path)
+    restored = fsjax.load(path)
     # Twenty epochs were those of the process that died.
-    assert found.cost["trained_epochs"] <= 40
+    assert restored.cost["trained_epochs"] <= 40
     planned, dataset = plan_of(config, grid, tmp_path / "alone", progress=False)
     alone = fitted(planned, dataset, config).results[0]
     assert alone.cost["trained_epochs"] == 60
-    pd.testing.assert_frame_equal(table_of(found), table_of(alone))
-    pd.testing.assert_frame_equal(pd.DataFrame(found.scores), pd.DataFrame(alone.scores))
+    pd.testing.assert_frame_equal(table_of(restored), table_of(alone))
+    pd.testing.assert_frame_equal(pd.DataFrame(restored.scores), pd.DataFrame(alone.scores))
 
 
 @needs_dask
@@ -109,11 +109,11 @@ def test_cells_that_fail_do_not_end_the_others(
         Cell("always-3", fails_at_first, (tmp_path / "always", 99)),
         Cell("good-4", devices, ("value",)),
     ]
-    found = {}
+    outcomes = {}
     with pytest.raises(CellsFailedError, match="2 of 4 cells failed") as error:
         for place, outcome in gathered(workers, cells):
-            found[place] = outcome
-    assert found == {1: 2, 3: ("value", 1, str(Path.cwd()))}
+            outcomes[place] = outcome
+    assert outcomes == {1: 2, 3: ("value", 1, str(Path.cwd()))}
     assert "\n  refused-1: seven is too many" in str(error.value)
     assert "\n  always-3: OSError: stale file handle" in str(error.value)
     assert (tmp_path / "always").read_text() == "..."
@@ -213,10 +213,10 @@ def follow(
         said = []
         for line in process.stdout:
             said.append(line)
-            ended = sum(one.startswith("[") for one in said)
+            ended = sum(line.startswith("[") for line in said)
             if line.startswith("[") and ended in killed:
                 workers = psutil.Process(process.pid).children()
-                next(one for one in workers if "spawn_main" in " ".join(one.cmdline())).kill()
+                next(child for child in workers if "spawn_main" in " ".join(child.cmdline())).kill()
             if line.startswith("[") and ended == interrupted_at:
                 os.killpg(process.pid, signal.SIGINT)
     assert process.returncode == (0 if interrupted_at is None else 130)

@@ -49,24 +49,24 @@ def test_what_is_too_slow_is_skipped_on_larger_tables_too(tmp_path: Path) -> Non
     path = tmp_path / "rows.csv"
     tables = ["wine", "breast_cancer"]
     rows = compare_selectors.run(tables, ["F test", "Lasso", "RFE"], path, 10.0, 0.0)
-    told = rows.set_index(["table", "selector", "split"])["skipped"]
-    assert told["wine", "Lasso", 0] == ""
-    assert told["wine", "Lasso", 1] == "more than 0 CPU seconds"
-    assert told["breast_cancer", "RFE", 0] == "more than 0 CPU seconds"
+    skipped = rows.set_index(["table", "selector", "split"])["skipped"]
+    assert skipped["wine", "Lasso", 0] == ""
+    assert skipped["wine", "Lasso", 1] == "more than 0 CPU seconds"
+    assert skipped["breast_cancer", "RFE", 0] == "more than 0 CPU seconds"
 
 
 def test_packages_get_more_time_on_larger_tables_but_not_on_other_splits() -> None:
     wine, digits = read("wine"), read("digits")
 
-    def told(name: str, seconds: float, data: Dataset) -> str:
+    def reason_of(name: str, seconds: float, data: Dataset) -> str:
         line = {"table": "wine", "selector": name, "cpu_seconds": seconds, "cells": wine.X.size}
         rows = pd.DataFrame([line])
         return compare_selectors.reason(name, data, "classification", rows, 12.0)
 
-    assert told("STG", 13.0, digits) == "more than 12 CPU seconds"
-    assert told("STG, its package", 13.0, digits) == ""
-    assert told("STG, its package", 13.0, wine) == "more than 12 CPU seconds"
-    assert told("STG, its package", 61.0, digits) == "more than 60 CPU seconds"
+    assert reason_of("STG", 13.0, digits) == "more than 12 CPU seconds"
+    assert reason_of("STG, its package", 13.0, digits) == ""
+    assert reason_of("STG, its package", 13.0, wine) == "more than 12 CPU seconds"
+    assert reason_of("STG, its package", 61.0, digits) == "more than 60 CPU seconds"
 
 
 def test_tasks_and_controls() -> None:
@@ -109,9 +109,9 @@ def test_rivals_find_the_columns_of_a_sum(name: str) -> None:
     X = rng.normal(size=(200, 12))
     y = (X[:, 3] + X[:, 7] > 0).astype(int)
     part = Part((X - X.mean(axis=0)) / X.std(axis=0), y)
-    found = SELECTORS[name](X, part, 2, "classification", 0)
-    assert len(set(found.tolist())) == 2
-    assert name == "random columns" or set(found.tolist()) == {3, 7}
+    columns = SELECTORS[name](X, part, 2, "classification", 0)
+    assert len(set(columns.tolist())) == 2
+    assert name == "random columns" or set(columns.tolist()) == {3, 7}
 
 
 def test_means_ranks_and_files(tmp_path: Path) -> None:
@@ -134,18 +134,18 @@ def test_means_ranks_and_files(tmp_path: Path) -> None:
                         "skipped": "more than 12 CPU seconds" if gone else "",
                     }
                 )  # fmt: skip
-    found = publish.means(pd.DataFrame(rows).replace({"skipped": {"": np.nan}}))
-    one = found.set_index(["table", "selector"]).loc[("wine", "Lasso")]
-    assert one["score"] == 80.0 and one["svm"] == 81.0 and one["trees"] == 79.0
-    assert one["cpu_seconds"] == 30.0 and one["cpu_seconds_again"] == 31.5
-    mean = publish.ranks(found).mean
+    averages = publish.means(pd.DataFrame(rows).replace({"skipped": {"": np.nan}}))
+    lasso = averages.set_index(["table", "selector"]).loc[("wine", "Lasso")]
+    assert lasso["score"] == 80.0 and lasso["svm"] == 81.0 and lasso["trees"] == 79.0
+    assert lasso["cpu_seconds"] == 30.0 and lasso["cpu_seconds_again"] == 31.5
+    mean = publish.ranks(averages).mean
     # Six tables: all columns are no selection, and numbers have another measure. On the digits,
     # where it was skipped, STG is as good as random columns; Dense ran on too few tables.
     expected = {"STG": 9.5, "Lasso": 11.0, "F test": 17.0, "WAST": 23.0, "random columns": 29.5}
     assert (6 * mean).round(6).to_dict() == expected
     # 80 for Lasso on every table, 85 for STG but 50 on the digits.
-    assert publish.best_simple(found) == "Lasso"
-    beside = publish.against(found, "Lasso")
+    assert publish.best_simple(averages) == "Lasso"
+    beside = publish.against(averages, "Lasso")
     assert beside["STG"].startswith("-0.8 (") and beside["WAST"].startswith("-20.0 (0.0")
     for folder in ("reproduction", "docs/tables", "docs/pictures"):
         (tmp_path / folder).mkdir(parents=True)

@@ -36,8 +36,8 @@ def test_first_epoch_that_reaches_the_threshold() -> None:
             [np.nan, np.nan, 99.0, np.nan],
         ]
     )
-    found = training_delay(accuracy, best=100.0)
-    np.testing.assert_array_equal(found, [50.0, 25.0, 100.0, np.nan, 75.0])
+    delays = training_delay(accuracy, best=100.0)
+    np.testing.assert_array_equal(delays, [50.0, 25.0, 100.0, np.nan, 75.0])
 
 
 def test_other_thresholds() -> None:
@@ -52,9 +52,9 @@ def test_other_thresholds() -> None:
     st.floats(0.01, 1),
 )
 def test_delay_matches_a_plain_search(accuracy: np.ndarray, best: float, threshold: float) -> None:
-    for curve, found in zip(accuracy, training_delay(accuracy, best, threshold), strict=True):
+    for curve, delay in zip(accuracy, training_delay(accuracy, best, threshold), strict=True):
         epochs = [i for i, value in enumerate(curve, start=1) if value >= threshold * best]
-        assert found == 100 * epochs[0] / 7 if epochs else np.isnan(found)
+        assert delay == 100 * epochs[0] / 7 if epochs else np.isnan(delay)
 
 
 def test_delay_table() -> None:
@@ -91,9 +91,9 @@ def test_an_epoch_that_a_seed_lacks_does_not_set_the_goal() -> None:
 @pytest.mark.parametrize(("n", "pvalue"), [(5, 0.0079), (4, 0.0286), (3, 0.1)])
 def test_samples_that_do_not_overlap(n: int, pvalue: float) -> None:
     """Exact values of small samples."""
-    found = ks_pvalue(np.arange(n), np.arange(n) + 50.0)
-    assert found == pytest.approx(pvalue, abs=5e-5)
-    assert found == pytest.approx(smallest_pvalue(n, n))
+    p_value = ks_pvalue(np.arange(n), np.arange(n) + 50.0)
+    assert p_value == pytest.approx(pvalue, abs=5e-5)
+    assert p_value == pytest.approx(smallest_pvalue(n, n))
 
 
 def test_equal_samples_and_unequal_sizes() -> None:
@@ -105,10 +105,10 @@ def test_equal_samples_and_unequal_sizes() -> None:
 
 @given(SAMPLES, SAMPLES)
 def test_p_is_symmetric_and_bounded(a: list[float], b: list[float]) -> None:
-    found = ks_pvalue(a, b)
-    assert ks_pvalue(b, a) == pytest.approx(found)
-    assert smallest_pvalue(len(a), len(b)) <= found * (1 + 1e-9)
-    assert found <= 1
+    p_value = ks_pvalue(a, b)
+    assert ks_pvalue(b, a) == pytest.approx(p_value)
+    assert smallest_pvalue(len(a), len(b)) <= p_value * (1 + 1e-9)
+    assert p_value <= 1
 
 
 def test_significance_table() -> None:

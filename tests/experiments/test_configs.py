@@ -112,8 +112,8 @@ def test_any_method_has_a_config_of_its_own_defaults(name: str) -> None:
     config = any_method.get_config(f"{name},isolet,quick")
     assert (config.data.name, len(config.seeds)) == ("isolet", 2)
     builder = METHODS[name]
-    own = {"num_features": 50} if builder.registration.takes_number else {}
-    assert build_method(config) is builder(**own)
+    arguments = {"num_features": 50} if builder.registration.takes_number else {}
+    assert build_method(config) is builder(**arguments)
     assert config.task == builder().about.tasks[0]
 
 
@@ -125,9 +125,12 @@ def test_a_task_that_an_autoencoder_does_not_have_is_refused() -> None:
 
 @pytest.mark.parametrize("method", CTRE_METHODS)
 def test_networks_of_ctre_stay_those_of_its_paper(method: str) -> None:
-    own = classifier_config(method)
-    assert own("madelon").method.hidden == (1000, 1000, 1000)
-    assert own("digits").method.hidden == (200, 200, 200)
-    assert own("madelon").method.rank_by == own("digits").method.rank_by == "strength"
+    config_of = classifier_config(method)
+    assert config_of("madelon").method.hidden == (1000, 1000, 1000)
+    assert config_of("digits").method.hidden == (200, 200, 200)
+    assert config_of("madelon").method.rank_by == config_of("digits").method.rank_by == "strength"
     if method != "dense":
-        assert (own("madelon").method.epsilon, own("digits").method.epsilon) == (1.0, 5.0)
+        assert (config_of("madelon").method.epsilon, config_of("digits").method.epsilon) == (
+            1.0,
+            5.0,
+        )

@@ -38,11 +38,11 @@ def test_whole_tables_are_read_without_a_warning(path: Path) -> None:
 
 
 def test_damaged_tables_are_not_used(path: Path) -> None:
-    whole, rng = path.read_bytes(), np.random.default_rng(0)
-    damaged = [whole[: len(whole) // 2], b"", whole + b"x", whole[:-2]]
-    for place in rng.permutation(len(whole))[:60]:
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    damaged = [content[: len(content) // 2], b"", content + b"x", content[:-2]]
+    for place in rng.permutation(len(content))[:60]:
         bit = 1 << int(rng.integers(8))
-        damaged.append(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        damaged.append(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
     for content in damaged:
         path.write_bytes(content)
         with pytest.warns(UserWarning, match="accuracy.csv is damaged"):
@@ -78,13 +78,13 @@ def test_settings_need_both_tables(tmp_path: Path, lost: str, harm: Callable) ->
     dense = {"method": sparsify.DENSE, "strength": np.nan}
     for name, rows in (("layers", settings * 3), ("sparsity", [dense, *settings])):
         add_rows(pd.DataFrame(), rows, tmp_path / f"{name}.csv")
-    found = sparsify.read_tables(tmp_path)
-    assert {name: len(table) for name, table in found.items()} == {"layers": 6, "sparsity": 3}
+    tables = sparsify.read_tables(tmp_path)
+    assert {name: len(table) for name, table in tables.items()} == {"layers": 6, "sparsity": 3}
     # A run that was killed before it wrote the second one.
     more = [*settings, {"method": sparsify.PROBMASK, "strength": 0.5}]
     add_rows(pd.DataFrame(), more, tmp_path / "layers.csv")
     assert len(sparsify.read_tables(tmp_path)["layers"]) == 2
     harm(tmp_path / f"{lost}.csv")
-    found = sparsify.read_tables(tmp_path)
-    assert found["layers"].empty
-    assert list(found["sparsity"].get("method", [])) == [sparsify.DENSE] * (lost == "layers")
+    tables = sparsify.read_tables(tmp_path)
+    assert tables["layers"].empty
+    assert list(tables["sparsity"].get("method", [])) == [sparsify.DENSE] * (lost == "layers")

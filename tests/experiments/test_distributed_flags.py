@@ -15,7 +15,7 @@ WAST = "--config=configs/wast.py:digits,quick"
 
 
 @pytest.mark.parametrize(
-    ("launcher", "arguments", "told"),
+    ("launcher", "arguments", "message"),
     [
         ("run", [WAST, "--num_processes=2"], "--num_processes is for --distributed"),
         (
@@ -28,19 +28,19 @@ WAST = "--config=configs/wast.py:digits,quick"
             [WAST, "--distributed", "--coordinator=a:1", "--num_processes=2", "--process_id=2"],
             "process_id=2 with num_processes=2; choose a number from 0 to 1",
         ),
-        ("report", ["--distributed"], "experiments.report trains nothing; start it without"),
+        ("report", ["--distributed"], "experiments.report trains nothing; run it without"),
         (
             "reproduce",
             ["--distributed", "--minutes=1"],
-            "--minutes stops each process at a moment of its own",
+            "--minutes stops each process at a different moment",
         ),
     ],
 )
-def test_flags_that_do_not_fit_are_refused(launcher, arguments, told, tmp_path) -> None:
+def test_flags_that_do_not_fit_are_refused(launcher, arguments, message, tmp_path) -> None:
     # JAX has its devices already here, which is looked at last.
     done = launch_here(launcher, f"--workdir={tmp_path / 'run'}", *arguments)
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and f"error: {told}" in done.stderr.replace("'", "")
+    assert done.stderr.count("\n") == 1 and f"error: {message}" in done.stderr.replace("'", "")
     assert not (tmp_path / "run").exists()
 
 

@@ -238,7 +238,7 @@ def test_every_launcher_of_processes_runs(launcher: str, tmp_path: Path) -> None
 def _checkpoints(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     patch.setattr(checkpoints, "ROWS", 128)
     patch.setattr(checkpoints, "COLUMNS", 16)
-    return checkpoints.verified(8, 1)
+    return checkpoints.train_and_restart(8, 1)
 
 
 def _concrete_parts(patch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -287,11 +287,11 @@ def _text(patch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def _nerva(patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    whole = topology._epoch
+    original_epoch = topology._epoch
     patch.setattr(
         topology,
         "_epoch",
-        lambda method, rows, columns, *others: whole(method, 200, 24, *others),
+        lambda method, rows, columns, *others: original_epoch(method, 200, 24, *others),
     )
     return topology.nerva_epoch("coordinates")
 

@@ -25,10 +25,10 @@ STRIDE = 31
 
 def config() -> Any:
     """Two epochs with a checkpoint after each."""
-    made = quick(wast, checkpoint_every=1)
-    made.train.num_epochs, made.seeds = 2, (1,)
-    made.method.hidden = (8,)
-    return made
+    config = quick(wast, checkpoint_every=1)
+    config.train.num_epochs, config.seeds = 2, (1,)
+    config.method.hidden = (8,)
+    return config
 
 
 def outcome(folder: Path) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def written_not_drawn() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
     """The undisturbed outcome, and the number of operations that it took."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     with failing_disk(folder, None) as counter:
@@ -75,8 +75,8 @@ def try_all(numbers: range, code: int, expected: dict[str, Any], folder: Path) -
     return noticed
 
 
-def test_some_operations_fail(whole: tuple[dict[str, Any], int], tmp_path: Path) -> None:
-    expected, count = whole
+def test_some_operations_fail(undisturbed: tuple[dict[str, Any], int], tmp_path: Path) -> None:
+    expected, count = undisturbed
     assert count > 60
     numbers = range(1, count + 1, STRIDE)
     assert try_all(numbers, errno.ENOSPC, expected, tmp_path / "run") > len(numbers) / 2
@@ -85,7 +85,7 @@ def test_some_operations_fail(whole: tuple[dict[str, Any], int], tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_every_operation_fails(
-    code: int, whole: tuple[dict[str, Any], int], tmp_path: Path
+    code: int, undisturbed: tuple[dict[str, Any], int], tmp_path: Path
 ) -> None:
-    expected, count = whole
+    expected, count = undisturbed
     assert try_all(range(1, count + 1), code, expected, tmp_path / "run") > count / 2

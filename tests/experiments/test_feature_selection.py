@@ -56,7 +56,7 @@ def test_every_method_trial_and_size_has_a_row(finished: Path) -> None:
     assert (finished / "accuracy.png").stat().st_size > 5000
     assert json.loads((finished / "config.json").read_text())["seeds"] == [0, 1]
     text = comparison.summary(table)
-    assert "trainings a search (paper 1.7)" in text
+    assert "trainings per search (paper 1.7)" in text
 
 
 def test_only_missing_methods_are_run_again(

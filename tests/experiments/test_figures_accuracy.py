@@ -33,15 +33,15 @@ def test_accuracy_lines_are_means_and_intervals():
         assert axes.get_title() == dataset
         texts = legend_texts(axes)
         for number, method in enumerate(("BinMask", "Fisher score")):
-            own = here[here["method"] == method]
-            groups = own.groupby("num_features")["accuracy"]
+            method_rows = here[here["method"] == method]
+            groups = method_rows.groupby("num_features")["accuracy"]
             halves = [mean_interval(values)[1] for _, values in groups]
             line = axes.containers[number][0]
             np.testing.assert_allclose(line.get_ydata(), groups.mean())
             np.testing.assert_allclose(bars_of(axes)[number], halves)
             # The shift is small against the distance of two sizes.
             np.testing.assert_allclose(line.get_xdata(), list(groups.groups), rtol=0.03)
-            assert f"{method} ({own['accuracy'].mean():.1f})" in texts
+            assert f"{method} ({method_rows['accuracy'].mean():.1f})" in texts
         band = here.loc[here["method"] == "all features", "accuracy"]
         assert f"all features ({band.mean():.1f})" in texts
         mean, half = mean_interval(band)
@@ -70,10 +70,10 @@ def test_strengths_stand_on_the_top_axis():
     (axes,) = plot_accuracy(rows).axes
     (top,) = axes.child_axes
     assert top.get_xlabel() == "BinMask λ"
-    own = rows[rows["method"] == "BinMask"].groupby("num_features")["strength"]
-    first = own.mean().iloc[0], own.std(ddof=0).iloc[0]
+    strengths = rows[rows["method"] == "BinMask"].groupby("num_features")["strength"]
+    first = strengths.mean().iloc[0], strengths.std(ddof=0).iloc[0]
     text = "{}\n({})".format(*(f"{value:.1e}".replace("e-0", "e-") for value in first))
-    assert strength_labels(rows)[own.mean().index[0]] == text
+    assert strength_labels(rows)[strengths.mean().index[0]] == text
     assert [label.get_text() for label in top.get_xticklabels()][0] == text
     for without in (rows.drop(columns="strength"), rows.assign(strength=None)):
         assert not plot_accuracy(without).axes[0].child_axes

@@ -8,8 +8,8 @@ from experiments.artifacts.figures.marks import apart, looks, shifts, short_numb
 
 
 def test_methods_look_different():
-    found = looks(f"method {number % 40}" for number in range(80))
-    assert len(found) == len(set(found.values())) == 40
+    method_looks = looks(f"method {number % 40}" for number in range(80))
+    assert len(method_looks) == len(set(method_looks.values())) == 40
     assert len({look.color for look in looks(SIX).values()}) == 6
 
 
@@ -39,8 +39,8 @@ def test_ticks_keep_their_distance():
 
 def test_lines_move_little():
     for number in (1, 2, 6, 12):
-        found = shifts(number)
-        assert found.shape == (number,) and np.ptp(found) <= 0.03 + 1e-12
-        np.testing.assert_allclose(found.sum(), 0.0, atol=1e-12)
+        offsets = shifts(number)
+        assert offsets.shape == (number,) and np.ptp(offsets) <= 0.03 + 1e-12
+        np.testing.assert_allclose(offsets.sum(), 0.0, atol=1e-12)
     assert shifts(0).size == 0
     np.testing.assert_allclose(np.diff(shifts(3)), 0.007)

@@ -54,10 +54,10 @@ def test_regularization_table():
         assert aucs == sorted(aucs, reverse=True)
     assert cells[0][:2] == ["BinMask", "3e-5"] and cells[0][5] == "*"
     assert cells[-1][1] == "-" and cells[-1][-3:] == ["-"] * 3
-    own = rows[(rows["method"] == "BinMask") & (rows["strength"] == 3e-5)]
-    mean, half = mean_interval(own["test_auc"])
+    setting_rows = rows[(rows["method"] == "BinMask") & (rows["strength"] == 3e-5)]
+    mean, half = mean_interval(setting_rows["test_auc"])
     assert cells[0][4] == f"{mean:.3f}+-{half:.3f}"
-    assert cells[0][6] == f"{own['l0'].mean():.3f}"
+    assert cells[0][6] == f"{setting_rows['l0'].mean():.3f}"
     assert notes == ["+- 95 % confidence interval of the mean over trials; * best test AUC"]
 
 
@@ -91,10 +91,10 @@ def trials(values, first=0):
 
 def test_pvalue_is_paired_where_trials_are_shared():
     a, b = np.random.default_rng(0).normal(0.8, 0.01, (2, 8))
-    found = better_pvalue(trials(a), trials(b))
-    assert found == pytest.approx(stats.ttest_rel(a, b, alternative="greater").pvalue)
+    p_value = better_pvalue(trials(a), trials(b))
+    assert p_value == pytest.approx(stats.ttest_rel(a, b, alternative="greater").pvalue)
     shuffled = trials(b).sample(frac=1, random_state=0)
-    assert better_pvalue(trials(a), shuffled) == pytest.approx(found)
+    assert better_pvalue(trials(a), shuffled) == pytest.approx(p_value)
     welch = stats.ttest_ind(a, b, equal_var=False, alternative="greater").pvalue
     assert better_pvalue(trials(a), trials(b, first=8)) == pytest.approx(welch)
     with_nan = trials(np.append(b, np.nan), first=8)

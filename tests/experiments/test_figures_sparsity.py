@@ -75,10 +75,10 @@ def test_sparsity_lines():
     assert lines[0].get_color() == lines[2].get_color() != lines[1].get_color()
     low, high = axes.get_xlim()
     assert low > high and axes.get_xscale() == "log"
-    own = rows[rows["method"] == "ProbMask"].sort_values("sparsity")
-    last = own["sparsity"].to_numpy()[-4:]  # the sparsest of each of the four trials
+    method_rows = rows[rows["method"] == "ProbMask"].sort_values("sparsity")
+    last = method_rows["sparsity"].to_numpy()[-4:]  # the sparsest of each of the four trials
     np.testing.assert_allclose(lines[3].get_xdata().min(), 1 - last.mean(), rtol=0.06)
-    tuned = own["finetuned_accuracy"].to_numpy()[-4:]
+    tuned = method_rows["finetuned_accuracy"].to_numpy()[-4:]
     np.testing.assert_allclose(lines[3].get_ydata()[0], tuned.mean())
     np.testing.assert_allclose(bars_of(axes)[3][0], mean_interval(tuned)[1])
     bands = [patch for patch in axes.patches if patch.get_height() > 0]
@@ -88,10 +88,10 @@ def test_sparsity_lines():
 
 def test_trials_belong_together_by_strength_or_by_rank():
     rows = sparsity_rows(methods=("BinMask",), trials=2)
-    own = rows[rows["method"] == "BinMask"].assign(strength=np.nan)
-    by_rank = sparsity_points(own, "accuracy")
+    method_rows = rows[rows["method"] == "BinMask"].assign(strength=np.nan)
+    by_rank = sparsity_points(method_rows, "accuracy")
     assert len(by_rank.places) == 7
-    pair = own.iloc[[0, 7]].assign(sparsity=[0.99, 0.98])
+    pair = method_rows.iloc[[0, 7]].assign(sparsity=[0.99, 0.98])
     np.testing.assert_allclose(sparsity_points(pair, "accuracy").places, [0.015])
     split = sparsity_points(pair.assign(strength=[1.0, 2.0]), "accuracy")
     np.testing.assert_allclose(split.places, [0.01, 0.02])
@@ -171,9 +171,9 @@ def test_layer_bars():
     (axes,) = plot_layer_sparsity(rows.rename(columns={"method": "setting"})).axes
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == ["conv1 (1728)", "conv2 (2592)", "conv3 (3888)"]
-    own = rows[(rows["layer"] == "conv1") & (rows["method"] == "BinMask")]
-    np.testing.assert_allclose(axes.patches[0].get_width(), 100 * own["sparsity"].mean())
-    left = round(((1 - own["sparsity"]) * 1728).mean())
+    conv_rows = rows[(rows["layer"] == "conv1") & (rows["method"] == "BinMask")]
+    np.testing.assert_allclose(axes.patches[0].get_width(), 100 * conv_rows["sparsity"].mean())
+    left = round(((1 - conv_rows["sparsity"]) * 1728).mean())
     assert axes.texts[0].get_text().endswith(f" %, {left}")
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first layer is at the top
 

@@ -26,11 +26,12 @@ def test_the_page_and_the_picture_have_all_rows() -> None:
     page = (ROOT / "BENCHMARKS.md").read_text()
     for first in range(0, len(table), len(SIZES)):
         rows = table.iloc[first : first + len(SIZES)]
-        found = [
+        exponents = [
             exponent(
-                [float(one) for one in sizes.split(",")], [float(one) for one in costs.split(",")]
+                [float(number) for number in sizes.split(",")],
+                [float(number) for number in costs.split(",")],
             )
             for sizes, costs in zip(rows.iloc[:, 1], rows.iloc[:, 2], strict=True)
         ]
-        assert np.allclose(found, rows["exponent"].astype(float), atol=0.006)
+        assert np.allclose(exponents, rows["exponent"].astype(float), atol=0.006)
         assert f"| {' | '.join(rows['exponent'])} |" in page

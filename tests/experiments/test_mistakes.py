@@ -56,7 +56,7 @@ def test_mistakes_train_nothing_and_leave_nothing(
         (wast, {"data.noise_std": -1.0}, "noise_std=-1.0"),
         (wast, {"train.best_by": "accuracy"}, "needs classes"),
         (ctre_sim, {"method.density": 0.1}, "epsilon=5.0 and density=0.1; set one of them to 0"),
-        (ctre_sim, {"method.epsilon": 0.0}, "the network is sparse; give epsilon or density"),
+        (ctre_sim, {"method.epsilon": 0.0}, "a sparse network needs one of them"),
         (ctre_sim, {"method.grow": "similiar"}, "grow='similiar': did you mean 'similar'"),
         (ctre_seq, {"method.order": "randomfirst"}, "did you mean 'random_first'"),
         (snip, {"train.best_by": "acuracy"}, "did you mean 'accuracy'"),
@@ -149,8 +149,12 @@ def test_a_mistake_ends_the_process(tmp_path: Path) -> None:
         ("stg", "method.strenght=3", "did you mean 'method.strength'"),
         ("stg", "method.strength=-3", "strength=-3.0; choose a value above 0"),
         ("stg", "method.name=lassonet", "does not fit lassonet.*configs/any.py:lassonet has its"),
-        ("fisher_score", "evaluation.protocols=embedded", "the method predicts nothing; choose"),
-        ("quick", "method.name=fisher_score", "the method predicts nothing; choose 'retrain'"),
+        (
+            "fisher_score",
+            "evaluation.protocols=embedded",
+            "the method makes no predictions; choose",
+        ),
+        ("quick", "method.name=fisher_score", "the method makes no predictions; choose 'retrain'"),
         ("wast,classification", "", "wast is for the task reconstruction"),
     ],
 )

@@ -30,16 +30,16 @@ def test_forest_and_icap_find_a_ring() -> None:
 
 
 def test_rows_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, made = tmp_path / "table.md", []
+    out, measured = tmp_path / "table.md", []
 
     def measure(rule: str, columns: int, seeds: int) -> dict[str, str]:
-        made.append((rule, columns, seeds))
+        measured.append((rule, columns, seeds))
         return {"rule": f"{rule}, {columns}", "forest": "1.00", "published": ""}
 
     monkeypatch.setattr(nonlinear, "measure", measure)
     nonlinear.run([("ring", 32)], out, 3)
     table = nonlinear.run([("ring", 32), ("xor", 64)], out, 3)
-    assert made == [("ring", 32, 3), ("xor", 64, 3)]
+    assert measured == [("ring", 32, 3), ("xor", 64, 3)]
     assert table["rule"].tolist() == ["ring, 32", "xor, 64"]
 
 

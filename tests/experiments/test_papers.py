@@ -20,24 +20,24 @@ ROOT = Path(__file__).parents[2]
 
 
 def cell(paper: str, table: str, method: str, dataset: str, metric: str, **row) -> Cell:
-    found = [
-        one
-        for one in cells_of(paper)
-        if (one.table, one.row.method, one.row.dataset, one.row.metric)
+    matches = [
+        candidate
+        for candidate in cells_of(paper)
+        if (candidate.table, candidate.row.method, candidate.row.dataset, candidate.row.metric)
         == (table, method, dataset, metric)
         and all(
-            getattr(one.row, name, one.row.options.get(name)) == value
+            getattr(candidate.row, name, candidate.row.options.get(name)) == value
             for name, value in row.items()
         )
     ]
-    assert len(found) == 1
-    return found[0]
+    assert len(matches) == 1
+    return matches[0]
 
 
 def test_every_cell_has_a_run_that_its_protocol_can_configure() -> None:
     seen = set()
-    for one in chosen([]):
-        run = run_of(one)
+    for chosen_cell in chosen([]):
+        run = run_of(chosen_cell)
         if run in seen:
             continue
         seen.add(run)
@@ -71,9 +71,9 @@ def test_a_run_has_the_first_seeds_of_its_protocol_and_its_own_epochs() -> None:
 
 
 def test_repeated_cells_share_a_run() -> None:
-    one = cell("wast", "9", "wast", "madelon", "svm_accuracy", update="step")
+    step_cell = cell("wast", "9", "wast", "madelon", "svm_accuracy", update="step")
     other = cell("wast", "2", "wast", "madelon", "svm_accuracy")
-    assert run_of(one) == run_of(other)
+    assert run_of(step_cell) == run_of(other)
 
 
 def test_tolerances() -> None:
@@ -99,14 +99,14 @@ def test_values_of_cells() -> None:
     # 500-100-100-100-2.
     assert value_of(density, result) == [pytest.approx(100 * 3000 / 70200)]
     error = cell("ip_cae", "6", "cae", "isolet", "reconstruction_error", num_epochs=1000)
-    found = value_of(error, {"metrics": {"reconstruction_frobenius": [0.005]}, "cost": {}})
-    assert found == [pytest.approx(0.005 * 617 / 50)]
+    value = value_of(error, {"metrics": {"reconstruction_frobenius": [0.005]}, "cost": {}})
+    assert value == [pytest.approx(0.005 * 617 / 50)]
 
 
 def row(mean: float, seeds: int = 3, **changes) -> dict:
-    one = cell("wast", "2", "wast", "madelon", "svm_accuracy")
-    made = {"seeds": range(seeds), "epochs": 10, "cpu_seconds": 6.0, "commit": "abcdef0123"}
-    return results.row_of(one, [mean] * seeds, made | changes)
+    svm_cell = cell("wast", "2", "wast", "madelon", "svm_accuracy")
+    run = {"seeds": range(seeds), "epochs": 10, "cpu_seconds": 6.0, "commit": "abcdef0123"}
+    return results.row_of(svm_cell, [mean] * seeds, run | changes)
 
 
 def test_agreement_and_reasons(tmp_path: Path) -> None:
@@ -163,15 +163,15 @@ def test_reasons_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_method_of_ones_own_stands_beside_the_others() -> None:
-    own = [c for c in chosen(["wast"], ["2"], ["madelon"], ["wast", "random_selection"])]
-    assert [c.row.method for c in own] == ["wast", "random_selection"]
-    assert math.isnan(own[1].row.mean)
-    made = {"seeds": [0], "epochs": 1, "cpu_seconds": 1.0, "commit": None}
-    assert results.row_of(own[1], [50.0], made)["agrees"] == ""
+    own_cells = [c for c in chosen(["wast"], ["2"], ["madelon"], ["wast", "random_selection"])]
+    assert [c.row.method for c in own_cells] == ["wast", "random_selection"]
+    assert math.isnan(own_cells[1].row.mean)
+    run = {"seeds": [0], "epochs": 1, "cpu_seconds": 1.0, "commit": None}
+    assert results.row_of(own_cells[1], [50.0], run)["agrees"] == ""
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("wanted", "message"),
     [
         ({"papers": ["wats"]}, "did you mean 'wast'"),
         ({"papers": ["wast"], "tables": ["11"]}, "unknown table"),
@@ -179,22 +179,22 @@ def test_a_method_of_ones_own_stands_beside_the_others() -> None:
         ({"papers": ["wast"], "methods": ["wats"]}, "did you mean 'wast'"),
     ],
 )
-def test_mistakes(wanted: dict, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_mistakes(wanted: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         chosen(**wanted)
 
 
 @pytest.mark.parametrize(
-    ("variant", "told"), [("wast", "and a method"), ("wats,stg", "did you mean 'wast'")]
+    ("variant", "message"), [("wast", "and a method"), ("wats,stg", "did you mean 'wast'")]
 )
-def test_mistakes_in_the_variant(variant: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_mistakes_in_the_variant(variant: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         papers.get_config(variant)
 
 
 def test_delays_need_all_methods(tmp_path: Path) -> None:
-    one = cell("ctre", "6", "ctre_sim", "madelon", "training_delay_pct", hidden=(100,) * 3)
-    needed = runs.runs_of([one])
+    delay_cell = cell("ctre", "6", "ctre_sim", "madelon", "training_delay_pct", hidden=(100,) * 3)
+    needed = runs.runs_of([delay_cell])
     assert len(needed) == 5
     finished = {}
     for number, run in enumerate(needed):
@@ -203,10 +203,10 @@ def test_delays_need_all_methods(tmp_path: Path) -> None:
         lines = [f"0,{epoch},test,accuracy,{10 * epoch}" for epoch in range(1, 11)]
         header = "seed,epoch,split,metric,value"
         (folder / "metrics.csv").write_text("\n".join([header, *lines]) + "\n")
-        assert compared_values(one, finished) is None
+        assert compared_values(delay_cell, finished) is None
         finished[run] = {"folder": folder}
     # 90 % of 100 is reached after 9 of 10 epochs.
-    assert compared_values(one, finished) == [90.0]
+    assert compared_values(delay_cell, finished) == [90.0]
 
 
 def test_a_speed_up_is_how_much_earlier_cae_is_surpassed(tmp_path: Path) -> None:
@@ -214,19 +214,19 @@ def test_a_speed_up_is_how_much_earlier_cae_is_surpassed(tmp_path: Path) -> None
         ("classification", "accuracy", ([10, 40, 60, 50], [40, 51, 70, 70], [0, 0, 50, 50])),
         ("reconstruction", "loss", ([9, 6, 4, 5], [6, 4.9, 3, 3], [9, 9, 5, 5])),
     ):
-        one = cell("ip_cae", "3", "ip_cae", "isolet", "speedup", options={"task": task})
+        speedup_cell = cell("ip_cae", "3", "ip_cae", "isolet", "speedup", options={"task": task})
         finished = {}
-        for run, curves in zip(runs.runs_of([one]), (values[1:], values[:1]), strict=True):
+        for run, curves in zip(runs.runs_of([speedup_cell]), (values[1:], values[:1]), strict=True):
             folder = tmp_path / run.label
             folder.mkdir()
             lines = ["seed,epoch,split,metric,value", "0,1,train,loss,0", "0,1,test,accuracy,99"]
             for seed, curve in enumerate(curves):
                 lines += [f"{seed},{e},valid,{metric},{v}" for e, v in enumerate(curve, start=1)]
             (folder / "metrics.csv").write_text("\n".join(lines) + "\n")
-            assert compared_values(one, finished) is None
+            assert compared_values(speedup_cell, finished) is None
             finished[run] = {"folder": folder}
         # CAE ends at 50 (5), which one seed surpasses after 2 of 4 epochs, the other never.
-        assert compared_values(one, finished) == [2.0]
+        assert compared_values(speedup_cell, finished) == [2.0]
 
 
 def test_costs_that_were_seen_set_the_scale() -> None:

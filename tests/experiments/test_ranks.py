@@ -28,21 +28,21 @@ DEMSAR = """.763 .768 .771 .798
 
 
 def demsar() -> pd.DataFrame:
-    rows = [[float(one) for one in line.split()] for line in DEMSAR.splitlines()]
+    rows = [[float(number) for number in line.split()] for line in DEMSAR.splitlines()]
     return pd.DataFrame(rows, columns=["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"])
 
 
 def test_ranks_are_those_of_the_paper() -> None:
-    found = rank(demsar(), alpha=0.10)
+    ranks = rank(demsar(), alpha=0.10)
     expected = {"C4.5": 3.143, "C4.5+m": 2.000, "C4.5+cf": 2.893, "C4.5+m+cf": 1.964}
-    assert found.tables == 14
-    assert {name: round(value, 3) for name, value in found.mean.items()} == expected
-    assert list(found.mean.index)[0] == "C4.5+m+cf"
+    assert ranks.tables == 14
+    assert {name: round(value, 3) for name, value in ranks.mean.items()} == expected
+    assert list(ranks.mean.index)[0] == "C4.5+m+cf"
     # Section 3.2.2: 2.291 and 2.569 are the critical values of four at 0.10 and 0.05.
-    assert found.critical_difference == pytest.approx(2.291 * np.sqrt(20 / 84), abs=1e-3)
+    assert ranks.critical_difference == pytest.approx(2.291 * np.sqrt(20 / 84), abs=1e-3)
     assert critical_difference(4, 14) == pytest.approx(2.569 * np.sqrt(20 / 84), abs=1e-3)
     # 9.28 without a correction for ties (3.2.2), a p-value of 0.026; SciPy corrects for them.
-    assert 0.015 < found.p_value < 0.026
+    assert 0.015 < ranks.p_value < 0.026
 
 
 def test_bars_join_what_does_not_differ() -> None:

@@ -16,8 +16,8 @@ def test_a_table_is_written_and_continued(tmp_path: Path, monkeypatch: pytest.Mo
     names = ["random_selection", "fisher_score"]
     table = recovery.run(names, out, seeds=2, num_samples=400)
     assert list(table["estimator"]) == ["RandomSelection", "FisherScore"]
-    found = {row["estimator"]: float(row["found"].split()[0]) for _, row in table.iterrows()}
-    assert found["FisherScore"] > found["RandomSelection"]
+    counts = {row["estimator"]: float(row["found"].split()[0]) for _, row in table.iterrows()}
+    assert counts["FisherScore"] > counts["RandomSelection"]
     assert out.read_text().splitlines()[2].startswith("| FisherScore"), "the best comes first"
     assert len(read_table(out)) == 2
 

@@ -144,7 +144,7 @@ def test_a_folder_of_another_configuration_is_refused(finished: Path, tmp_path: 
     with pytest.raises(ConfigError, match=r"network.weight_decay was 0.01, is 0.02"):
         regularize.run(config, finished, progress=False)
     (tmp_path / "regularization.csv").write_text("method\n")
-    with pytest.raises(ConfigError, match="files that are not of fsjax"):
+    with pytest.raises(ConfigError, match="has no config.json, but files"):
         regularize.run(tiny(), tmp_path, progress=False)
 
 

@@ -115,11 +115,11 @@ def test_result_json_has_null_for_what_is_not_finite(tmp_path):
 
 
 def test_plain_values():
-    given = {
+    values = {
         1: (np.float32(0.5), np.arange(2), True, None, Path("a")),
         "jax": jax.numpy.zeros(()),
     }
-    assert plain(given) == {"1": [0.5, [0, 1], True, None, "a"], "jax": 0.0}
+    assert plain(values) == {"1": [0.5, [0, 1], True, None, "a"], "jax": 0.0}
     assert type(plain(np.int64(1))) is int
     assert type(plain(np.bool_(True))) is bool
 

@@ -41,11 +41,11 @@ def test_a_run(tmp_path: Path) -> None:
         report.save_figure(figure, folder / f"{name}.svg")
     page = artifacts.write_report(folder).read_text()
     # Student's interval of two values: 85 +- 12.706 x 5.
-    for told in ("85.00", "21.47 to 148.53", "90.50 ± 1.25", "CAE, Table 1", "3 (2/2), 5 (1/2)"):
-        assert told in page, told
+    for text in ("85.00", "21.47 to 148.53", "90.50 ± 1.25", "CAE, Table 1", "3 (2/2), 5 (1/2)"):
+        assert text in page, text
     assert "&lt;digits&gt;" in page and "<digits>" not in page
     assert "python -m experiments.run --a=&#x27;&lt;b&gt;&#x27;" in page
-    assert page.index("Training, epoch by epoch") < page.index("The selected columns")
+    assert page.index("Training, epoch by epoch") < page.index("Selected columns")
     assert page.count("<svg ") == 2 and "<?xml" not in page
 
 

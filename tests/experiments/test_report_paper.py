@@ -37,9 +37,9 @@ def test_coil20(method, accuracy, std, error):
             "source": "IP-CAE, Table 2",
         }
     }
-    found = published(method, "coil20", "reconstruction", 50)
-    assert found["reconstruction_frobenius"]["mean"] == error
-    assert found["reconstruction_frobenius"]["source"] == "IP-CAE, Table 1"
+    entries = published(method, "coil20", "reconstruction", 50)
+    assert entries["reconstruction_frobenius"]["mean"] == error
+    assert entries["reconstruction_frobenius"]["source"] == "IP-CAE, Table 1"
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_every_method_and_data_set_is_in_both_main_tables_of_ip_cae():
         for dataset in datasets:
             k = 10 if dataset == "mice_protein" else 50
             for task in ("classification", "reconstruction"):
-                found = published(method, dataset, task, k).values()
-                (entry,) = (entry for entry in found if entry["source"].startswith("IP-CAE"))
+                entries = published(method, dataset, task, k).values()
+                (entry,) = (entry for entry in entries if entry["source"].startswith("IP-CAE"))
                 assert entry["mean"] > 0 and entry["std"] > 0
 
 
@@ -98,8 +98,8 @@ def test_rows_without_a_task_belong_to_no_run():
 
 
 def svm(method, dataset, k, num_epochs=None, **settings):
-    found = published(method, dataset, "reconstruction", k, num_epochs, settings)
-    entry = found["svm_accuracy"]
+    entries = published(method, dataset, "reconstruction", k, num_epochs, settings)
+    entry = entries["svm_accuracy"]
     return entry["mean"], entry["std"], entry["source"]
 
 
@@ -153,33 +153,33 @@ def test_quick_selection_depends_on_the_epochs():
 
 
 def test_further_numbers_of_features():
-    found = published("wast", "har", "reconstruction", 50, 10)
+    entries = published("wast", "har", "reconstruction", 50, 10)
     further = [f"svm_accuracy_k{k}" for k in (25, 75, 100, 150, 200)]
-    assert [name for name in found if name.startswith("svm")] == ["svm_accuracy", *further]
-    assert found.keys() == {"svm_accuracy", "params", "train_flops", *further}
+    assert [name for name in entries if name.startswith("svm")] == ["svm_accuracy", *further]
+    assert entries.keys() == {"svm_accuracy", "params", "train_flops", *further}
     at_25 = published("wast", "har", "reconstruction", 25, 10)
-    assert at_25["svm_accuracy"] == found["svm_accuracy_k25"]
-    assert at_25["svm_accuracy_k50"] == found["svm_accuracy"]
+    assert at_25["svm_accuracy"] == entries["svm_accuracy_k25"]
+    assert at_25["svm_accuracy_k50"] == entries["svm_accuracy"]
     assert "svm_accuracy" not in published("wast", "har", "reconstruction", 30, 10)
 
 
 def test_costs_of_wast():
     for dataset in ("mnist", "fashion_mnist"):
-        found = published("wast", dataset, "reconstruction", 50, 10)
-        assert found["params"]["mean"] == 62720
-        assert found["train_flops"]["mean"] == pytest.approx(0.22e12)
-        assert found["params"]["source"] == found["train_flops"]["source"] == "WAST, Table 3"
-    found = published("quick_selection", "mnist", "reconstruction", 25, 100)
-    assert found["params"]["mean"] == 62720
-    assert found["train_flops"]["mean"] == pytest.approx(2.25e12)
+        entries = published("wast", dataset, "reconstruction", 50, 10)
+        assert entries["params"]["mean"] == 62720
+        assert entries["train_flops"]["mean"] == pytest.approx(0.22e12)
+        assert entries["params"]["source"] == entries["train_flops"]["source"] == "WAST, Table 3"
+    entries = published("quick_selection", "mnist", "reconstruction", 25, 100)
+    assert entries["params"]["mean"] == 62720
+    assert entries["train_flops"]["mean"] == pytest.approx(2.25e12)
     shorter = published("quick_selection", "mnist", "reconstruction", 25, 10)
     assert "params" in shorter and "train_flops" not in shorter
 
 
 def test_cae_has_the_numbers_of_two_papers():
-    found = published("cae", "coil20", "reconstruction", 50)
-    assert found["reconstruction_frobenius"]["source"] == "IP-CAE, Table 1"
-    assert found["svm_accuracy"]["source"] == "WAST, Table 2"
+    entries = published("cae", "coil20", "reconstruction", 50)
+    assert entries["reconstruction_frobenius"]["source"] == "IP-CAE, Table 1"
+    assert entries["svm_accuracy"]["source"] == "WAST, Table 2"
     assert "reconstruction_frobenius" not in published("cae", "usps", "reconstruction", 50)
 
 
@@ -223,8 +223,8 @@ def test_settings_of_the_configs_are_those_of_table_2(name):
 
 
 def ctre(method, dataset="madelon", width=1000, **settings):
-    given = {"hidden": (width,) * 3, **settings}
-    return published(method, dataset, "classification", 20, 500, given)
+    all_settings = {"hidden": (width,) * 3, **settings}
+    return published(method, dataset, "classification", 20, 500, all_settings)
 
 
 @pytest.mark.parametrize(
@@ -253,10 +253,10 @@ def test_ctre(method, settings, mean, table):
 
 
 def test_ctre_depends_on_the_network_alone():
-    found = ctre("ctre_sim", width=100, epsilon=13)
-    assert found["embedded_accuracy"]["mean"] == 65.6
+    entries = ctre("ctre_sim", width=100, epsilon=13)
+    assert entries["embedded_accuracy"]["mean"] == 65.6
     listed = {"hidden": [100, 100, 100], "epsilon": 13}
-    assert published("ctre_sim", "madelon", "classification", 50, 10, listed) == found
+    assert published("ctre_sim", "madelon", "classification", 50, 10, listed) == entries
     for settings in (
         {"hidden": (100, 100, 100)},
         {"hidden": (100, 100), "epsilon": 1},
@@ -287,7 +287,7 @@ def test_contradictions_are_settled_for_table_2():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given", "same"),
+    ("wanted", "value", "same"),
     [
         (1.0, 1, True),
         ((1, 2), [1, 2], True),
@@ -299,8 +299,8 @@ def test_contradictions_are_settled_for_table_2():
         (0.0, Besides((0.0, 1.0)), False),
     ],
 )
-def test_agreement_of_options(wanted, given, same):
-    assert agrees(wanted, given) is same
+def test_agreement_of_options(wanted, value, same):
+    assert agrees(wanted, value) is same
 
 
 @pytest.mark.parametrize(
@@ -315,11 +315,11 @@ def test_agreement_of_options(wanted, given, same):
     ],
 )
 def test_retrained_networks_have_their_own_accuracy(method, dataset, mean, std):
-    found = published(method, dataset, "classification", 50)
+    entries = published(method, dataset, "classification", 50)
     expected = {"mean": mean, "std": std, "n_repeats": 10, "source": "IP-CAE, Table 2"}
-    assert found["retrain_accuracy"] == expected
-    assert "embedded_accuracy" not in found
-    assert all("svm" in name for name in found if name != "retrain_accuracy")
+    assert entries["retrain_accuracy"] == expected
+    assert "embedded_accuracy" not in entries
+    assert all("svm" in name for name in entries if name != "retrain_accuracy")
     assert "retrain_accuracy" not in published(method, dataset, "classification", 25)
 
 
@@ -365,8 +365,8 @@ def test_runs_have_no_number_of_the_text():
 
 def test_number_of_epochs_chooses_the_table():
     def source(num_epochs):
-        found = published("cae", "isolet", "classification", 50, num_epochs)
-        return found["embedded_accuracy"]["mean"], found["embedded_accuracy"]["source"]
+        entries = published("cae", "isolet", "classification", 50, num_epochs)
+        return entries["embedded_accuracy"]["mean"], entries["embedded_accuracy"]["source"]
 
     usual = (75.82, "IP-CAE, Table 2")
     assert [source(n) for n in (None, 10, 200)] == [usual] * 3
@@ -379,8 +379,8 @@ def test_number_of_epochs_chooses_the_table():
 def test_error_on_another_scale_is_left_out():
     rows = [row for row in published_rows() if row.source == "IP-CAE, Table 6"]
     assert {row.metric for row in rows} == {"embedded_accuracy"}
-    found = published("cae", "isolet", "reconstruction", 50, 1000)
-    assert found["reconstruction_frobenius"]["source"] == "IP-CAE, Table 1"
+    entries = published("cae", "isolet", "reconstruction", 50, 1000)
+    assert entries["reconstruction_frobenius"]["source"] == "IP-CAE, Table 1"
 
 
 def test_answers_are_fresh_copies():

@@ -1,10 +1,10 @@
-"""The text table next to the papers' numbers, and the one-line note."""
+"""The text table of results next to the papers' numbers."""
 
 import numpy as np
 import pytest
 from synthetic_result import make_result
 
-from experiments.artifacts import result_dict, short_selection_note, summary_table
+from experiments.artifacts import result_dict, summary_table
 from experiments.artifacts.text_tables import format_value
 
 
@@ -116,36 +116,3 @@ def test_no_rows():
 )
 def test_format(metric, value, text):
     assert format_value(metric, value) == text
-
-
-def test_note_on_a_single_seed():
-    given = {"seeds": [7], "selected": [[3, 0]]}
-    assert short_selection_note(given) == "seed 7 selected 2 columns: x3, x0"
-    names = ["a", "b", "c", "d"]
-    assert short_selection_note(given, names) == "seed 7 selected 2 columns: d, a"
-
-
-@pytest.mark.parametrize(
-    ("selected", "note"),
-    [
-        ([[2, 1], [1, 2], [2, 1]], "all 3 seeds selected 2 columns: x2, x1"),
-        ([[2, 1], [2, 3], [4, 2]], "all 3 seeds selected 1 column: x2"),
-        (
-            [[1, 2], [2, 3], [4, 5]],
-            "more than half of the 3 seeds selected 1 column: x2",
-        ),
-        (
-            [[1], [2], [3]],
-            "no column was selected by more than half of the 3 seeds (3 different ones in total)",
-        ),
-    ],
-)
-def test_note_on_several_seeds(selected, note):
-    assert short_selection_note({"seeds": [1, 2, 3], "selected": selected}) == note
-
-
-def test_note_names_at_most_twelve():
-    given = {"seeds": [1, 2], "selected": [list(range(20))] * 2}
-    note = short_selection_note(given, [f"name\n{i}" for i in range(20)])
-    assert note.endswith("name 11 and 8 more")
-    assert "\n" not in note

@@ -60,9 +60,9 @@ def test_a_killed_reproduction_goes_on(tmp_path: Path) -> None:
     done = launch_here("reproduce", *arguments(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "1 of 2 runs are done" in done.stdout and "[1/1] wast-wast-madelon" in done.stdout
-    whole = pd.read_csv(tmp_path / "results.csv")
-    assert set(whole["method"]) == {"fisher_score", "wast"}
-    of_wast = whole[whole["method"] == "wast"].iloc[0]
+    results = pd.read_csv(tmp_path / "results.csv")
+    assert set(results["method"]) == {"fisher_score", "wast"}
+    of_wast = results[results["method"] == "wast"].iloc[0]
     # 83.27 +- 0.63 is published, and random columns have 53.
     assert of_wast["mean"] > 78 and of_wast["epochs"] == 10
     assert "83.27" in (tmp_path / "page.md").read_text()

@@ -108,7 +108,7 @@ def test_what_is_lost_of_a_finished_run_is_made_anew(
     assert again["selected"] == json.loads((finished / "result.json").read_text())["selected"]
     assert (folder / "metrics.csv").read_text() == (finished / "metrics.csv").read_text()
     np.testing.assert_array_equal(
-        *(np.load(one / "scores.npz")["scores"] for one in (finished, folder))
+        *(np.load(run_folder / "scores.npz")["scores"] for run_folder in (finished, folder))
     )
     assert not checksums.damaged(folder)
 
@@ -149,18 +149,18 @@ def test_any_damage_of_a_finished_run_is_noticed(finished: Path, how: str) -> No
     assert {"config.json", "result.json", "metrics.csv", "scores.npz", "curves.png"} <= {*names}
     for name in (*names, checksums.NAME):
         path = finished / name
-        whole = path.read_bytes()
-        middle = len(whole) // 2
+        content = path.read_bytes()
+        middle = len(content) // 2
         damage = {
-            "cut": whole[:-2],
+            "cut": content[:-2],
             "emptied": b"",
-            "flipped": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+            "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
             "replaced": (finished / "report.html").read_bytes(),
         }
         path.unlink() if how == "removed" else path.write_bytes(damage[how])
         gone = how == "removed" and name == checksums.NAME
         assert checksums.damaged(finished) == ([] if gone else [name])
-        path.write_bytes(whole)
+        path.write_bytes(content)
     assert checksums.damaged(finished) == []
 
 
@@ -170,14 +170,14 @@ def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> Non
     for command in ("first", "second", "second"):
         earlier = json.loads(path.read_text())
         artifacts.write_config_json({"a": 1}, path, command, earlier)
-    found = json.loads(path.read_text())
-    assert found["command"] == "first"
-    assert [one["command"] for one in found["continued"]] == ["second"]
+    config = json.loads(path.read_text())
+    assert config["command"] == "first"
+    assert [entry["command"] for entry in config["continued"]] == ["second"]
 
 
 def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "curves.png").write_text("mine")
-    with pytest.raises(ConfigError, match=r"files that are not of fsjax \(curves.png\)"):
+    with pytest.raises(ConfigError, match=r"files that the run would replace \(curves.png\)"):
         run_experiment(quick(), tmp_path, progress=False)
     assert [path.name for path in tmp_path.iterdir()] == ["curves.png"]
 
@@ -186,7 +186,7 @@ def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     from fsjax.storage.checkpoints import Checkpoints
 
     config = quick(num_epochs=3, checkpoint_every=1)
-    whole = run_experiment(config, tmp_path / "whole", progress=False)
+    uninterrupted = run_experiment(config, tmp_path / "whole", progress=False)
     saved = Checkpoints.save
 
     def save_then_die(self, epoch, states, history) -> None:
@@ -202,7 +202,7 @@ def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     resumed = run_experiment(config, tmp_path / "killed", progress=False)
     assert resumed["cost"]["trained_epochs"] == 1
     for key in ("selected", "metrics", "best_epoch"):
-        assert resumed[key] == whole[key]
+        assert resumed[key] == uninterrupted[key]
 
 
 def test_wast_from_the_command_line(tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ class Finalised:
 @pytest.mark.parametrize("meet", [in_the_collector, Finalised, signal.raise_signal])
 def test_the_first_signal_ends_a_run_wherever_it_comes(meet, number, capfd) -> None:
     before = signal.getsignal(number), sys.unraisablehook
-    with pytest.raises(Interrupted) as told, interruptible():
+    with pytest.raises(Interrupted) as raised, interruptible():
         meet(number)
         time.sleep(5)
-    assert told.value.args == (number,)
+    assert raised.value.args == (number,)
     assert (signal.getsignal(number), sys.unraisablehook) == before
     assert not capfd.readouterr().err
 
@@ -58,13 +58,13 @@ def test_the_second_signal_ends_at_once(monkeypatch) -> None:
 
 
 def test_after_the_work_is_done_a_signal_changes_nothing(monkeypatch) -> None:
-    ended, before = [], {one: signal.getsignal(one) for one in SIGNALS}
+    ended, before = [], {number: signal.getsignal(number) for number in SIGNALS}
     monkeypatch.setattr(os, "_exit", ended.append)
     with interruptible():
         finish_at_once()
-    for one, handler in before.items():
-        signal.raise_signal(one)
-        signal.signal(one, handler)
+    for number, handler in before.items():
+        signal.raise_signal(number)
+        signal.signal(number, handler)
     assert ended == [0, 0]
 
 
@@ -103,8 +103,8 @@ def test_no_thread_has_a_last_word() -> None:
 
 
 def test_other_errors_that_python_drops_are_told(monkeypatch) -> None:
-    told = []
-    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
     with interruptible():
         sys.unraisablehook(SimpleNamespace(exc_value=ValueError("another")))
-    assert [str(of.exc_value) for of in told] == ["another"]
+    assert [str(of.exc_value) for of in unraisable] == ["another"]

@@ -143,9 +143,9 @@ def test_what_is_missing_is_trained_and_nothing_else(
 def test_layers_come_in_the_order_of_the_network() -> None:
     paths = {"Conv_10": 4, "Conv_2": 4, "FanInDense_0/Dense_0": 2, "Block_0/Conv_1": 4}
     leaves = {f"{path}/kernel": np.full((1,) + (1,) * ndim, -0.1) for path, ndim in paths.items()}
-    found = sparsify.layers_of("binmask", SimpleNamespace(latents=leaves), 0)
-    assert [name for name, *_ in found] == ["Block_0/Conv_1", "Conv_2", "Conv_10", "Dense_0"]
-    assert found[0][1:] == (1.0, 1)
+    layers = sparsify.layers_of("binmask", SimpleNamespace(latents=leaves), 0)
+    assert [name for name, *_ in layers] == ["Block_0/Conv_1", "Conv_2", "Conv_10", "Dense_0"]
+    assert layers[0][1:] == (1.0, 1)
     chances = SimpleNamespace(probabilities={"Conv_0/kernel": np.array([[1.0, 0.0, 0.0, 0.0]])})
     assert sparsify.layers_of("probmask", chances, 0) == [("Conv_0", 0.75, 4)]
 
@@ -159,9 +159,9 @@ def test_the_layers_shown_are_of_the_sparsest_good_network() -> None:
             "loss": (loss, 0.0),
         }
 
-    found = [setting(1e-6, 0.9, -0.2), setting(1e-5, 0.97, 0.9), setting(1e-4, 0.99, 1.1)]
-    assert sparsify.shown_strength(found) == 1e-5
-    assert sparsify.shown_strength(found[2:] + [setting(1e-3, 0.999, 5.0)]) == 1e-4
+    settings = [setting(1e-6, 0.9, -0.2), setting(1e-5, 0.97, 0.9), setting(1e-4, 0.99, 1.1)]
+    assert sparsify.shown_strength(settings) == 1e-5
+    assert sparsify.shown_strength(settings[2:] + [setting(1e-3, 0.999, 5.0)]) == 1e-4
 
 
 def test_configs() -> None:
@@ -195,8 +195,8 @@ def test_mistakes_in_the_variant(variant: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"strengths": (1e-5, 1e-5)}, "give different ones"),
-        ({"strengths": (-1e-5,)}, "choose values from 0"),
+        ({"strengths": (1e-5, 1e-5)}, "all of them different"),
+        ({"strengths": (-1e-5,)}, "choose finite values of at least 0"),
         ({"network.finetune_epochs": 4}, "choose more epochs"),
         ({"network.network": "vgg19"}, "at least 32x32 pixels"),
         ({"probmask_options.evaluation": "samples"}, "did you mean 'sample'"),

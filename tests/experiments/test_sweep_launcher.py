@@ -40,8 +40,8 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     assert by_k[10] > by_k[5] > 30
     means = table.groupby(["sensitivity_weight", "num_features"])["validation"].mean()
     weight, k = means.idxmin()
-    told = f"best on the validation rows: sensitivity_weight={weight}, num_features={k}"
-    assert told in done.stdout
+    best = f"best on the validation rows: sensitivity_weight={weight}, num_features={k}"
+    assert best in done.stdout
     result = json.loads((tmp_path / "sweep" / "result.json").read_text())
     assert result["settings"][result["best"]] == {"sensitivity_weight": weight, "num_features": k}
     assert (tmp_path / "sweep" / "sweep.png").stat().st_size > 5000
@@ -49,7 +49,7 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     assert "<svg" in page and "sensitivity_weight" in page
 
     again = launch_here("sweep", *arguments)
-    assert "holds this finished sweep" in again.stdout and told in again.stdout
+    assert "already holds this finished sweep" in again.stdout and best in again.stdout
     other = launch_here("sweep", *arguments, "--sweep=method.drop_fraction=0.1")
     assert other.returncode == 2 and "holds another run" in other.stderr
 
@@ -72,7 +72,7 @@ def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("sweeps", "told"),
+    ("sweeps", "message"),
     [
         ([], "--sweep is missing"),
         (["method.sensitivity_weigth=0.1,0.2"], "did you mean 'method.sensitivity_weight'"),
@@ -84,13 +84,16 @@ def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.M
         (["method.density=0.1,0.1"], "give different values"),
         (["method.density=0.1", "method.density=0.2"], "is given twice"),
         (["method.hidden=(100,),(2"], "write tuples as (100,),(200,100)"),
-        ([f"num_features={','.join(map(str, range(1, 2002)))}"], "10,005 rows; add --yes"),
+        (
+            [f"num_features={','.join(map(str, range(1, 2002)))}"],
+            "10,005 rows (settings times seeds); add --yes",
+        ),
         (["num_features=5,65"], "num_features=65 but X has 64 columns"),
     ],
 )
-def test_mistakes_train_nothing(sweeps: list[str], told: str, tmp_path: Path) -> None:
-    given = [f"--sweep={one}" for one in sweeps]
+def test_mistakes_train_nothing(sweeps: list[str], message: str, tmp_path: Path) -> None:
+    flags = [f"--sweep={sweep}" for sweep in sweeps]
     folder = tmp_path / "sweep"
-    done = launch_here("sweep", *SHORT, "--config.seeds=0,1,2,3,4", *given, f"--workdir={folder}")
-    assert done.returncode == 2 and told in done.stderr, done.stderr
+    done = launch_here("sweep", *SHORT, "--config.seeds=0,1,2,3,4", *flags, f"--workdir={folder}")
+    assert done.returncode == 2 and message in done.stderr, done.stderr
     assert not folder.exists()

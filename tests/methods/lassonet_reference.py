@@ -29,7 +29,7 @@ TASKS = ("classification", "regression")
 
 
 def table(task: str) -> Arrays:
-    """Rows of which the first two columns tell the target; the last one is constant."""
+    """Rows whose first two columns determine the target; the last column is constant."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(N, D))
     x[:, -1] = 1.5
@@ -70,7 +70,7 @@ def prox(v: np.ndarray, u: np.ndarray, strength: float, hierarchy: float) -> Non
 
 
 class Reference:
-    """The whole method in NumPy and float64: loops over lambdas and epochs, as it is told."""
+    """The method in NumPy and float64, with loops over lambdas and epochs as in the paper."""
 
     def __init__(self, state: TrainState, task: str, path_start: float) -> None:
         rest = state.params["MLP_0"]["FanInDense_0"]["Dense_0"]

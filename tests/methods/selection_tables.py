@@ -1,4 +1,4 @@
-"""Small tables in which few columns tell the class, and a shuffled control."""
+"""Small tables with few informative columns, and a shuffled control."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 import fsjax
 from fsjax.method import Method
 
-#: The columns that tell the class.
+#: The informative columns.
 INFORMATIVE = {2, 7, 11}
 
 
 def table(shuffled: bool) -> tuple[np.ndarray, np.ndarray]:
-    """400 rows; in the control each column is shuffled by itself."""
+    """400 rows; in the control every column is shuffled separately."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400)
     x = rng.normal(size=(400, 20))
@@ -36,7 +36,7 @@ def hits(method: Method, shuffled: bool, num_epochs: int) -> list[int]:
 
 
 def linear_table(rows: int, columns: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Three classes, of which columns 1 and 5 tell."""
+    """Three classes, which depend on columns 1 and 5."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, rows)
     x = rng.normal(size=(rows, columns))

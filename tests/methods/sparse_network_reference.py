@@ -45,8 +45,8 @@ def start(spec: Spec, hidden: tuple[int, ...]) -> TrainState:
 def begun(method: Method, spec: Spec) -> TrainState:
     """The state before the first step."""
     columns = jnp.ones(D, bool)
-    made = jax.jit(lambda seed: init_state(method, spec, seed, rows(spec.task), columns))
-    return made(np.uint32(0))
+    initialise = jax.jit(lambda seed: init_state(method, spec, seed, rows(spec.task), columns))
+    return initialise(np.uint32(0))
 
 
 def some_state(method: Method, spec: Spec | None = None) -> TrainState:
@@ -106,11 +106,11 @@ def slopes(params, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
     """Gradients of the mean cross-entropy with respect to all weights, in NumPy."""
     values, weights = forward(params, x), kernels(params)
     back = (softmax(values[-1]) - np.eye(C)[y]) / len(y)
-    found = []
+    gradients = []
     for i in reversed(range(len(weights))):
-        found.insert(0, values[i].T @ back)
+        gradients.insert(0, values[i].T @ back)
         back = back @ weights[i].T * (values[i] > 0)
-    return found
+    return gradients
 
 
 def top(scores: np.ndarray, number: int, among: np.ndarray) -> np.ndarray:
@@ -135,5 +135,5 @@ def cosines(params, x: np.ndarray, task: str) -> list[np.ndarray]:
 
 
 def random_rows(key: jax.Array, task: str = "classification") -> Batch:
-    """The batch that a change with this key looks at."""
+    """The batch from which a change with this key computes gradients."""
     return module.random_batch(jax.random.split(key)[1], rows(task), B)

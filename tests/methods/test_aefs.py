@@ -14,7 +14,7 @@ from fsjax.method import Batch, Method, Spec, TrainState
 
 D, H, B = 6, 4, 9
 
-#: Rows of which the last two only fill up.
+#: Weights of the rows; the last two rows are padding.
 WEIGHT = np.array([1.0] * (B - 2) + [0.0] * 2)
 
 
@@ -25,14 +25,16 @@ def make(**options) -> Method:
 def start(method: Method) -> tuple[TrainState, Batch]:
     spec = Spec(D, D, "reconstruction", B, B, num_epochs=4, steps_per_epoch=1)
     x = np.random.default_rng(0).normal(size=(B, D))
-    batch = Batch(*(jnp.asarray(one, jnp.float32) for one in (x, x, WEIGHT)))
+    batch = Batch(*(jnp.asarray(array, jnp.float32) for array in (x, x, WEIGHT)))
     return init_state(method, spec, np.uint32(0), batch, jnp.ones(D, bool)), batch
 
 
 def layers(params: dict) -> list[np.ndarray]:
     """W1 ``(D, H)``, its bias, W2 ``(H, D)``, its bias; in float64."""
-    found = [params[f"FanInDense_{i}"]["Dense_0"] for i in (0, 1)]
-    return [np.array(one[name], np.float64) for one in found for name in ("kernel", "bias")]
+    dense_layers = [params[f"FanInDense_{i}"]["Dense_0"] for i in (0, 1)]
+    return [
+        np.array(layer[name], np.float64) for layer in dense_layers for name in ("kernel", "bias")
+    ]
 
 
 def reference(
@@ -71,8 +73,8 @@ def test_loss_and_gradient_are_those_of_the_equation(
     x = np.asarray(batch.x, np.float64)
     expected, slopes = reference(layers(state.params), x, activation, alpha, beta)
     assert float(value) == pytest.approx(expected, rel=1e-5)
-    for found, slope in zip(layers(grads), slopes, strict=True):
-        np.testing.assert_allclose(found, slope, rtol=1e-4, atol=1e-6)
+    for gradient, slope in zip(layers(grads), slopes, strict=True):
+        np.testing.assert_allclose(gradient, slope, rtol=1e-4, atol=1e-6)
 
 
 def test_scores_are_norms_or_the_turns_of_the_hidden_units() -> None:
@@ -98,11 +100,11 @@ def test_permuted_columns_permute_the_scores() -> None:
     last = {"kernel": last["kernel"][:, order], "bias": last["bias"][order]}
     params = {"FanInDense_0": {"Dense_0": first}, "FanInDense_1": {"Dense_0": last}}
     moved = batch._replace(x=batch.x[:, order], y=batch.y[:, order])
-    one, two = (
+    plain_loss, permuted_loss = (
         float(method.loss(parameters, state, rows, jax.random.key(0))[0])
         for parameters, rows in ((state.params, batch), (params, moved))
     )
-    assert one == pytest.approx(two, rel=1e-5)
+    assert plain_loss == pytest.approx(permuted_loss, rel=1e-5)
     scores = method.select(state).scores
     np.testing.assert_allclose(method.select(state.replace(params=params)).scores, scores[order])
 
@@ -112,7 +114,7 @@ TRUTH = np.arange(3, 40, 4)
 
 
 def table() -> np.ndarray:
-    """Forty columns of equal variance, of which ten are mixtures of two factors."""
+    """Forty columns of equal variance, ten of which are mixtures of two factors."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(600, 40))
     mixture = rng.normal(size=(2, len(TRUTH)))
@@ -130,18 +132,18 @@ def fit(x: np.ndarray, penalty: float) -> fsjax.FitResult:
 def test_finds_columns_that_belong_together_and_the_penalty_shrinks_the_others() -> None:
     x, rng = table(), np.random.default_rng(1)
     shuffled = np.stack([rng.permutation(column) for column in x.T], axis=1)
-    found, control, stronger = fit(x, 1e-3), fit(shuffled, 1e-3), fit(x, 1e-2)
+    result, control, stronger = fit(x, 1e-3), fit(shuffled, 1e-3), fit(x, 1e-2)
     # By chance it is a quarter.
-    assert np.isin(found.selected, TRUTH).mean(axis=1).min() >= 0.9
+    assert np.isin(result.selected, TRUTH).mean(axis=1).min() >= 0.9
     assert np.isin(control.selected, TRUTH).mean() <= 0.5
     others = np.setdiff1d(range(40), TRUTH)
-    assert (stronger.scores[:, others].sum(axis=1) < found.scores[:, others].sum(axis=1) / 2).all()
+    assert (stronger.scores[:, others].sum(axis=1) < result.scores[:, others].sum(axis=1) / 2).all()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hidden": (6, 5)}, r"hidden=\(6, 5\); aefs has one hidden layer, such as \(200,\)"),
+        ({"hidden": (6, 5)}, r"hidden=\(6, 5\); aefs has one hidden layer; give one width"),
         ({"hidden": ()}, "hidden is empty"),
         ({"penalty": -0.1}, "penalty=-0.1; choose a value from 0"),
         ({"activation": "relu"}, "activation='relu'"),

@@ -47,7 +47,7 @@ def register() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"num_features": 0}, "num_features=0; choose a whole number"),
         ({"penalty": -1.0}, "penalty=-1.0; choose a value above 0"),
@@ -63,9 +63,9 @@ def register() -> Any:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_values_are_checked_by_their_annotations(given: dict[str, Any], message: str) -> None:
+def test_values_are_checked_by_their_annotations(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        register()(**given)
+        register()(**arguments)
 
 
 def test_floats_are_traced_unless_they_are_marked() -> None:

@@ -13,7 +13,7 @@ from fsjax.methods import METHODS
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "message"),
+    ("name", "arguments", "message"),
     [
         ("ip_cae", {"dropout": "a"}, "dropout='a'; choose a finite number"),
         ("ip_cae", {"dropout": None}, "dropout=None; choose a finite number"),
@@ -35,16 +35,16 @@ from fsjax.methods import METHODS
         ("lassonet", {"momentum": {}}, "momentum={}; choose a finite number"),
     ],
 )
-def test_wrong_types_are_named(name: str, given: dict[str, Any], message: str) -> None:
+def test_wrong_types_are_named(name: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        METHODS[name](**given)
+        METHODS[name](**arguments)
 
 
 def test_numpy_numbers_and_lists_are_the_same_as_python_s() -> None:
     plain = methods.ip_cae(3, hidden=(8,), learning_rate=0.5, bias=True)
     for hidden, rate in (([8], np.float64(0.5)), (np.array([8]), np.array(0.5))):
-        given = {"hidden": hidden, "learning_rate": rate, "bias": np.True_}
-        assert methods.ip_cae(np.int64(3), **given) is plain
+        arguments = {"hidden": hidden, "learning_rate": rate, "bias": np.True_}
+        assert methods.ip_cae(np.int64(3), **arguments) is plain
     assert methods.stg(3, final_learning_rate=None) is methods.stg(3)
 
 

@@ -23,11 +23,11 @@ def network(x):
 
 
 def data_of(y: np.ndarray, filled: int = 4) -> tuple[Batch, np.ndarray, np.ndarray]:
-    """Rows of which the last ones only fill up, with values that must not count."""
+    """Rows, the last of which are padding with values that must not count."""
     x = RNG.normal(size=(N, D))
     weight = np.where(np.arange(N) < N - filled, RNG.uniform(0.5, 2, N), 0.0)
-    given = np.where(weight[:, None] > 0, x, np.nan)
-    arrays = (jnp.asarray(a, jnp.float32) for a in (given, weight))
+    values = np.where(weight[:, None] > 0, x, np.nan)
+    arrays = (jnp.asarray(a, jnp.float32) for a in (values, weight))
     rows, weights = arrays
     return Batch(rows, jnp.asarray(y), weights), x, weight
 
@@ -49,8 +49,8 @@ def test_derivatives_of_the_true_class(
     slopes = np.abs(slopes_of(x)[np.arange(N), :, y])
     if times_input:
         slopes = slopes * np.abs(x)
-    found = jax.jit(lambda d: attribution(network, "classification", d, times_input))(data)
-    np.testing.assert_allclose(found, weight @ slopes / weight.sum(), rtol=1e-4)
+    scores = jax.jit(lambda d: attribution(network, "classification", d, times_input))(data)
+    np.testing.assert_allclose(scores, weight @ slopes / weight.sum(), rtol=1e-4)
 
 
 def test_all_outputs_count_without_classes() -> None:

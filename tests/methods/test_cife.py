@@ -1,23 +1,24 @@
-"""CIFE and ICAP, which share their counts, against loops over pairs of columns."""
+"""CIFE and ICAP, which share their counting, against loops over pairs of columns."""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
 
 import fsjax
-from fsjax.methods.cife import cife_scores
-from fsjax.methods.icap import icap_scores
+from fsjax.methods.icap import MERGES
 from fsjax.methods.shared import greedy_information
+from fsjax.methods.shared.greedy_information import greedy_scores
 
 
 def bits(*columns: np.ndarray, weight: np.ndarray) -> float:
     """``-sum p log2 p`` over the tuples of symbols."""
     counts: Counter = Counter()
-    for symbols, one in zip(zip(*columns, strict=True), weight, strict=True):
-        counts[symbols] += one
+    for symbols, row_weight in zip(zip(*columns, strict=True), weight, strict=True):
+        counts[symbols] += row_weight
     shares = [count / weight.sum() for count in counts.values()]
     return -sum(share * np.log2(share) for share in shares)
 
@@ -31,15 +32,15 @@ def reference(x: np.ndarray, y: np.ndarray, weight: np.ndarray, depth: int, rule
         )
 
     def shared(g: int, f: int) -> float:
-        one, two = x[:, g], x[:, f]
-        both = bits(one, weight=weight) + bits(two, weight=weight) - bits(one, two, weight=weight)
-        given = (
-            bits(one, y, weight=weight)
-            + bits(two, y, weight=weight)
-            - bits(one, two, y, weight=weight)
+        a, b = x[:, g], x[:, f]
+        information = bits(a, weight=weight) + bits(b, weight=weight) - bits(a, b, weight=weight)
+        conditional = (
+            bits(a, y, weight=weight)
+            + bits(b, y, weight=weight)
+            - bits(a, b, y, weight=weight)
             - bits(y, weight=weight)
         )
-        return both - given
+        return information - conditional
 
     chosen: list[int] = []
     while len(chosen) < depth:
@@ -57,22 +58,21 @@ def reference(x: np.ndarray, y: np.ndarray, weight: np.ndarray, depth: int, rule
 
 
 def table(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Columns 0 to 3 tell of the class, 4 repeats 0, 5 and 6 tell of it together alone."""
+    """Columns 0 to 3 are informative, 4 nearly repeats 0, and 5 and 6 inform only jointly."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, 300)
     x = rng.integers(0, 4, (300, 10)).astype(float)
     for column in range(4):
-        told = rng.random(300) < 0.75 - 0.12 * column
-        x[told, column] = ((y + column) % 3)[told]
+        follows = rng.random(300) < 0.75 - 0.12 * column
+        x[follows, column] = ((y + column) % 3)[follows]
     x[:, 4] = np.where(rng.random(300) < 0.95, x[:, 0], x[:, 4])
     x[:, 6] = (x[:, 5] + y) % 4
     return x * [1, 7, -2, 0.5, 1, 1, 1, 3, 1, 1] + 0.25, y
 
 
 METHODS = {
-    "cife": cife_scores,
-    "max": icap_scores,
-    "sum": lambda *rows, **options: icap_scores(*rows, redundancy="sum", **options),
+    name: partial(greedy_scores, bins=None, merge=merge)
+    for name, merge in {"cife": np.add, **MERGES}.items()
 }
 
 
@@ -109,7 +109,7 @@ def test_whole_weights_are_repeated_rows() -> None:
         np.testing.assert_allclose(scores(x, y, weight, depth=6), scores(*twice, depth=6))
 
 
-def test_cife_takes_columns_that_tell_together_and_icap_does_not() -> None:
+def test_cife_takes_columns_that_inform_jointly_and_icap_does_not() -> None:
     x, y = table()
     ones = np.ones(300)
     first = {rule: np.argsort(-METHODS[rule](x, y, ones, depth=10)).tolist() for rule in METHODS}
@@ -119,7 +119,7 @@ def test_cife_takes_columns_that_tell_together_and_icap_does_not() -> None:
 
 
 @pytest.mark.parametrize("name", ["cife", "icap"])
-def test_finds_the_columns_that_tell_of_the_class(name: str) -> None:
+def test_finds_the_informative_columns(name: str) -> None:
     rng = np.random.default_rng(2)
     x = rng.normal(size=(400, 12)).astype(np.float32)
     y = rng.integers(0, 2, 400)
@@ -136,17 +136,17 @@ def test_bins_hold_equal_shares_and_keep_equal_values_together() -> None:
     rng = np.random.default_rng(0)
     x = rng.lognormal(size=(999, 2))
     x[:500, 1] = 7.0
-    found = greedy_information.table_of(x, np.zeros(999, int), np.ones(999), 4)
-    counts = np.bincount(found.codes[0])
+    symbols = greedy_information.table_of(x, np.zeros(999, int), np.ones(999), 4)
+    counts = np.bincount(symbols.codes[0])
     assert len(counts) == 4 and counts.min() >= 249 and counts.max() <= 250
-    assert len(np.unique(found.codes[1][:500])) == 1
+    assert len(np.unique(symbols.codes[1][:500])) == 1
     ordered = np.sort(x[:, 0])
-    whole = greedy_information.table_of(ordered[:, None], np.zeros(999, int), np.ones(999), 4)
-    assert (np.diff(whole.codes[0]) >= 0).all()
+    ranked = greedy_information.table_of(ordered[:, None], np.zeros(999, int), np.ones(999), 4)
+    assert (np.diff(ranked.codes[0]) >= 0).all()
 
 
 def test_constant_columns_are_not_chosen() -> None:
     x, y = table()
     x[:, 9] = 5.0
-    scores = cife_scores(x, y, np.ones(300), depth=100)
+    scores = METHODS["cife"](x, y, np.ones(300), depth=100)
     assert scores.max() == 9 and 0 <= scores[9] < 1e-9

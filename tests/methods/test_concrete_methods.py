@@ -1,4 +1,4 @@
-"""The concrete family on data with known truth, beside controls; and its options."""
+"""The concrete selectors on data with known truth, compared with controls; and their options."""
 
 from __future__ import annotations
 
@@ -31,15 +31,13 @@ def results() -> dict[str, fsjax.FitResult]:
     data = easy_madelon()
     options = dict(seeds=(0, 1, 2), num_epochs=60, batch_size=32)
     build = {name: getattr(fsjax.methods, name) for name in ("cae", "gjsd", "ip_cae")}
-    found = {
-        name: fsjax.fit(make(6, hidden=(32,)), data, **options) for name, make in build.items()
-    }
+    fits = {name: fsjax.fit(make(6, hidden=(32,)), data, **options) for name, make in build.items()}
     control = fsjax.methods.random_selection(6, hidden=(32,))
-    found["random_selection"] = fsjax.fit(control, data, **options)
+    fits["random_selection"] = fsjax.fit(control, data, **options)
     rng = np.random.default_rng(0)
     shuffled = (data.X, rng.permutation(data.y))
-    found["shuffled"] = fsjax.fit(fsjax.methods.ip_cae(6, hidden=(32,)), shuffled, **options)
-    return found
+    fits["shuffled"] = fsjax.fit(fsjax.methods.ip_cae(6, hidden=(32,)), shuffled, **options)
+    return fits
 
 
 def recovered(result: fsjax.FitResult) -> float:
@@ -88,8 +86,8 @@ def test_regression_and_reconstruction_learn() -> None:
     result = fsjax.fit(method, (x, y), task="regression", **MANY)
     # By chance it is a sixty-sixth of them.
     assert number_of(result, {3, 8}) >= 6 and (result.selected == 3).mean() > 0.4
-    found = [set(row) == {3, 8} for row in result.selected.tolist()]
-    assert result.metrics["r2"][found].min() > 0.9
+    is_exact = [set(row) == {3, 8} for row in result.selected.tolist()]
+    assert result.metrics["r2"][is_exact].min() > 0.9
 
     # Ten columns that are copies of two: two columns are enough to rebuild all.
     copies = np.repeat(x[:, :2], 5, axis=1) + 0.01 * x[:, :10]

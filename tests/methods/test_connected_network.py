@@ -1,4 +1,4 @@
-"""Sparse networks whose topology is the state, beside the same ones with masks."""
+"""Sparse networks stored as lists of connections, compared with the same ones with masks."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_fits_are_those_of_masks(name: str, tmp_path) -> None:
     assert held.states.params["layer_0"]["kernel"].shape == (2, where.rows.shape[1])
     for layer in ("layer_0", "layer_1"):
         matrix = masked.states.masks[layer]["kernel"]
-        own = held.states.masks[layer]["kernel"]
+        connections = held.states.masks[layer]["kernel"]
         for seed in (0, 1):
-            one = jax.tree.map(lambda leaf, seed=seed: leaf[seed], own)
-            assert is_connections(one)
-            ones = np.ones(one.rows.shape, bool)
-            chex.assert_trees_all_equal(dense(ones, one), matrix[seed])
-            weights = dense(held.states.params[layer]["kernel"][seed], one)
+            of_seed = jax.tree.map(lambda leaf, seed=seed: leaf[seed], connections)
+            assert is_connections(of_seed)
+            ones = np.ones(of_seed.rows.shape, bool)
+            chex.assert_trees_all_equal(dense(ones, of_seed), matrix[seed])
+            weights = dense(held.states.params[layer]["kernel"][seed], of_seed)
             chex.assert_trees_all_close(
                 weights, masked.states.params[layer]["kernel"][seed], atol=1e-5
             )
@@ -75,49 +75,51 @@ def test_fits_are_those_of_masks(name: str, tmp_path) -> None:
 @pytest.mark.slow
 def test_export_and_continued_runs(tmp_path) -> None:
     data = table()
-    own = fsjax.methods.set(hidden=(32, 24), form="topology", epsilon=2.0, rank_by="strength")
-    whole = fsjax.fit(own, data, **OPTIONS)
+    held = fsjax.methods.set(hidden=(32, 24), form="topology", epsilon=2.0, rank_by="strength")
+    uninterrupted = fsjax.fit(held, data, **OPTIONS)
     part = OPTIONS | {"checkpoint_dir": tmp_path, "checkpoint_every": 1}
-    fsjax.fit(own, data, **part, callback=lambda told: True)
-    again = fsjax.fit(own, data, **part)
-    chex.assert_trees_all_equal(again.states.params, whole.states.params)
-    program = jax.export.deserialize(bytearray(fsjax.export(whole)))
+    fsjax.fit(held, data, **part, callback=lambda progress: True)
+    again = fsjax.fit(held, data, **part)
+    chex.assert_trees_all_equal(again.states.params, uninterrupted.states.params)
+    program = jax.export.deserialize(bytearray(fsjax.export(uninterrupted)))
     chex.assert_trees_all_close(
-        np.asarray(program.call(data[0])), whole.predict(data[0])[0], atol=1e-4
+        np.asarray(program.call(data[0])), uninterrupted.predict(data[0])[0], atol=1e-4
     )
-    onward = fsjax.fit(own, data, **OPTIONS, start=whole)
-    assert onward.history["train/loss"][0, 0] < whole.history["train/loss"][0, 0]
+    onward = fsjax.fit(held, data, **OPTIONS, start=uninterrupted)
+    assert onward.history["train/loss"][0, 0] < uninterrupted.history["train/loss"][0, 0]
 
 
 def largest_array(jaxpr: jax.extend.core.Jaxpr) -> int:
     """Entries of the largest array anywhere in a program."""
-    found = 0
+    largest = 0
     for equation in jaxpr.eqns:
-        found = max([found, *(math.prod(getattr(v.aval, "shape", ())) for v in equation.outvars)])
+        largest = max(
+            [largest, *(math.prod(getattr(v.aval, "shape", ())) for v in equation.outvars)]
+        )
         for inner in jax.tree.leaves(
             list(equation.params.values()), is_leaf=lambda p: hasattr(p, "eqns")
         ):
             inner = getattr(inner, "jaxpr", inner)
             if hasattr(inner, "eqns"):
-                found = max(found, largest_array(inner))
-    return found
+                largest = max(largest, largest_array(inner))
+    return largest
 
 
 @pytest.mark.parametrize("name", ["set", "ctre_sim", "rigl"])
 def test_no_array_of_all_pairs_of_neurons(name: str) -> None:
     width, rows = 8000, 6
-    own = getattr(fsjax.methods, name)(hidden=(width, width), epsilon=1.0, form="auto")
+    held = getattr(fsjax.methods, name)(hidden=(width, width), epsilon=1.0, form="auto")
     assert width * width > 2**25
     data = (np.tile(np.arange(rows, dtype=np.float32)[:, None], 9000), np.arange(rows) % 3)
     empty = np.arange(0)
     split = fsjax.data.Split(np.arange(rows), empty, empty)
-    plan = fsjax.plan(own, data, split=split, scaling="none", num_epochs=2, batch_size=2)
+    plan = fsjax.plan(held, data, split=split, scaling="none", num_epochs=2, batch_size=2)
     arrays, spec = jax.tree.map(jnp.asarray, plan.prepared.arrays), plan.spec
     batch = as_batch(spec.task, arrays.train)
 
     def run(seed):
-        state = init_state(own, spec, seed, batch, jnp.ones(9000, bool))
-        return train_epoch(own, state, arrays)[0]
+        state = init_state(held, spec, seed, batch, jnp.ones(9000, bool))
+        return train_epoch(held, state, arrays)[0]
 
     # A pass over blocks of scores holds some millions of them.
     assert largest_array(jax.make_jaxpr(run)(np.uint32(0)).jaxpr) < width * width / 8
@@ -146,14 +148,14 @@ def test_a_drop_rule_of_ones_own_on_connections(name: str) -> None:
         rules["search"] = lambda state: state.epoch < 0
     masks = []
     for form in ("dense", "topology"):
-        own = sparse_network(**rules, hidden=(8,), epsilon=1.0, form=form)
-        state = begun(own, spec_for())
-        after = jax.jit(own.after_epoch)(state, rows(), jax.random.key(1)).masks["layer_0"]
+        network = sparse_network(**rules, hidden=(8,), epsilon=1.0, form=form)
+        state = begun(network, spec_for())
+        after = jax.jit(network.after_epoch)(state, rows(), jax.random.key(1)).masks["layer_0"]
         masks.append((state.masks["layer_0"]["kernel"], after["kernel"]))
-    (before, expected), (_, found) = masks
-    assert is_connections(found) and not is_connections(expected)
-    ones = jnp.ones(found.rows.shape, bool)
-    chex.assert_trees_all_equal(dense(ones, found), expected)
+    (before, expected), (_, connections) = masks
+    assert is_connections(connections) and not is_connections(expected)
+    ones = jnp.ones(connections.rows.shape, bool)
+    chex.assert_trees_all_equal(dense(ones, connections), expected)
     assert (before & ~expected).sum() > 3
 
 

@@ -18,7 +18,7 @@ from fsjax.engine import programs
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 from fsjax.methods import METHODS
 
-#: Ablations and options beside what the registrations are tested with.
+#: Ablations and options in addition to those of the registrations.
 VARIANTS: dict[str, Callable[[], Method]] = {
     "ip_cae-row": lambda: _small("ip_cae", noise="row"),
     "ip_cae-diagonal-gjsd": lambda: _small(
@@ -45,7 +45,7 @@ VARIANTS: dict[str, Callable[[], Method]] = {
 }
 
 
-#: Tried by ``make test-slow``: most have another beside them that differs in little.
+#: Run by ``make test-slow`` only; most of them resemble another method.
 SLOW = (
     "ctre_sim",
     "rigl",

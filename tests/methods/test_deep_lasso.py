@@ -16,10 +16,10 @@ from fsjax.methods.deep_lasso import SMOOTHING
 
 D, H, C, B = 5, 4, 3, 7
 
-#: Rows of which the last two only fill up.
+#: Weights of the rows; the last two rows are padding.
 WEIGHT = np.array([1.0] * (B - 2) + [0.0] * 2)
 
-#: Columns that tell the class.
+#: The informative columns.
 TRUTH = (2, 9, 17)
 
 
@@ -37,8 +37,10 @@ def start(method: Method) -> tuple[TrainState, Batch]:
 
 def layers(params: dict) -> list[np.ndarray]:
     """Weights and bias of the hidden layer, then of the output, in float64."""
-    found = [params[f"FanInDense_{i}"]["Dense_0"] for i in (0, 1)]
-    return [np.array(one[name], np.float64) for one in found for name in ("kernel", "bias")]
+    dense_layers = [params[f"FanInDense_{i}"]["Dense_0"] for i in (0, 1)]
+    return [
+        np.array(layer[name], np.float64) for layer in dense_layers for name in ("kernel", "bias")
+    ]
 
 
 def norms(values: list[np.ndarray], batch: Batch, smoothing: float) -> tuple[float, np.ndarray]:
@@ -57,8 +59,8 @@ def norms(values: list[np.ndarray], batch: Batch, smoothing: float) -> tuple[flo
 
 
 def reference(values: list[np.ndarray], batch: Batch, penalty: float) -> float:
-    value, felt = norms(values, batch, SMOOTHING)
-    return value + penalty * felt.sum()
+    value, gradient_norms = norms(values, batch, SMOOTHING)
+    return value + penalty * gradient_norms.sum()
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.7])
@@ -95,13 +97,13 @@ def test_permuted_columns_permute_the_scores() -> None:
     first = state.params["FanInDense_0"]["Dense_0"]
     moved = {"Dense_0": {**first, "kernel": first["kernel"][order]}}
     other = state.replace(params={**state.params, "FanInDense_0": moved})
-    found = []
-    for one, rows in ((state, batch), (other, batch._replace(x=batch.x[:, order]))):
-        loss, _ = method.loss(one.params, one, rows, jax.random.key(0))
-        scores = method.select(method.finish(one, rows, jax.random.key(0))).scores
-        found.append((float(loss), np.asarray(scores)))
-    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
-    np.testing.assert_allclose(found[1][1], found[0][1][order], rtol=1e-4)
+    results = []
+    for start_state, rows in ((state, batch), (other, batch._replace(x=batch.x[:, order]))):
+        loss, _ = method.loss(start_state.params, start_state, rows, jax.random.key(0))
+        scores = method.select(method.finish(start_state, rows, jax.random.key(0))).scores
+        results.append((float(loss), np.asarray(scores)))
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
+    np.testing.assert_allclose(results[1][1], results[0][1][order], rtol=1e-4)
 
 
 def fit(y: np.ndarray, penalty: float, **options) -> fsjax.FitResult:
@@ -128,19 +130,19 @@ def share_of_truth(result: fsjax.FitResult) -> np.ndarray:
     return result.scores[:, TRUTH].sum(axis=1) / result.scores.sum(axis=1)
 
 
-def test_finds_the_columns_that_tell_and_none_without_labels() -> None:
+def test_finds_the_informative_columns_and_none_without_labels() -> None:
     y = labels()
-    found = fit(y, 0.3)
-    assert [set(columns) for columns in found.selected] == [set(TRUTH)] * 3
+    result = fit(y, 0.3)
+    assert [set(columns) for columns in result.selected] == [set(TRUTH)] * 3
     control = fit(np.random.default_rng(5).permutation(y), 0.3)
     assert np.isin(control.selected, TRUTH).mean() < 0.5
 
 
-def test_the_penalty_leaves_the_loss_to_the_columns_that_tell() -> None:
+def test_the_penalty_concentrates_the_gradient_on_informative_columns() -> None:
     y = labels()
-    without, found, more = (share_of_truth(fit(y, penalty)) for penalty in (0.0, 0.3, 1.0))
-    assert (found > without + 0.05).all()
-    assert more.mean() > found.mean()
+    without, weak, strong = (share_of_truth(fit(y, penalty)) for penalty in (0.0, 0.3, 1.0))
+    assert (weak > without + 0.05).all()
+    assert strong.mean() > weak.mean()
 
 
 def test_batch_normalisation_and_dropout_take_part() -> None:

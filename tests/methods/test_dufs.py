@@ -17,14 +17,14 @@ from fsjax.method import Batch, Method, Spec, TrainState
 
 D, B = 5, 9
 
-#: Rows of which the last two only fill up.
+#: Weights of the rows; the last two rows are padding.
 WEIGHT = np.array([1.0] * (B - 2) + [0.0] * 2)
 
 
 def start(method: Method) -> tuple[TrainState, Batch]:
     spec = Spec(D, D, "reconstruction", B, B, num_epochs=4, steps_per_epoch=1)
     x = np.random.default_rng(0).normal(size=(B, D))
-    batch = Batch(*(jnp.asarray(one, jnp.float32) for one in (x, x, WEIGHT)))
+    batch = Batch(*(jnp.asarray(array, jnp.float32) for array in (x, x, WEIGHT)))
     return init_state(method, spec, np.uint32(0), batch, jnp.ones(D, bool)), batch
 
 
@@ -48,10 +48,10 @@ def reference(
 
 def slopes(function: Callable[[np.ndarray], float], mu: np.ndarray) -> np.ndarray:
     """The gradient, by central differences."""
-    found = np.zeros(len(mu))
+    gradient = np.zeros(len(mu))
     for j, step in enumerate(1e-5 * np.eye(len(mu))):
-        found[j] = (function(mu + step) - function(mu - step)) / 2e-5
-    return found
+        gradient[j] = (function(mu + step) - function(mu - step)) / 2e-5
+    return gradient
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ TRUTH = (1, 4, 8, 13)
 
 
 def table() -> np.ndarray:
-    """Twenty columns of equal variance; four of them tell two clusters of rows apart."""
+    """Twenty columns of equal variance; four of them separate two clusters of rows."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 20))
     x[:, TRUTH] = 0.4 * x[:, TRUTH] + np.where(np.arange(200) % 2, 1.0, -1.0)[:, None]
@@ -135,9 +135,9 @@ def fit(x: np.ndarray, **options) -> fsjax.FitResult:
 )
 def test_finds_the_columns_of_the_clusters(options: dict) -> None:
     x = table()
-    found = fit(x, **options)
-    assert [set(columns) for columns in found.selected] == [set(TRUTH)] * 3
-    gates = found.gates.mean(axis=0)
+    result = fit(x, **options)
+    assert [set(columns) for columns in result.selected] == [set(TRUTH)] * 3
+    gates = result.gates.mean(axis=0)
     rng = np.random.default_rng(1)
     noise = np.stack([rng.normal(size=200) for _ in range(20)], axis=1).astype(np.float32)
     control = fit(noise, **options)

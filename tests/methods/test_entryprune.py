@@ -35,7 +35,7 @@ def make() -> Method:
 
 
 def batch(number: int) -> Batch:
-    """Rows of which the last two of every third batch only fill it up."""
+    """A batch of rows; the last two rows of every third batch are padding."""
     rng = np.random.default_rng(number)
     x, y = rng.normal(size=(B, D)), rng.integers(0, C, B)
     weight = np.where((np.arange(B) >= B - 2) & (number % 3 == 0), 0.0, 1.0)
@@ -122,11 +122,11 @@ def test_moments_of_those_that_leave_are_forgotten() -> None:
 def test_relative_change_is_standardised_over_the_inputs() -> None:
     rng = np.random.default_rng(0)
     change, inside = rng.normal(size=(D, 4)), np.arange(D) < 6
-    found = np.asarray(relative_change(jnp.asarray(change), jnp.asarray(inside)))[inside]
+    relative = np.asarray(relative_change(jnp.asarray(change), jnp.asarray(inside)))[inside]
     total = np.abs(change).sum(1)[inside]
-    np.testing.assert_allclose(found, (total - total.mean()) / total.std(), rtol=1e-4)
+    np.testing.assert_allclose(relative, (total - total.mean()) / total.std(), rtol=1e-4)
     moved = relative_change(jnp.asarray(3 * change), jnp.asarray(inside))
-    np.testing.assert_allclose(np.asarray(moved)[inside], found, rtol=1e-4)
+    np.testing.assert_allclose(np.asarray(moved)[inside], relative, rtol=1e-4)
 
 
 @pytest.mark.parametrize("candidates", [0.0, 1.0])
@@ -139,7 +139,7 @@ def test_extreme_shares_of_candidates(candidates: float) -> None:
 
 
 def test_informative_columns_are_found() -> None:
-    # Few steps tell little: a batch has 32 rows, and the network 7 inputs.
+    # Few steps are not enough: a batch has 32 rows, and the network 7 inputs.
     method = fsjax.methods.entryprune(3, hidden=(16,), every=40)
     assert hits(method, False, 60) == [3, 3]
     assert max(hits(method, True, 60)) < 3

@@ -27,7 +27,7 @@ def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def table(classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of several scales and offsets, of which each third follows the class."""
+    """Columns of several scales and offsets; every third one depends on the class."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, 200)
     x = rng.normal(size=(200, 30)) * 10.0 ** rng.integers(-3, 3, 30)
@@ -39,26 +39,26 @@ def table(classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("classes", [2, 5])
 def test_scores_are_those_of_numpy_in_the_order_of_scikit_learn(classes: int) -> None:
     x, y = table(classes)
-    found = np.asarray(compiled(x, y, num_classes=classes))
-    np.testing.assert_allclose(found, reference(x, y), rtol=1e-4, atol=1e-8)
+    scores = np.asarray(compiled(x, y, num_classes=classes))
+    np.testing.assert_allclose(scores, reference(x, y), rtol=1e-4, atol=1e-8)
     statistic, _ = f_classif(x.astype(np.float64), y)
     np.testing.assert_allclose(
-        found * (len(y) - classes) / (classes - 1), statistic, rtol=1e-4, atol=1e-6
+        scores * (len(y) - classes) / (classes - 1), statistic, rtol=1e-4, atol=1e-6
     )
-    assert np.argsort(-found).tolist() == np.argsort(-statistic).tolist()
+    assert np.argsort(-scores).tolist() == np.argsort(-statistic).tolist()
 
 
 def test_order_and_scale_of_the_table_do_not_matter() -> None:
     x, y = table(3)
-    found = compiled(x, y, num_classes=3)
+    scores = compiled(x, y, num_classes=3)
     order = np.random.default_rng(1).permutation(200)
-    np.testing.assert_allclose(compiled(x[order], y[order], num_classes=3), found, rtol=1e-4)
-    np.testing.assert_allclose(compiled(1024 * x, y, num_classes=3), found, rtol=1e-4)
+    np.testing.assert_allclose(compiled(x[order], y[order], num_classes=3), scores, rtol=1e-4)
+    np.testing.assert_allclose(compiled(1024 * x, y, num_classes=3), scores, rtol=1e-4)
     # Classes that do not occur change nothing, and neither do rows without weight.
-    np.testing.assert_allclose(compiled(x, 2 * y + 1, num_classes=9), found, rtol=1e-4)
+    np.testing.assert_allclose(compiled(x, 2 * y + 1, num_classes=9), scores, rtol=1e-4)
     more, labels = np.concatenate([99 + x[:7], x]), np.concatenate([np.zeros(7, int), y])
     weight = (np.arange(207) >= 7).astype(np.float32)
-    np.testing.assert_allclose(compiled(more, labels, 3, weight), found, rtol=1e-4)
+    np.testing.assert_allclose(compiled(more, labels, 3, weight), scores, rtol=1e-4)
     twice = np.concatenate([x, x[:50]]), np.concatenate([y, y[:50]])
     weight = 1.0 + (np.arange(200) < 50).astype(np.float32)
     np.testing.assert_allclose(
@@ -74,11 +74,11 @@ def test_perfect_constant_and_equal_columns(value: float) -> None:
     perfect = value + np.array([0.1, 0.7, 0.3])[y] * max(1, abs(value))
     balanced = np.where(np.arange(1001) % 2, value, -value)
     x = np.stack([noise, perfect, np.full(1001, value), noise, balanced], axis=1)
-    found = np.asarray(compiled(x.astype(np.float32), y, num_classes=3))
-    assert found[1] == np.float32(HIGHEST) and found[2] == 0.0
-    assert found[0] == found[3] and 0.1 < found[0] < 10
-    assert 0 <= found[4] < 0.05
-    assert np.isfinite(found).all()
+    scores = np.asarray(compiled(x.astype(np.float32), y, num_classes=3))
+    assert scores[1] == np.float32(HIGHEST) and scores[2] == 0.0
+    assert scores[0] == scores[3] and 0.1 < scores[0] < 10
+    assert 0 <= scores[4] < 0.05
+    assert np.isfinite(scores).all()
 
 
 def signal() -> tuple[np.ndarray, np.ndarray]:
@@ -133,9 +133,9 @@ def test_rows_without_weight_do_not_count() -> None:
     x, y = jnp.arange(48.0).reshape(8, 6) % 7, jnp.arange(8) % 2
     data = fsjax.Batch(x, y, (jnp.arange(8) < 5) * 1.0)
     state = method.init(jax.random.key(0), spec, data)
-    found = method.select(state)
-    np.testing.assert_allclose(found.scores, fisher_scores(x[:5], y[:5], 2), rtol=1e-5)
-    assert found.picks is None
+    selection = method.select(state)
+    np.testing.assert_allclose(selection.scores, fisher_scores(x[:5], y[:5], 2), rtol=1e-5)
+    assert selection.picks is None
 
 
 def test_other_tasks_and_a_network_without_a_number_are_refused() -> None:

@@ -152,8 +152,8 @@ def test_search_finds_the_columns_that_matter(name: str) -> None:
     for k, result in results.items():
         assert result.selected.shape == (3, k)
         assert all(len(set(row)) == k for row in result.selected.tolist())
-        found = np.isin(np.arange(4), result.selected)
-        assert found.all(), f"{name} at K = {k}: {result.selected}"
+        is_selected = np.isin(np.arange(4), result.selected)
+        assert is_selected.all(), f"{name} at K = {k}: {result.selected}"
         closed = np.asarray(jax.vmap(METHODS[name].select)(result.states).gates)
         assert (result.metrics["exact_selection"] == 100.0).any()
         for row in range(3):
@@ -181,23 +181,23 @@ def test_a_search_is_the_same_alone_in_a_sweep_and_for_several_sizes() -> None:
 
 def test_a_killed_search_continues(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     method, options = METHODS["binmask"], {**OPTIONS, "num_features": 4, "num_epochs": 20}
-    whole = fsjax.fit(method, table(), **options)
+    uninterrupted = fsjax.fit(method, table(), **options)
     calls, train = [], fsjax.Plan.train
 
-    def train_once(plan: fsjax.Plan, **given):
-        calls.append(given)
+    def train_once(plan: fsjax.Plan, **arguments):
+        calls.append(arguments)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return train(plan, **given)
+        return train(plan, **arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(fsjax.Plan, "train", train_once)
         with pytest.raises(KeyboardInterrupt):
             fsjax.fit(method, table(), checkpoint_dir=tmp_path, **options)
     resumed = fsjax.fit(method, table(), checkpoint_dir=tmp_path, **options)
-    chex.assert_trees_all_equal(resumed.selected, whole.selected)
-    chex.assert_trees_all_equal(dict(resumed.metrics), dict(whole.metrics))
-    assert resumed.cost["trained_epochs"] < whole.cost["trained_epochs"]
+    chex.assert_trees_all_equal(resumed.selected, uninterrupted.selected)
+    chex.assert_trees_all_equal(dict(resumed.metrics), dict(uninterrupted.metrics))
+    assert resumed.cost["trained_epochs"] < uninterrupted.cost["trained_epochs"]
 
 
 def test_no_exact_selection_is_told() -> None:
@@ -239,7 +239,7 @@ def test_masked_weights_become_sparse_and_still_predict() -> None:
         (lambda: fsjax.methods.binmask(strength=0.0), "search cannot start"),
         (lambda: fsjax.methods.binmask(smoothing=1.0), "smoothing=1.0"),
         (lambda: fsjax.methods.binmask(warmup=1.5), "warmup=1.5"),
-        (lambda: fsjax.methods.binmask(finetune_epochs=2), "masked weights"),
+        (lambda: fsjax.methods.binmask(finetune_epochs=2), "needs masked=.weights."),
         (lambda: fsjax.methods.stg(sigma=0.0), "sigma=0.0"),
         (lambda: fsjax.methods.stg(penalty="max"), "penalty='max'"),
         (lambda: fsjax.methods.stg(num_features=0), "num_features=0"),

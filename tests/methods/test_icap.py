@@ -1,37 +1,41 @@
-"""ICAP beside what it shares with CIFE (``test_cife.py``): redundancy is capped at 0."""
+"""What distinguishes ICAP from CIFE (``test_cife.py`` has the rest): redundancy is capped at 0."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
 
 import fsjax
 from fsjax.errors import ConfigError
-from fsjax.methods.cife import cife_scores
-from fsjax.methods.icap import icap_scores
+from fsjax.methods.icap import MERGES
+from fsjax.methods.shared.greedy_information import greedy_scores
+
+scores_with = partial(greedy_scores, depth=200, bins=None)
 
 
 def table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns: the best, a weaker one, a copy of the best, and two that only tell together."""
+    """Columns: the best, a weaker one, a copy of the best, and two that inform only jointly."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 4000)
 
-    def told(share: float) -> np.ndarray:
+    def noisy_class(share: float) -> np.ndarray:
         return np.where(rng.random(4000) < share, y, rng.integers(0, 2, 4000))
 
-    best, coin = told(0.8), rng.integers(0, 2, 4000)
-    x = np.stack([best, told(0.4), best, coin, coin ^ y], axis=1).astype(float)
+    best, coin = noisy_class(0.8), rng.integers(0, 2, 4000)
+    x = np.stack([best, noisy_class(0.4), best, coin, coin ^ y], axis=1).astype(float)
     return x, y, np.ones(4000)
 
 
 @pytest.mark.parametrize("redundancy", ["max", "sum"])
 def test_copies_are_last_and_synergy_is_not_rewarded(redundancy: str) -> None:
-    found = np.argsort(-icap_scores(*table(), redundancy=redundancy))
-    assert found[:2].tolist() == [0, 1] and found[-1] == 2
+    order = np.argsort(-scores_with(*table(), merge=MERGES[redundancy]))
+    assert order[:2].tolist() == [0, 1] and order[-1] == 2
     # With the infomax criterion the second of the pair comes before the weaker column could.
-    infomax = np.argsort(-cife_scores(*table())).tolist()
+    infomax = np.argsort(-scores_with(*table(), merge=np.add)).tolist()
     x, y, weight = table()
-    pair = cife_scores(x[:, [3, 4, 1]], y, weight)
+    pair = scores_with(x[:, [3, 4, 1]], y, weight, merge=np.add)
     assert infomax[-1] == 2 and pair[:2].min() >= 1
 
 
@@ -43,11 +47,9 @@ def test_several_partial_copies_cost_more_in_sum_than_at_most() -> None:
     mixed = np.where(rng.random(6000) < 0.5, noisy[0], noisy[1])
     weak = np.where(rng.random(6000) < 0.3, y, rng.integers(0, 2, 6000))
     x, weight = np.stack([noisy[0], noisy[1], mixed, weak], axis=1).astype(float), np.ones(6000)
-    at_most = icap_scores(x, y, weight, redundancy="max")
-    in_sum = icap_scores(x, y, weight, redundancy="sum")
     place = {
-        name: np.argsort(-one).tolist().index(2)
-        for name, one in (("max", at_most), ("sum", in_sum))
+        name: np.argsort(-scores_with(x, y, weight, merge=merge)).tolist().index(2)
+        for name, merge in MERGES.items()
     }
     assert place["max"] <= place["sum"]
 

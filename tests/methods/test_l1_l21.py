@@ -44,14 +44,14 @@ def test_it_ends_at_the_minimum(penalty: float, weighted: bool) -> None:
     x, y = linear_table(60)
     signs = 2.0 * np.eye(3)[y] - 1.0
     weight = np.where(np.arange(60) < 20, 3.0, 1.0) if weighted else np.ones(60)
-    found = multitask_logistic(x, signs, weight, penalty=penalty, tolerance=1e-13)
+    weights = multitask_logistic(x, signs, weight, penalty=penalty, tolerance=1e-13)
     expected, intercept = reference(x, signs, weight, penalty)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    assert np.array_equal(found.any(axis=1), expected.any(axis=1))
-    assert 0 < found.any(axis=1).sum() < 8
-    least = objective(x, signs, weight, found, intercept, penalty)
-    assert least < objective(x, signs, weight, 0.9 * found, intercept, penalty)
-    assert least < objective(x, signs, weight, 1.1 * found, intercept, penalty)
+    np.testing.assert_allclose(weights, expected, atol=1e-4)
+    assert np.array_equal(weights.any(axis=1), expected.any(axis=1))
+    assert 0 < weights.any(axis=1).sum() < 8
+    least = objective(x, signs, weight, weights, intercept, penalty)
+    assert least < objective(x, signs, weight, 0.9 * weights, intercept, penalty)
+    assert least < objective(x, signs, weight, 1.1 * weights, intercept, penalty)
 
 
 def test_a_high_penalty_leaves_nothing() -> None:

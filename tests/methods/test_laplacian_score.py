@@ -16,21 +16,21 @@ from fsjax.methods.shared.neighbour_graph import neighbour_graph
 def edges(x: np.ndarray, k: int, metric: str, weights: str, t: float) -> np.ndarray:
     """S, entry by entry (He et al., section 2.1)."""
     count = len(x)
-    distance, similarity, found = (np.zeros((count, count)) for _ in range(3))
+    distance, similarity, is_edge = (np.zeros((count, count)) for _ in range(3))
     for i in range(count):
         for j in range(count):
             distance[i, j] = np.sum((x[i] - x[j]) ** 2)
             similarity[i, j] = x[i] @ x[j] / np.sqrt((x[i] @ x[i]) * (x[j] @ x[j]))
     for i in range(count):
         order = np.argsort(-similarity[i] if metric == "cosine" else distance[i])
-        for j in [one for one in order if one != i][:k]:
+        for j in [other for other in order if other != i][:k]:
             value = {
                 "binary": 1.0,
                 "heat": np.exp(-distance[i, j] / (2 * t * t)),
                 "cosine": max(similarity[i, j], 0.0),
             }[weights]
-            found[i, j] = found[j, i] = value
-    return found
+            is_edge[i, j] = is_edge[j, i] = value
+    return is_edge
 
 
 def reference(x: np.ndarray, s: np.ndarray) -> np.ndarray:
@@ -91,26 +91,9 @@ def plain_graph(x: np.ndarray, weights: str, t: float = 1.0):
 def test_kernels_of_far_rows_do_not_vanish() -> None:
     x = clusters()
     # exp(-d^2 / 2 t^2) is far below the smallest number here; only ratios of weights matter.
-    far = neighbour_graph(
-        1e3 * x,
-        np.ones(60),
-        metric="euclidean",
-        weights="heat",
-        num_neighbors=4,
-        t=1e3,
-        self_loops=False,
-    )
-    near = plain_graph(x, "heat")
+    far, near = plain_graph(1e3 * x, "heat", 1e3), plain_graph(x, "heat")
     np.testing.assert_allclose(far.toarray(), near.toarray(), rtol=1e-6)
-    tiny = neighbour_graph(
-        x,
-        np.ones(60),
-        metric="euclidean",
-        weights="heat",
-        num_neighbors=4,
-        t=0.01,
-        self_loops=False,
-    )
+    tiny = plain_graph(x, "heat", 0.01)
     assert tiny.max() == 1.0 and np.isfinite(laplacian_scores(x, tiny)).all()
 
 
@@ -121,11 +104,11 @@ def test_loops_add_to_the_variance_and_not_to_what_lies_between() -> None:
     graph = neighbour_graph(x, np.ones(30), **options, self_loops=True)
     np.testing.assert_allclose(graph.toarray(), s, rtol=1e-9)
     np.testing.assert_allclose(laplacian_scores(x, graph), reference(x, s), rtol=1e-9)
-    # Kernels of 1e-50 beside loops of 1 are not lost to rounding.
+    # Edges of weight 1e-50 are not lost to rounding next to self-loops of weight 1.
     options["t"] = 0.1
     s = edges(x, 4, "euclidean", "heat", 0.1) + np.eye(30)
-    found = laplacian_scores(x, neighbour_graph(x, np.ones(30), **options, self_loops=True))
-    np.testing.assert_allclose(found, reference(x, s), rtol=1e-8)
+    scores = laplacian_scores(x, neighbour_graph(x, np.ones(30), **options, self_loops=True))
+    np.testing.assert_allclose(scores, reference(x, s), rtol=1e-8)
 
 
 def test_weights_of_rows_weigh_their_edges() -> None:
@@ -166,16 +149,7 @@ def test_rows_without_weight_do_not_count() -> None:
 def test_constant_columns_have_the_score_of_noise() -> None:
     x = clusters()
     x[:, 0] = 3.7
-    graph = neighbour_graph(
-        x,
-        np.ones(60),
-        metric="euclidean",
-        weights="binary",
-        num_neighbors=4,
-        t=1.0,
-        self_loops=False,
-    )
-    assert laplacian_scores(x, graph)[0] == 1.0
+    assert laplacian_scores(x, plain_graph(x, "binary"))[0] == 1.0
 
 
 def test_arguments_out_of_range_are_refused() -> None:

@@ -29,7 +29,7 @@ FINDER: dict[str, Any] = dict(
 
 
 def columns(shuffled: bool) -> tuple[np.ndarray, np.ndarray]:
-    """300 rows of 24 columns, of which 4 tell the class, one of them by its square."""
+    """300 rows of 24 columns; 4 of them determine the class, one by its square."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(300, 24))
     a, b, c, d = (x[:, column] for column in INFORMATIVE)
@@ -40,7 +40,7 @@ def columns(shuffled: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(data: tuple[np.ndarray, np.ndarray], **options: Any) -> fsjax.FitResult:
-    given = dict(
+    defaults = dict(
         seeds=SEEDS,
         num_epochs=2000,
         batch_size=10**6,
@@ -50,21 +50,21 @@ def fit(data: tuple[np.ndarray, np.ndarray], **options: Any) -> fsjax.FitResult:
         split="random",
         seed_axis="map",
     )
-    return fsjax.fit(lassonet(4, **FINDER), data, **{**given, **options})
+    return fsjax.fit(lassonet(4, **FINDER), data, **{**defaults, **options})
 
 
 @pytest.fixture(scope="module")
-def found() -> fsjax.FitResult:
+def path_fit() -> fsjax.FitResult:
     return fit(columns(shuffled=False))
 
 
-def test_path_finds_the_informative_columns(found: fsjax.FitResult) -> None:
-    assert all(set(row) == set(INFORMATIVE) for row in found.selected.tolist())
-    assert found.metrics["embedded_accuracy"].min() > 80
+def test_path_finds_the_informative_columns(path_fit: fsjax.FitResult) -> None:
+    assert all(set(row) == set(INFORMATIVE) for row in path_fit.selected.tolist())
+    assert path_fit.metrics["embedded_accuracy"].min() > 80
     control = fit(columns(shuffled=True))
     assert np.isin(control.selected, INFORMATIVE).mean() <= 0.5
     assert control.metrics["embedded_accuracy"].max() < 60
-    for result in (found, control):
+    for result in (path_fit, control):
         assert not np.isin(result.selected, 6).any()
         counts, done = (result.history[f"train/{n}"] for n in ("num_selected", "path_finished"))
         for row in range(len(SEEDS)):
@@ -78,7 +78,7 @@ def test_path_finds_the_informative_columns(found: fsjax.FitResult) -> None:
             assert (ordered[:-1] <= ordered[1:]).all()
 
 
-def test_seeds_alone_and_together_are_equal(found: fsjax.FitResult) -> None:
+def test_seeds_alone_and_together_are_equal(path_fit: fsjax.FitResult) -> None:
     data = columns(shuffled=False)
     alone = fit(data, seeds=SEEDS[1:])
     vmapped = fit(data, seed_axis="vmap")
@@ -86,15 +86,15 @@ def test_seeds_alone_and_together_are_equal(found: fsjax.FitResult) -> None:
         ran = ~np.isnan(other.history["train/lambda"][row])
         length = ran.sum()
         for name in ("train/lambda", "train/num_selected"):
-            mine = found.history[name][1]
+            mine = path_fit.history[name][1]
             np.testing.assert_allclose(mine[:length], other.history[name][row][ran], rtol=1e-5)
             assert np.isnan(mine[length:]).all()
         mine, theirs = (
-            jax.tree.map(lambda leaf, at=at: leaf[at], result.states.params)
-            for result, at in ((found, 1), (other, row))
+            jax.tree.map(lambda leaf, place=place: leaf[place], result.states.params)
+            for result, place in ((path_fit, 1), (other, row))
         )
         chex.assert_trees_all_close(mine, theirs, rtol=1e-3, atol=1e-4)
-        np.testing.assert_array_equal(found.selected[1], other.selected[row])
+        np.testing.assert_array_equal(path_fit.selected[1], other.selected[row])
 
 
 def test_minibatches() -> None:
@@ -133,7 +133,7 @@ def test_bad_settings_are_named(options: dict, message: str) -> None:
 
 
 def test_validation_has_to_be_by_the_loss() -> None:
-    with pytest.raises(ConfigError, match="use best_by='last' in place of 'accuracy'"):
+    with pytest.raises(ConfigError, match="best_by='accuracy', but lassonet stops"):
         fsjax.plan(lassonet(4), columns(shuffled=False), best_by="accuracy")
 
 

@@ -47,13 +47,13 @@ def whole_path(task: str) -> Run:
 
 
 @pytest.fixture(params=TASKS)
-def whole(request) -> tuple[str, Run]:
+def recorded_run(request) -> tuple[str, Run]:
     """The path to its end."""
     return request.param, whole_path(request.param)
 
 
-def test_whole_path_equals_numpy(whole: tuple[str, Run]) -> None:
-    task, run = whole
+def test_whole_path_equals_numpy(recorded_run: tuple[str, Run]) -> None:
+    task, run = recorded_run
     lambdas = [recorded["train/lambda"] for recorded in run.recorded]
     reference = Reference(run.first, task, path_start=min(lam for lam in lambdas if lam))
     epochs = 0
@@ -69,14 +69,14 @@ def test_whole_path_equals_numpy(whole: tuple[str, Run]) -> None:
     assert min(lengths) < OPTIONS["path_epochs"] == max(lengths)
 
 
-def test_constraint_holds_after_every_epoch(whole: tuple[str, Run]) -> None:
-    for state in whole[1].states:
+def test_constraint_holds_after_every_epoch(recorded_run: tuple[str, Run]) -> None:
+    for state in recorded_run[1].states:
         largest = np.abs(state.params["kernel"]).max(axis=1)
         assert (largest <= OPTIONS["hierarchy"] * skip_norms(state.params) * (1 + 1e-5)).all()
 
 
-def test_importances_and_scores_are_those_of_the_path(whole: tuple[str, Run]) -> None:
-    _, run = whole
+def test_importances_and_scores_are_those_of_the_path(recorded_run: tuple[str, Run]) -> None:
+    _, run = recorded_run
     inside = np.array([skip_norms(state.params) > 0 for state in run.states])
     lambdas = np.array([recorded["train/lambda"] for recorded in run.recorded])
     counts = np.array([recorded["train/num_selected"] for recorded in run.recorded])
@@ -101,8 +101,8 @@ def test_importances_and_scores_are_those_of_the_path(whole: tuple[str, Run]) ->
     assert np.isfinite(found).all()
 
 
-def test_network_of_at_most_k_features_is_kept(whole: tuple[str, Run]) -> None:
-    _, run = whole
+def test_network_of_at_most_k_features_is_kept(recorded_run: tuple[str, Run]) -> None:
+    _, run = recorded_run
     method = lassonet(K, until=0, **OPTIONS)
     kept = at_kept(method, run.states[-1])
     # The counter of epochs starts anew after the last epoch of each lambda.
@@ -125,8 +125,8 @@ def test_path_down_to_k() -> None:
     last = short.states[-1]
     assert last.best.params == () and bool(last.done)
     assert 0 < (skip_norms(last.params) > 0).sum() <= K
-    whole = at_kept(lassonet(K, until=0, **OPTIONS), run.states[-1])
-    chex.assert_trees_all_close(last.params, whole.params, rtol=1e-5, atol=1e-6)
+    full_path = at_kept(lassonet(K, until=0, **OPTIONS), run.states[-1])
+    chex.assert_trees_all_close(last.params, full_path.params, rtol=1e-5, atol=1e-6)
     finished = [recorded["train/path_finished"] for recorded in short.recorded]
     assert finished[0] == 0.0 and finished[-1] == 1.0
 
@@ -163,12 +163,12 @@ def test_automatic_start_is_the_definition(scale: float) -> None:
     expected = first_strength(skip, kernel)
     # A feature that may not be selected does not count.
     skip, kernel = (np.concatenate([a, 0 * a[:1]]) for a in (skip, kernel))
-    found = jax.jit(automatic_start)(skip, kernel, 2.0, jnp.arange(D + 1) < D, True)
-    assert float(found) == pytest.approx(expected)
+    strength = jax.jit(automatic_start)(skip, kernel, 2.0, jnp.arange(D + 1) < D, True)
+    assert float(strength) == pytest.approx(expected)
 
 
-def test_path_begins_at_the_automatic_start(whole: tuple[str, Run]) -> None:
-    _, run = whole
+def test_path_begins_at_the_automatic_start(recorded_run: tuple[str, Run]) -> None:
+    _, run = recorded_run
     dense = [s for s, r in zip(run.states, run.recorded, strict=True) if r["train/lambda"] == 0][-1]
     skip, kernel = (dense.params[name][:-1] for name in ("skip", "kernel"))
     expected = first_strength(skip, kernel)

@@ -1,4 +1,4 @@
-"""Filters by a linear model of the labels, as methods: what they find, and what they leave out."""
+"""Filters by a linear model of the labels, as methods: which columns they select and reject."""
 
 from __future__ import annotations
 

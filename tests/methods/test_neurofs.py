@@ -68,11 +68,11 @@ CASES = [(1, 20), (2, 20), (3, 20), (5, 17), (8, 14), (12, 9), (13, 8), (14, 7),
 def test_neurons_that_stay_and_how_many_are_added(epoch: int, num_active: int) -> None:
     for seed in range(5):
         layer, young = layer_at(epoch, num_active, seed)
-        found = evolve(layer, K, ZETA, ALPHA)
+        evolution = evolve(layer, K, ZETA, ALPHA)
         kept, number = reference(layer, young, epoch)
-        assert set(np.flatnonzero(found.kept)) == kept
-        assert int(found.number) == number
-        np.testing.assert_array_equal(found.inactive, ~np.asarray(layer.mask).any(1))
+        assert set(np.flatnonzero(evolution.kept)) == kept
+        assert int(evolution.number) == number
+        np.testing.assert_array_equal(evolution.inactive, ~np.asarray(layer.mask).any(1))
 
 
 def test_constant_columns_leave_first() -> None:

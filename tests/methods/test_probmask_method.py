@@ -48,9 +48,9 @@ def trained(shuffled: bool) -> tuple[list[TrainState], list[dict[str, float]], f
     state = init_state(method, spec, np.uint32(0), data, jnp.ones(x.shape[1], bool))
     states, metrics = [], []
     for _ in range(EPOCHS):
-        state, found = epoch(state, arrays)
+        state, recorded = epoch(state, arrays)
         states.append(state)
-        metrics.append({name: float(value) for name, value in found.items()})
+        metrics.append({name: float(value) for name, value in recorded.items()})
     return (
         states,
         metrics,
@@ -113,10 +113,10 @@ def test_masks_rest_in_fine_tuning() -> None:
 def test_masks_of_an_epoch_are_new_and_repeatable() -> None:
     states, _, _ = trained(False)
     method, x = digits_method(), jnp.ones((3, 64))
-    one, other = states[13], states[14]
-    chex.assert_trees_all_equal(method.predict(one, x), method.predict(one, x))
-    drawn_again = one.replace(extra=other.extra)
-    assert not np.allclose(method.predict(one, x), method.predict(drawn_again, x))
+    first, other = states[13], states[14]
+    chex.assert_trees_all_equal(method.predict(first, x), method.predict(first, x))
+    drawn_again = first.replace(extra=other.extra)
+    assert not np.allclose(method.predict(first, x), method.predict(drawn_again, x))
 
 
 def scores(method: Method, state: TrainState) -> np.ndarray:

@@ -71,10 +71,10 @@ def test_quick_selection() -> None:
 @needs_data
 def test_ctre_beats_set_on_madelon() -> None:
     # Paper, 100 neurons a layer: CTRE_sim 81.6, CTRE_seq 82.2, SET 60.4.
-    found = {}
+    accuracy = {}
     for module in (ctre_sim, ctre_seq, set):
         config = module.get_config("madelon")
         config.method.hidden = (100, 100, 100)
-        found[config.method.name] = metric(config, "embedded_accuracy")
-    assert min(found["ctre_sim"], found["ctre_seq"]) >= 79
-    assert found["set"] <= 66
+        accuracy[config.method.name] = metric(config, "embedded_accuracy")
+    assert min(accuracy["ctre_sim"], accuracy["ctre_seq"]) >= 79
+    assert accuracy["set"] <= 66

@@ -34,32 +34,32 @@ def test_weights_are_those_of_the_algorithm(shape: tuple[int, int], penalty: flo
     x, y = linear_table(*shape)
     targets = np.eye(3)[y]
     for steps in (1, 4):
-        found = rfs_weights(
+        weights = rfs_weights(
             x, targets, np.ones(len(x)), penalty=penalty, tolerance=0, max_steps=steps
         )
-        np.testing.assert_allclose(found, reference(x, targets, penalty, steps), atol=1e-6)
+        np.testing.assert_allclose(weights, reference(x, targets, penalty, steps), atol=1e-6)
 
 
 def test_it_ends_at_a_minimum() -> None:
     x, y = linear_table(60)
     targets = np.eye(3)[y]
-    found = rfs_weights(x, targets, np.ones(60), penalty=2.0, tolerance=1e-9)
-    least = objective(x, targets, found, 2.0)
+    weights = rfs_weights(x, targets, np.ones(60), penalty=2.0, tolerance=1e-9)
+    least = objective(x, targets, weights, 2.0)
     rng = np.random.default_rng(1)
     for size in (1e-3, 1e-2, 0.1, 1.0):
         for _ in range(20):
-            moved = found + size * rng.normal(size=found.shape)
+            moved = weights + size * rng.normal(size=weights.shape)
             assert objective(x, targets, moved, 2.0) > least - 1e-5
-    assert least < objective(x, targets, 0 * found, 2.0)
+    assert least < objective(x, targets, 0 * weights, 2.0)
 
 
 def test_whole_weights_are_repeated_rows() -> None:
     x, y = linear_table(60)
     targets = np.eye(3)[y]
     weight = np.where(np.arange(60) < 20, 2.0, 1.0)
-    found = rfs_weights(x, targets, weight, tolerance=1e-10)
+    weights = rfs_weights(x, targets, weight, tolerance=1e-10)
     twice = np.concatenate([x, x[:20]]), np.concatenate([targets, targets[:20]]), np.ones(80)
-    np.testing.assert_allclose(found, rfs_weights(*twice, tolerance=1e-10), atol=1e-3)
+    np.testing.assert_allclose(weights, rfs_weights(*twice, tolerance=1e-10), atol=1e-3)
 
 
 def test_a_penalty_of_zero_is_refused() -> None:

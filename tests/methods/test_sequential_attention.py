@@ -40,13 +40,13 @@ def gates(logits: np.ndarray, chosen: list[int], weighed: bool) -> np.ndarray:
     """1 for the chosen ones and a softmax over the others that may be chosen."""
     if not weighed:
         return np.ones(D)
-    found = np.zeros(D)
-    found[chosen] = 1
+    factors = np.zeros(D)
+    factors[chosen] = 1
     free = np.array([i for i in range(D) if ALLOWED[i] and i not in chosen])
     if len(chosen) < K:
         powers = np.exp(logits[free].astype(np.float64))
-        found[free] = powers / powers.sum()
-    return found
+        factors[free] = powers / powers.sum()
+    return factors
 
 
 def outputs(params: dict, x: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -82,9 +82,9 @@ def test_phases_and_masks(warmup: float, at_once: int) -> None:
         logits = np.asarray(state.params["logits"])
         assert (np.abs(logits) < 1e-3).all() == (more > 0)
         scale = gates(logits, chosen, number >= start)
-        found = method.predict(state, batch.x)
+        predicted = method.predict(state, batch.x)
         np.testing.assert_allclose(
-            found, outputs(state.params, np.asarray(batch.x), scale), rtol=1e-4, atol=1e-5
+            predicted, outputs(state.params, np.asarray(batch.x), scale), rtol=1e-4, atol=1e-5
         )
     assert len(chosen) == K
     assert np.asarray(method.select(state).picks).tolist() == chosen

@@ -31,7 +31,7 @@ PLAIN = dict(**SIZES, learning_rate=0.01, momentum=0.9)
 
 
 def test_both_forms_train_alike() -> None:
-    found, data = [], rows()
+    results, data = [], rows()
     x, y, weight = data
     arrays = Arrays(*(Rows(x[part], y[part], weight[part]) for part in map(slice, (N, 5, 0))))
     rules = dict(
@@ -51,14 +51,14 @@ def test_both_forms_train_alike() -> None:
             assert metrics["train/topology_change"] > 2
         kept = method.finish(at_kept(method, state), data, None)
         state = method.finish(state, data, None)
-        found.append((state, metrics, kept))
+        results.append((state, metrics, kept))
         assert all((a != b).any() for a, b in zip(first, kernels(state.masks), strict=True))
         for mask, *of_inactive in zip(
             *map(kernels, (state.masks, state.params)), momentum(state), strict=True
         ):
             assert not any(leaf[~mask].any() for leaf in of_inactive)
     # Sums in another order, over twenty steps.
-    (dense, of_dense, best), (sparse, of_sparse, other) = found
+    (dense, of_dense, best), (sparse, of_sparse, other) = results
     chex.assert_trees_all_equal(dense.masks, sparse.masks)
     chex.assert_trees_all_close(
         (dense.params, best.params), (sparse.params, other.params), rtol=1e-4
@@ -105,7 +105,7 @@ def test_loss_and_its_gradient(form: str) -> None:
     chances = softmax(forward(state.params, x)[-1])[np.arange(N), y]
     penalty = 0.05 * sum((weight.astype(np.float64) ** 2).sum() for weight in kernels(state.params))
     assert float(value) == pytest.approx(-np.log(chances).mean() + penalty, rel=1e-5)
-    for found, slope, weight, mask in zip(
+    for gradient_of_layer, slope, weight, mask in zip(
         kernels(gradient),
         slopes(state.params, x, y),
         *map(kernels, (state.params, state.masks)),
@@ -113,7 +113,7 @@ def test_loss_and_its_gradient(form: str) -> None:
     ):
         expected = np.where(mask, slope + 0.1 * weight, 0)
         expected = expected if form == "dense" else expected[mask]
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(gradient_of_layer, expected, rtol=1e-4, atol=1e-6)
 
     # Finite differences, where the activation has no corners.
     method = sparse_network(activation="sigmoid", form=form, l2=0.1, **PLAIN)
@@ -147,9 +147,9 @@ def test_loss_and_its_gradient(form: str) -> None:
         ("ctre_sim", dict(similarity_fraction=1.1), "choose a value above 0 to 1"),
         ("ctre_seq", dict(order="similar"), "did you mean 'similar_first'"),
         ("ctre_seq", dict(patience=0), "patience=0; choose a whole number, at least 1"),
-        ("static_sparse", dict(epsilon=0), "the network is sparse; give epsilon or density"),
-        ("set", dict(epsilon=0, density=0), "the network is sparse; give epsilon or density"),
-        ("snip", dict(epsilon=None), "the network is sparse; give epsilon or density"),
+        ("static_sparse", dict(epsilon=0), "a sparse network needs one of them"),
+        ("set", dict(epsilon=0, density=0), "a sparse network needs one of them"),
+        ("snip", dict(epsilon=None), "a sparse network needs one of them"),
         ("quick_selection", dict(initialisation="glorott"), "did you mean 'glorot'"),
         ("quick_selection", dict(input_noise=-0.1), "input_noise=-0.1; choose a value from 0"),
     ],
@@ -183,7 +183,7 @@ def fit(name: str, data, **options) -> fsjax.FitResult:
 
 
 def test_ctre_sim_finds_what_a_fixed_topology_misses() -> None:
-    # Classes are corners of a hypercube: no column tells alone, and connections are few.
+    # Classes are corners of a hypercube: no column is informative alone, and connections are few.
     data = load(
         "madelon_like",
         num_samples=1000,
@@ -205,8 +205,8 @@ def test_ctre_sim_finds_what_a_fixed_topology_misses() -> None:
     assert search.history["train/sparsity"].min() > 0.95
     assert accuracy.mean() > fixed.mean() + 8
     assert abs(chance.mean() - 50) < 6
-    found = np.isin(search.selected, np.array(data.informative)).mean(axis=1)
-    assert found.min() >= 0.8
+    recovered = np.isin(search.selected, np.array(data.informative)).mean(axis=1)
+    assert recovered.min() >= 0.8
 
 
 @pytest.mark.parametrize("name", ["set", "ctre_sim"])
@@ -221,7 +221,9 @@ def test_digits(name: str) -> None:
 
 def test_a_rule_needs_what_the_network_has() -> None:
     rules = {"drop": drop.magnitude, "grow": grow.important_inputs}
-    with pytest.raises(ConfigError, match="needs importance, which it does not have; it has grad"):
+    with pytest.raises(
+        ConfigError, match="needs importance, .* need only gradient, similarity, state"
+    ):
         sparse_network(**rules)
     rules["grow"] = grow.switched(grow.similar, grow.random)
     with pytest.raises(ConfigError, match="needs search, which"):

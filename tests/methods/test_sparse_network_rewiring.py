@@ -162,14 +162,14 @@ def test_similarities_add_up_over_chunks_of_rows(name: str, monkeypatch) -> None
     def similarities(x: jax.Array) -> list[jax.Array]:
         return module.layer_similarities(activations, x, jnp.arange(len(x)) < N, name)
 
-    whole = jax.jit(similarities)(rows().x)
+    at_once = jax.jit(similarities)(rows().x)
     # Rows that only fill up may hold anything.
     filled = jnp.concatenate([rows().x, jnp.full((3, D), 9.0)])
-    chex.assert_trees_all_close(jax.jit(similarities)(filled), whole, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(jax.jit(similarities)(filled), at_once, rtol=1e-5, atol=1e-6)
     # 29 rows: five chunks of six rows, the last with one too many.
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
-    found = jax.jit(lambda x: similarities(x))(rows().x)
-    chex.assert_trees_all_close(found, whole, rtol=1e-5, atol=1e-6)
+    in_chunks = jax.jit(lambda x: similarities(x))(rows().x)
+    chex.assert_trees_all_close(in_chunks, at_once, rtol=1e-5, atol=1e-6)
 
 
 def test_every_layer_gets_its_own_similarity() -> None:

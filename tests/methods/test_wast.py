@@ -26,12 +26,12 @@ def make(**options) -> Method:
 
 def init(method: Method, spec: Spec = SPEC) -> TrainState:
     columns = jnp.ones(spec.num_columns, bool)
-    made = jax.jit(lambda seed: init_state(method, spec, seed, batch(0), columns))
-    return made(np.uint32(0))
+    initialise = jax.jit(lambda seed: init_state(method, spec, seed, batch(0), columns))
+    return initialise(np.uint32(0))
 
 
 def batch(number: int) -> Batch:
-    """Rows of which the last three of batch 2 only fill it up."""
+    """A batch of rows; the last three rows of batch 2 are padding."""
     x = np.random.default_rng(number).normal(size=(B, D)) * np.linspace(0.5, 2, D)
     weight = np.where((np.arange(B) >= B - 3) & (number == 2), 0.0, 1.0)
     return Batch(*(jnp.asarray(a, jnp.float32) for a in (x, x, weight)))
@@ -78,11 +78,11 @@ class Reference:
             value -= 0.1 * (slope + 0.9 * self.velocity[number])
         for weight, mask in zip(self.weights, self.masks, strict=True):
             weight[~mask] = 0
-        felt = lam * factor * (share * np.abs(residual)).sum(0)
+        sensitivity = lam * factor * (share * np.abs(residual)).sum(0)
         strengths = [np.abs(w1).sum(1), np.abs(w2).sum(0)]
         for side, strength in enumerate(strengths):
             before = self.importance[side] if accumulate else 0.0
-            self.importance[side] = before + felt + (1 - lam) * strength
+            self.importance[side] = before + sensitivity + (1 - lam) * strength
         if rewires:
             self.rewire(alpha, drop)
         return loss
@@ -115,11 +115,11 @@ def check(state: TrainState, reference: Reference) -> None:
     """Equal connections, and equal numbers within 1e-4: single precision over ten steps."""
     for side, name in enumerate(("layer_0", "layer_1")):
         chex.assert_trees_all_equal(np.asarray(state.masks[name]["kernel"]), reference.masks[side])
-        for found, expected in (
+        for value, expected in (
             (state.params[name]["kernel"], reference.weights[side]),
             (state.params[name]["bias"], reference.biases[side]),
         ):
-            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-6)
     for side, name in enumerate(("input_importance", "output_importance")):
         np.testing.assert_allclose(state.extra[name], reference.importance[side], rtol=1e-4)
 
@@ -146,7 +146,7 @@ def run(method: Method, steps: int = 10, **options) -> tuple[TrainState, Referen
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "settings"),
     [
         ({}, {}),
         ({"drop_fraction": 0.5}, {"alpha": 0.5}),
@@ -159,9 +159,9 @@ def run(method: Method, steps: int = 10, **options) -> tuple[TrainState, Referen
     ],
     ids=str,
 )
-def test_steps_equal_the_equations(options: dict, told: dict) -> None:
+def test_steps_equal_the_equations(options: dict, settings: dict) -> None:
     method = make(**options)
-    state, _ = run(method, **told)
+    state, _ = run(method, **settings)
     assert [int(n) for n in count_active(state.masks)] == [H, 31, D, 31]
     chex.assert_trees_all_equal(method.select(state).scores, state.extra["input_importance"])
 
@@ -204,7 +204,7 @@ def test_starting_connections_and_weights() -> None:
         (dict(density=0.0), "density=0.0; choose a value above 0"),
         (dict(density=-0.1), "density=-0.1; choose a value above 0"),
         (dict(density=1.5), "density=1.5"),
-        (dict(hidden=(6, 5)), r"hidden=\(6, 5\); wast has one hidden layer, such as \(200,\)"),
+        (dict(hidden=(6, 5)), r"hidden=\(6, 5\); wast has one hidden layer; give one width"),
         (dict(hidden=()), "hidden is empty"),
         (dict(hidden=(0,)), "a width of hidden=0; choose a whole number, at least 1"),
         (dict(drop="magnitud"), "did you mean 'magnitude'"),
@@ -235,7 +235,7 @@ SEEDS = (0, 1, 2)
 
 
 def shuffled(x: np.ndarray) -> np.ndarray:
-    """Each column in an order of its own: no column tells of another one."""
+    """The table with every column shuffled separately, so that columns are independent."""
     rng = np.random.default_rng(0)
     return np.stack([rng.permutation(column) for column in x.T], axis=1)
 
@@ -268,12 +268,12 @@ def test_selection_beats_a_random_one_and_passes_over_constant_columns() -> None
 
     dataset, split = Dataset("table", x, data.y), result.splits[0]
     rng = np.random.default_rng(0)
-    found = [svm_accuracy(dataset, split, columns) for columns in result.selected]
+    accuracies = [svm_accuracy(dataset, split, columns) for columns in result.selected]
     at_random = [svm_accuracy(dataset, split, rng.permutation(120)[:20]) for _ in SEEDS]
-    assert min(found) > max(at_random) + 5
+    assert min(accuracies) > max(at_random) + 5
 
-    # One scale for the whole matrix: the columns of large variance are found, and as well where
-    # they tell nothing of each other. Only the next test is about what columns tell.
+    # With one scale for the whole table the columns of large variance are selected, even if they
+    # are independent of each other. The next test is about dependent columns.
     alone = fit(method, shuffled(x), 10)
     assert np.isin(alone.selected, truth).mean(axis=1).min() >= 0.9
 
@@ -287,9 +287,9 @@ def test_finds_columns_that_belong_together_among_columns_of_equal_variance() ->
     x[:, truth] = factors @ mixture / np.linalg.norm(mixture, axis=0) + 0.3 * x[:, truth]
     x = (x / x.std(axis=0)).astype(np.float32)
     method = fsjax.methods.wast(hidden=(100,), sensitivity_weight=0.4, drop_fraction=0.1)
-    found, control = (
+    recovered, control = (
         np.isin(fit(method, rows, 30).selected, truth).mean(axis=1) for rows in (x, shuffled(x))
     )
     # By chance it is a sixth.
-    assert found.min() >= 0.45
+    assert recovered.min() >= 0.45
     assert control.max() <= 0.35

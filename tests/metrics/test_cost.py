@@ -31,7 +31,7 @@ def sparse_autoencoder(num_features: int) -> tuple[dict, dict]:
     for layer, shape in shapes.items():
         active = np.zeros(shape, bool)
         active.reshape(-1)[: active.size // 5] = True
-        # Weights of 0: a connection counts by its mask.
+        # Weights are 0, because connections are counted by their masks.
         params[layer] = {"kernel": np.zeros(shape, np.float32), "bias": np.ones(shape[1])}
         masks[layer] = {"kernel": active, "bias": np.ones(shape[1], bool)}
     return params, masks
@@ -44,7 +44,7 @@ def test_wast_table_3(row: tuple) -> None:
     assert connections == params == 80 * num_features
     for num_epochs, text in zip((100, 10), printed, strict=True):
         flops = Decimal(training_flops(connections, num_samples, num_epochs)) / 10**12
-        # The paper cuts off further digits: 0.0566 is printed as 0.05.
+        # The paper truncates numbers: 0.0566 is printed as 0.05.
         assert flops.quantize(Decimal(text), ROUND_DOWN) == Decimal(text)
 
 

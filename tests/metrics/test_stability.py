@@ -27,7 +27,7 @@ from fsjax.metrics.stability import (
     stability_metrics,
 )
 
-#: Selections of any sizes, of which stability is defined.
+#: Selections of any sizes for which stability is defined.
 CHOSEN = hnp.arrays(
     bool, st.tuples(st.integers(2, 6), st.integers(2, 8)), elements=st.booleans()
 ).filter(lambda chosen: chosen.any() and not chosen.all())
@@ -37,7 +37,7 @@ SCORES = st.sampled_from([0.0, 0.5, 1.0, -2.0, np.nan])
 
 
 def by_loops(chosen: np.ndarray, level: float) -> tuple[float, float, float]:
-    """Definition 4 and Corollary 9 of the paper, number by number."""
+    """Definition 4 and Corollary 9 of the paper, with loops."""
     rows, d = chosen.tolist(), chosen.shape[1]
     m = len(rows)
     p = [sum(row[f] for row in rows) / m for f in range(d)]
@@ -57,22 +57,22 @@ def by_loops(chosen: np.ndarray, level: float) -> tuple[float, float, float]:
 
 
 def noisy_selections(rng: np.random.Generator, number: int, noise: float) -> np.ndarray:
-    """The 20 highest of 200 scores, of which 20 are higher than the others but for the noise."""
+    """Select the 20 highest of 200 noisy scores, of which 20 have a higher mean."""
     scores = 2.0 * (np.arange(200) < 20) + noise * rng.standard_normal((number, 200))
     return selection_mask(np.argsort(-scores, axis=1)[:, :20], 200)
 
 
 @given(CHOSEN, st.sampled_from([0.5, 0.9, 0.99]))
 def test_stability_and_interval_by_loops(chosen: np.ndarray, level: float) -> None:
-    found = nogueira_stability(chosen, level)
+    stability = nogueira_stability(chosen, level)
     value, lower, upper = by_loops(chosen, level)
-    assert found.value == pytest.approx(value, abs=1e-12)
-    assert found.level == level
+    assert stability.value == pytest.approx(value, abs=1e-12)
+    assert stability.level == level
     if len(chosen) == 2:
-        assert math.isnan(found.lower) and math.isnan(found.upper)
+        assert math.isnan(stability.lower) and math.isnan(stability.upper)
     else:
-        # A root of rounding errors where all parts are equal.
-        assert (found.lower, found.upper) == pytest.approx((lower, upper), abs=1e-7)
+        # If all parts are equal, this is the square root of a rounding error.
+        assert (stability.lower, stability.upper) == pytest.approx((lower, upper), abs=1e-7)
 
 
 @given(st.integers(2, 6), st.integers(2, 9), st.data())
@@ -84,59 +84,59 @@ def test_selections_of_equal_size_by_their_pairs(rows: int, d: int, data: st.Dat
     kuncheva = [
         (len(set(a) & set(b)) * d - k * k) / (k * (d - k)) for a, b in combinations(picks, 2)
     ]
-    found = nogueira_stability(selection_mask(np.array(picks), d))
-    assert found.value == pytest.approx(np.mean(kuncheva), abs=1e-12)
+    stability = nogueira_stability(selection_mask(np.array(picks), d))
+    assert stability.value == pytest.approx(np.mean(kuncheva), abs=1e-12)
 
 
 @given(CHOSEN, st.randoms(use_true_random=False))
 def test_order_does_not_matter_and_range(chosen: np.ndarray, random) -> None:
-    found = nogueira_stability(chosen)
+    stability = nogueira_stability(chosen)
     m, d = chosen.shape
     moved = chosen[random.sample(range(m), m)][:, random.sample(range(d), d)]
-    assert nogueira_stability(moved) == pytest.approx(found, abs=1e-7, nan_ok=True)
-    assert -1 / (m - 1) - 1e-12 <= found.value <= 1
+    assert nogueira_stability(moved) == pytest.approx(stability, abs=1e-7, nan_ok=True)
+    assert -1 / (m - 1) - 1e-12 <= stability.value <= 1
     if m > 2:
-        assert found.lower <= found.value <= found.upper
+        assert stability.lower <= stability.value <= stability.upper
 
 
 def test_known_values() -> None:
-    one = np.array([[True, False, True, False, False]])
-    assert nogueira_stability(np.repeat(one, 4, axis=0)) == Stability(1.0, 1.0, 1.0, 0.95)
+    row = np.array([[True, False, True, False, False]])
+    assert nogueira_stability(np.repeat(row, 4, axis=0)) == Stability(1.0, 1.0, 1.0, 0.95)
     halves = np.array([[True, True, False, False], [False, False, True, True]])
     assert nogueira_stability(halves).value == pytest.approx(-1)
-    # One of two columns is common, as many as chance would have of four.
+    # One of two columns is shared, which is the expectation for random pairs of four.
     assert nogueira_stability(selection_mask([[0, 1], [0, 2]], 4)).value == pytest.approx(0)
 
 
 def test_unrelated_selections_have_no_stability() -> None:
     rng = np.random.default_rng(0)
     chosen = np.argsort(rng.random((300, 100)), axis=1) < 10
-    found = nogueira_stability(chosen)
-    assert abs(found.value) < 5e-3
-    assert found.lower < 0 < found.upper
+    stability = nogueira_stability(chosen)
+    assert abs(stability.value) < 5e-3
+    assert stability.lower < 0 < stability.upper
 
 
 @pytest.mark.parametrize(("number", "least"), [(10, 0.8), (50, 0.91)])
 def test_share_of_intervals_that_hold_the_true_value(number: int, least: float) -> None:
     rng = np.random.default_rng(1)
     truth = nogueira_stability(noisy_selections(rng, 5000, noise=1.0)).value
-    found = [nogueira_stability(noisy_selections(rng, number, noise=1.0)) for _ in range(400)]
+    estimates = [nogueira_stability(noisy_selections(rng, number, noise=1.0)) for _ in range(400)]
     assert 0.2 < truth < 0.5
-    assert np.mean([one.value for one in found]) == pytest.approx(truth, abs=0.01)
-    share = np.mean([one.lower <= truth <= one.upper for one in found])
+    assert np.mean([estimate.value for estimate in estimates]) == pytest.approx(truth, abs=0.01)
+    share = np.mean([estimate.lower <= truth <= estimate.upper for estimate in estimates])
     assert least <= share <= 0.99
 
 
 @pytest.mark.parametrize("everything", [True, False])
 def test_all_or_no_columns(everything: bool) -> None:
-    found = nogueira_stability(np.full((3, 4), everything))
-    assert all(math.isnan(value) for value in found[:3])
+    stability = nogueira_stability(np.full((3, 4), everything))
+    assert all(math.isnan(value) for value in stability[:3])
 
 
 @pytest.mark.parametrize(
     ("chosen", "level", "message"),
     [
-        (np.ones((1, 3), bool), 0.95, "1 selection; stability needs at least 2"),
+        (np.ones((1, 3), bool), 0.95, "the number of selections is 1; give at least 2"),
         (np.ones((2, 3)), 0.95, "float64 and shape"),
         (np.ones(3, bool), 0.95, r"shape \(3,\); give booleans"),
         (np.ones((3, 0), bool), 0.95, r"shape \(3, 0\)"),
@@ -175,12 +175,12 @@ def test_what_is_no_selection(selections, message: str) -> None:
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=40), st.integers(0, 5))
 def test_halves_are_disjoint_equal_and_stratified(labels: list[int], seed: int) -> None:
     y = np.array(labels)
-    for one, other in complementary_pairs(len(y), 3, seed, y):
-        assert one.dtype == other.dtype == np.int32
-        assert len(one) == len(other) == len(y) // 2
-        assert len({*one, *other}) == 2 * len(one)
-        assert (np.diff(one) > 0).all() and (np.diff(other) > 0).all()
-        a, b = Counter(y[one]), Counter(y[other])
+    for first, second in complementary_pairs(len(y), 3, seed, y):
+        assert first.dtype == second.dtype == np.int32
+        assert len(first) == len(second) == len(y) // 2
+        assert len({*first, *second}) == 2 * len(first)
+        assert (np.diff(first) > 0).all() and (np.diff(second) > 0).all()
+        a, b = Counter(y[first]), Counter(y[second])
         assert all(abs(a[label] - b[label]) <= 1 for label in set(labels))
 
 
@@ -192,15 +192,15 @@ def test_pairs_repeat_by_seed_and_leave_out_another_row_each_time() -> None:
     left_out = {row for pair in pairs for row in set(range(21)) - {*pair[0], *pair[1]}}
     assert len(left_out) > 10
     # Each row is in the first half about as often as in the second.
-    counts = np.bincount(np.concatenate([one for one, _ in pairs]), minlength=21)
+    counts = np.bincount(np.concatenate([first for first, _ in pairs]), minlength=21)
     assert 8 <= counts.min() and counts.max() <= 32
 
 
 def test_rare_classes_are_in_both_halves() -> None:
     y = np.array(["many"] * 17 + ["few"] * 2 + ["rare"] * 2)
-    for one, other in complementary_pairs(len(y), 20, 0, y):
-        assert Counter(y[one])["few"] == Counter(y[other])["few"] == 1
-        assert Counter(y[one])["rare"] == Counter(y[other])["rare"] == 1
+    for first, second in complementary_pairs(len(y), 20, 0, y):
+        assert Counter(y[first])["few"] == Counter(y[second])["few"] == 1
+        assert Counter(y[first])["rare"] == Counter(y[second])["rare"] == 1
 
 
 def test_order_by_class() -> None:
@@ -237,9 +237,9 @@ def test_consensus_by_frequency_then_rank_then_order() -> None:
     # / 3 and (3.5 + 3.5 + 2.5) / 3, so that columns 2 and 4 keep the order of the table.
     order = [1, 3, 2, 4, 0, 5]
     for number in range(1, 7):
-        found = consensus(selected, scores, number)
-        assert found.dtype == np.int64
-        np.testing.assert_array_equal(found, order[:number])
+        columns = consensus(selected, scores, number)
+        assert columns.dtype == np.int64
+        np.testing.assert_array_equal(columns, order[:number])
     np.testing.assert_array_equal(consensus(selection_mask(selected, 6), scores, 6), order)
 
 
@@ -258,18 +258,18 @@ def test_consensus_follows_the_columns(seeds: int, d: int, data: st.DataObject) 
     scores = data.draw(hnp.arrays(float, (seeds, d), elements=SCORES))
     number = data.draw(st.integers(1, d))
     order = np.array(data.draw(st.permutations(range(d))))
-    found = consensus(chosen, scores, number)
+    columns = consensus(chosen, scores, number)
 
     lowest = np.where(np.isnan(scores), -np.inf, scores)
     above = (lowest[:, None, :] > lowest[:, :, None]).sum(axis=2)
     equal = (lowest[:, None, :] == lowest[:, :, None]).sum(axis=2)
     ranks = (above + (equal + 1) / 2).sum(axis=0)
     keys = list(zip((-chosen.sum(axis=0)).tolist(), ranks.tolist(), strict=True))
-    assert found.tolist() == sorted(range(d), key=lambda column: (keys[column], column))[:number]
+    assert columns.tolist() == sorted(range(d), key=lambda column: (keys[column], column))[:number]
 
-    # Only columns that tie in full may take each other's place.
+    # Only columns with equal keys may change places.
     moved = order[consensus(chosen[:, order], scores[:, order], number)]
-    assert [keys[column] for column in moved] == [keys[column] for column in found]
+    assert [keys[column] for column in moved] == [keys[column] for column in columns]
     assert len(set(moved.tolist())) == number
 
 
@@ -289,7 +289,7 @@ def test_consensus_of_what_does_not_fit(scores, number: int, message: str) -> No
 
 
 def fitted(selected: list[list[int]], columns: int = 4) -> SimpleNamespace:
-    """What :func:`stability_metrics` reads of a result; the scores favour early columns."""
+    """The attributes that :func:`stability_metrics` uses; scores favour early columns."""
     scores = np.tile(-np.arange(columns, dtype=np.float32), (len(selected), 1))
     return SimpleNamespace(
         selected=np.array(selected, np.int32), scores=scores, num_features=len(selected[0])
@@ -297,10 +297,10 @@ def fitted(selected: list[list[int]], columns: int = 4) -> SimpleNamespace:
 
 
 def test_metrics_of_three_seeds() -> None:
-    found = stability_metrics(fitted([[0, 3], [3, 1], [3, 2]]))
-    assert found == json.loads(json.dumps(found, allow_nan=False))
+    metrics = stability_metrics(fitted([[0, 3], [3, 1], [3, 2]]))
+    assert metrics == json.loads(json.dumps(metrics, allow_nan=False))
     expected = nogueira_stability(selection_mask([[0, 3], [3, 1], [3, 2]], 4))
-    assert found == {
+    assert metrics == {
         "num_seeds": 3,
         "stability": expected.value,
         "interval": [expected.lower, expected.upper],
@@ -316,8 +316,8 @@ def test_metrics_of_three_seeds() -> None:
     ids=["one seed", "two seeds", "all columns"],
 )
 def test_metrics_that_have_no_interval(selected: list[list[int]], stability: float | None) -> None:
-    found = stability_metrics(fitted(selected))
-    assert (found["stability"], found["interval"]) == (stability, None)
-    assert found["num_seeds"] == len(selected)
-    assert found["consensus"] == sorted(selected[0])
-    assert found["consensus_frequency"] == [1.0] * len(selected[0])
+    metrics = stability_metrics(fitted(selected))
+    assert (metrics["stability"], metrics["interval"]) == (stability, None)
+    assert metrics["num_seeds"] == len(selected)
+    assert metrics["consensus"] == sorted(selected[0])
+    assert metrics["consensus_frequency"] == [1.0] * len(selected[0])

@@ -66,5 +66,5 @@ def test_forward_pass(key: jax.Array, activation: str) -> None:
     for i, layer in enumerate(params.values()):
         y = expected[-1] @ np.asarray(layer["kernel"], np.float64) + np.asarray(layer["bias"])
         expected.append(y if i == 2 else NUMPY[activation](y))
-    found = net.apply({"params": params}, jnp.asarray(x, jnp.float32), method="activations")
-    chex.assert_trees_all_close(found, [e.astype(np.float32) for e in expected], atol=1e-6)
+    values = net.apply({"params": params}, jnp.asarray(x, jnp.float32), method="activations")
+    chex.assert_trees_all_close(values, [e.astype(np.float32) for e in expected], atol=1e-6)

@@ -169,8 +169,8 @@ def test_lenet5_in_numpy() -> None:
         dense = p[f"FanInDense_{number}"]["Dense_0"]
         y = y @ dense["kernel"] + dense["bias"]
         y = np.maximum(y, 0) if number < 2 else y
-    found = np.asarray(jax.jit(net.apply)(variables, x), np.float64)
-    chex.assert_trees_all_close(found, y, rtol=1e-4, atol=1e-4)
+    outputs = np.asarray(jax.jit(net.apply)(variables, x), np.float64)
+    chex.assert_trees_all_close(outputs, y, rtol=1e-4, atol=1e-4)
 
 
 def test_running_statistics_in_numpy() -> None:
@@ -199,16 +199,16 @@ def test_residual_block_in_numpy(side: int) -> None:
     variables = jax.tree.map(lambda leaf: np.float32(draws.uniform(0.1, 1, leaf.shape)), shapes)
 
     def norm(y, name):
-        own, stats = variables["params"][name], variables["batch_stats"][name]
+        affine, stats = variables["params"][name], variables["batch_stats"][name]
         y = (y - stats["mean"]) / np.sqrt(stats["var"] + 1e-5)
-        return y * own["scale"] + own["bias"]
+        return y * affine["scale"] + affine["bias"]
 
     kernels = [variables["params"][f"Conv_{number}"]["kernel"] for number in (0, 1)]
     y = np.maximum(norm(numpy_convolve(x, kernels[0], 1, stride=2), "BatchNorm_0"), 0)
     y = norm(numpy_convolve(y, kernels[1], 1), "BatchNorm_1")
     y[..., :2] += x[:, ::2, ::2]
-    found = np.asarray(jax.jit(block.apply)(variables, x))
-    chex.assert_trees_all_close(found, np.maximum(y, 0), rtol=1e-4, atol=1e-4)
+    outputs = np.asarray(jax.jit(block.apply)(variables, x))
+    chex.assert_trees_all_close(outputs, np.maximum(y, 0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("network", SMALL)
@@ -236,8 +236,8 @@ def test_padding_rows_change_nothing(network: str) -> None:
     chex.assert_trees_all_close(moved, twice_moved, rtol=1e-4, atol=1e-5)
     # With weights the others would matter.
     _, unweighted = train(x, np.ones(6, np.float32))
-    for found, whole in zip(jax.tree.leaves(moved), jax.tree.leaves(unweighted), strict=True):
-        assert not np.allclose(found, whole, rtol=1e-4)
+    for leaf, expected in zip(jax.tree.leaves(moved), jax.tree.leaves(unweighted), strict=True):
+        assert not np.allclose(leaf, expected, rtol=1e-4)
     # Statistics of no row at all would be NaN.
     chex.assert_tree_all_finite(train(x, np.zeros(6, np.float32)))
 
@@ -282,10 +282,10 @@ def test_convolution_and_its_gradients(
 
         return of(convolve_for_cpu), of(convolve_plainly)
 
-    found, expected = outputs_and_gradients(x, kernel)
-    chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-4)
+    results, expected = outputs_and_gradients(x, kernel)
+    chex.assert_trees_all_close(results, expected, rtol=1e-4, atol=1e-4)
     y = numpy_convolve(x, kernel, padding, stride)
-    chex.assert_trees_all_close(np.asarray(found[0]), y, rtol=1e-4, atol=1e-4)
+    chex.assert_trees_all_close(np.asarray(results[0]), y, rtol=1e-4, atol=1e-4)
 
 
 def test_convolution_chosen_by_backend(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,8 +310,8 @@ def test_max_pool_is_that_of_flax() -> None:
     def value_and_gradient(pool, x):
         return pool(x), jax.grad(lambda x: jnp.sum(pool(x) ** 2))(x)
 
-    found, expected = (value_and_gradient(pool, x) for pool in (max_pool_2x2, flax_pool))
-    chex.assert_trees_all_equal(found, expected)
+    results, expected = (value_and_gradient(pool, x) for pool in (max_pool_2x2, flax_pool))
+    chex.assert_trees_all_equal(results, expected)
 
 
 def test_mlp_gets_its_settings() -> None:
@@ -335,7 +335,7 @@ def test_errors() -> None:
         (("resnet32", 2), {"image_shape": (8, 8), "image_order": "A"}, "image_order='A': allowed"),
     ]
     for network in NETWORKS[1:]:
-        message = f"{network} needs images; the data set has no image_shape; choose network='mlp'"
+        message = f"{network} needs images, but the data set has no image_shape; choose"
         cases.append(((network, 2), {}, message))
     for arguments, settings, message in cases:
         with pytest.raises(ConfigError, match=re.escape(message)):
@@ -343,5 +343,5 @@ def test_errors() -> None:
 
 
 def test_rows_of_another_length() -> None:
-    with pytest.raises(ConfigError, match="does not hold 128 columns; set the columns"):
+    with pytest.raises(ConfigError, match="but there are 128 columns; give all columns"):
         shapes_of(LeNet5(2, (8, 8)), 128)

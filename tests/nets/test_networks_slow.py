@@ -72,9 +72,9 @@ def test_resnet32_learns_photos(cifar10: Dataset) -> None:
 def test_vgg19_learns_photos(cifar10: Dataset) -> None:
     """24 steps, 250 CPU seconds."""
     split = first_rows(cifar10, 256, 128)
-    # Without a price of its 20 million masks, the loss is the classification's alone.
+    # Without a penalty on its 20 million masks, the loss is that of the classification.
     options = {"strength": 0.0, "initial": 0.011, "learning_rate": 0.01}
     result = fit(cifar10, "vgg19", split, 3, **options)
     check(result)
-    # The test rows tell nothing yet.
+    # After so few epochs only the training loss says something.
     assert result.history["train/loss"][0, -1] < np.log(10)

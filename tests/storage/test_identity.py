@@ -1,4 +1,4 @@
-"""What tells runs apart, and by which names."""
+"""Differences between runs, and their names."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_changes_are_told_by_name() -> None:
     )
     assert other.changes(RUN, ["versions"]) == "jax was '1', is None"
     many = Identity({str(number): "x" * 500 for number in range(7)})
-    told = many.changes(Identity())
-    assert told.endswith("; and 3 more") and len(told) < 700
+    message = many.changes(Identity())
+    assert message.endswith("; and 3 more") and len(message) < 700
 
 
 def test_other_versions_make_no_other_run() -> None:

@@ -1,4 +1,4 @@
-"""Files of a header and arrays: what is written, and what is refused when it is read."""
+"""Files of a header and arrays: a round trip, and files that are refused."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fsjax.storage.npz import VERSION, read, write
     ("header", "arrays", "reason"),
     [
         ({}, {"a": np.array([object()])}, "'a' has the type object, which needs pickle"),
-        ({}, {"header": np.zeros(2)}, "as 'header'"),
-        ({}, {"file": np.zeros(2)}, "as 'file'"),
+        ({}, {"header": np.zeros(2)}, "'header' is reserved"),
+        ({}, {"file": np.zeros(2)}, "'file' is reserved"),
         ({"a": object()}, {}, "cannot be written as JSON"),
     ],
 )
@@ -43,14 +43,17 @@ def _head(**changes: Any) -> np.ndarray:
     ("entries", "reason"),
     [
         ({"x": np.zeros(2)}, "it has no array 'header'"),
-        ({"header": np.zeros(2)}, "its header is no JSON"),
-        ({"header": np.frombuffer(b"\xff{", np.uint8)}, "its header is no JSON"),
-        ({"header": np.frombuffer(b"[" * 100_000, np.uint8)}, "its header is no JSON"),
+        ({"header": np.zeros(2)}, "its header is not JSON"),
+        ({"header": np.frombuffer(b"\xff{", np.uint8)}, "its header is not JSON"),
+        ({"header": np.frombuffer(b"[" * 100_000, np.uint8)}, "its header is not JSON"),
         ({"header": np.frombuffer(b"[1]", np.uint8)}, "another format"),
         ({"header": _head(format="other")}, "another format"),
         ({"header": _head(version="1")}, "version is '1'"),
         ({"header": _head(version=True)}, "version is True"),
-        ({"header": _head(version=1)}, "version 1 .* by fsjax 9.9, .*load it there, or fit again"),
+        (
+            {"header": _head(version=1)},
+            "version 1 .* by fsjax 9.9, .*use that version, or fit again",
+        ),
         ({"header": _head(version=VERSION + 1)}, "version 4 .* by fsjax 9.9; .*install a newer"),
     ],
 )
@@ -65,13 +68,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     arrays = {"a": np.arange(6.0).reshape(2, 3), "b/c": np.array(["x", "yz"]), "d": np.array(True)}
     write(tmp_path / "new" / "a.v1", {"kind": "a", "more": [1, None]}, arrays)
     header, stored = read(tmp_path / "new" / "a.v1")
-    found = {name: stored[name] for name in arrays}
+    restored = {name: stored[name] for name in arrays}
     assert header["kind"] == "a" and header["more"] == [1, None]
     assert (header["version"], header["fsjax"]) == (VERSION, fsjax.__version__)
     assert stored.keys() == {*arrays, "header"}
     for name, values in arrays.items():
-        assert found[name].dtype == values.dtype
-        np.testing.assert_array_equal(found[name], values)
+        assert restored[name].dtype == values.dtype
+        np.testing.assert_array_equal(restored[name], values)
     with pytest.raises(ConfigError, match="new is a folder; give the name of a file"):
         write(tmp_path / "new", {"kind": "a"}, arrays)
 
@@ -80,7 +83,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     many = {f"array {i}": rng.normal(size=(20, 30)) for i in range(10)}
     write(tmp_path / "whole", {"kind": "a"}, many)
-    path, whole = tmp_path / "broken", (tmp_path / "whole").read_bytes()
+    path, contents = tmp_path / "broken", (tmp_path / "whole").read_bytes()
 
     def refused(reason: str, content: bytes) -> None:
         path.write_bytes(content)
@@ -91,27 +94,27 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
         read(path)
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
         read(tmp_path)
-    refused("no npz file", b"")
-    refused("no npz file", b"seed,accuracy\n0,99\n")
-    for length in (10, len(whole) // 2, len(whole) - 1):
-        refused("incomplete", whole[:length])
-    middle = len(whole) // 4
-    refused("checksum of .array", whole[:middle] + bytes(50) + whole[middle + 50 :])
-    end, table = whole.rindex(b"PK\x05\x06"), whole.index(b"PK\x01\x02")
+    refused("not an npz file", b"")
+    refused("not an npz file", b"seed,accuracy\n0,99\n")
+    for length in (10, len(contents) // 2, len(contents) - 1):
+        refused("incomplete", contents[:length])
+    middle = len(contents) // 4
+    refused("checksum of .array", contents[:middle] + bytes(50) + contents[middle + 50 :])
+    end, table = contents.rindex(b"PK\x05\x06"), contents.index(b"PK\x01\x02")
     # A table of contents that begins with its last entry.
-    last = whole.rindex(b"PK\x01\x02")
+    last = contents.rindex(b"PK\x01\x02")
     where = (end - last).to_bytes(4, "little") + last.to_bytes(4, "little")
-    shorter = whole[: end + 12] + where + whole[end + 20 :]
+    shorter = contents[: end + 12] + where + contents[end + 20 :]
     refused("it has 1 of 11 entries", shorter)
-    refused("is broken", whole[:table] + bytes(8) + whole[table + 8 :])
+    refused("is damaged", contents[:table] + bytes(8) + contents[table + 8 :])
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("header.npy", "no array")
-    with pytest.raises(DataError, match="'header' cannot be read: it is no array"):
+    with pytest.raises(DataError, match="'header' cannot be read: it is not an array"):
         read(path)
 
 
 class _Trap:
-    """Unpickling it makes a file."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -128,6 +131,6 @@ def test_pickles_are_never_opened(name: str, tmp_path: Path) -> None:
         stored[name]
     assert sprung.exists()
     sprung.unlink()
-    with pytest.raises(DataError, match=f"'{name}' cannot be read: Object arrays"):
+    with pytest.raises(DataError, match=f"'{name}' cannot be read: it is an array of objects"):
         dict(read(path)[1])
     assert not sprung.exists()

@@ -1,4 +1,4 @@
-"""Results in files: what comes back, in which process, and what is refused."""
+"""Results in files: a round trip, also between processes, and files that are refused."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from fsjax.methods import ip_cae, stg, wast
 from fsjax.storage.npz import read, write
 from fsjax.storage.results import load, pack, save, unpack
 
-#: Built when they are trained: the registry remembers the latest methods only.
+#: Methods are built when they are trained, because the registry keeps only the latest ones.
 METHODS = {
     # A snapshot of the best epoch; tuples and None among the settings.
     "ip_cae": (lambda: ip_cae(3, hidden=(4,), embedding_dim=5, dropout=0.1), {}),
     # Masks, counted connections, no labels, a split for each seed.
     "wast": (lambda: wast(hidden=(4,), density=0.5), {"num_features": 3, "split_per_seed": True}),
-    # Gates, a searched strength and a threshold, the last epoch; further options.
+    # Gates, a penalty and a threshold that are searched, the last epoch; further options.
     "stg": (lambda: stg(3, hidden=(4,), batch_norm=True), {}),
 }
 
@@ -58,7 +58,7 @@ def saved(results: dict[str, fsjax.FitResult], tmp_path_factory: Any) -> dict[st
 
 @pytest.fixture
 def packed(results: dict[str, fsjax.FitResult]) -> tuple[dict, dict]:
-    """A header, free to be changed, and arrays."""
+    """A header and arrays, which tests may change."""
     header, arrays = pack(results["wast"])
     return json.loads(json.dumps(header)), dict(arrays)
 
@@ -69,10 +69,10 @@ def test_what_follows_from_the_rest_is_not_stored(packed: tuple[dict, dict]) -> 
     assert not {*derived} & {*header, *arrays}
 
 
-def assert_same(one: Any, other: Any) -> None:
+def assert_same(tree: Any, other: Any) -> None:
     """Equal values, types and structure, bit for bit."""
-    assert jax.tree.structure(one) == jax.tree.structure(other)
-    chex.assert_trees_all_equal(one, other, strict=True)
+    assert jax.tree.structure(tree) == jax.tree.structure(other)
+    chex.assert_trees_all_equal(tree, other, strict=True)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -117,7 +117,7 @@ assert "matplotlib" not in sys.modules
     subprocess.run(command, check=True, cwd=Path(__file__).parents[1], timeout=300)
     outputs = np.load(tmp_path / "outputs.npy")
     np.testing.assert_array_equal(outputs, results["ip_cae"].predict(x))
-    # The other process built the method anew, and its file is as good.
+    # The other process built the method again, and its file is equal.
     np.testing.assert_array_equal(load(tmp_path / "again").predict(x), outputs)
 
 
@@ -157,8 +157,8 @@ def test_a_method_that_no_name_and_settings_give_is_not_saved(
     result = results["wast"]
     method, about = result.method, result.method.about
     fields = {name: value for name, value in changes.items() if name in about._fields}
-    own = {name: value for name, value in changes.items() if name not in fields}
-    method = method._replace(about=about._replace(**fields) if fields else about, **own)
+    functions = {name: value for name, value in changes.items() if name not in fields}
+    method = method._replace(about=about._replace(**fields) if fields else about, **functions)
     changed = dataclasses.replace(result, method=method)
     with pytest.raises(ConfigError, match=reason):
         save(changed, tmp_path / "result.npz")
@@ -175,13 +175,15 @@ Change = Callable[[dict, dict], Any]
 
 
 def put(arrays: dict, name: str, value: float) -> None:
-    """Another first value."""
+    """Replace the first value of an array."""
     arrays[name] = arrays[name].copy()
     arrays[name].flat[0] = value
 
 
 def spoil_params(arrays: dict) -> None:
-    name = next(key for key, one in arrays.items() if key.startswith("states/params") and one.size)
+    name = next(
+        key for key, leaf in arrays.items() if key.startswith("states/params") and leaf.size
+    )
     put(arrays, name, np.nan)
 
 
@@ -193,13 +195,13 @@ def longer(header: dict, arrays: dict) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda h, a: h.update(kind="estimator"), "kind 'estimator', not a result"),
+        (lambda h, a: h.update(kind="estimator"), "holds 'estimator', not a result"),
         (lambda h, a: h.pop("seeds"), "'seeds' is None"),
         (lambda h, a: h.update(seeds=[]), "seeds is empty"),
         (lambda h, a: h.update(seeds=[1, 2, 3]), "expected \\(3, 8\\)"),
         (lambda h, a: h.update(seeds=[1, 1]), "repeats a seed"),
         (lambda h, a: h.update(seeds=[-1, 1]), "a seed=-1"),
-        (lambda h, a: h.update(num_features=9), "num_features=9, but there are 8"),
+        (lambda h, a: h.update(num_features=9), "num_features is 9; expected a number from 1 to 8"),
         (lambda h, a: h.update(runs="third"), "runs='third'"),
         (lambda h, a: h["cost"].update(params=-4), "cost params=-4"),
         (lambda h, a: h["cost"].update(params=float("nan")), "cost params=nan"),
@@ -212,7 +214,7 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: h["spec"].update(groups=[0, 0]), "groups has shape \\(2,\\)"),
         (lambda h, a: h["spec"].update(shuffle="no"), "shuffle='no'"),
         (lambda h, a: h["spec"].update(best_by="f1"), "best_by='f1'"),
-        (lambda h, a: put(a, "ranking", 9), "'ranking' is not an order of the 8 columns"),
+        (lambda h, a: put(a, "ranking", 9), "'ranking' does not order the 8 columns"),
         (lambda h, a: put(a, "scores", np.nan), "'scores' holds NaN"),
         (lambda h, a: put(a, "states/best/epoch", -5), "best/epoch' holds -5; expected .* 0 to 2"),
         (lambda h, a: put(a, "states/best/epoch", 3), "states/best/epoch' holds 3"),
@@ -222,8 +224,11 @@ def longer(header: dict, arrays: dict) -> None:
         (lambda h, a: longer(h, a), "the history have \\[2, 3\\] epochs"),
         (lambda h, a: put(a, "scalers/0/shift", np.inf), "'scalers/0/shift' holds inf"),
         (lambda h, a: put(a, "scalers/1/scale", -1.0), "'scalers/1/scale' holds -1"),
-        (lambda h, a: put(a, "splits/0/train", -1), "'splits/0' hold a row twice, or one below"),
-        (lambda h, a: a.update({"splits/1/valid": a["splits/1/train"]}), "'splits/1' hold a row"),
+        (lambda h, a: put(a, "splits/0/train", -1), "'splits/0' hold repeated or negative"),
+        (
+            lambda h, a: a.update({"splits/1/valid": a["splits/1/train"]}),
+            "'splits/1' hold repeated",
+        ),
         (lambda h, a: spoil_params(a), "'states/params' hold NaN"),
         (lambda h, a: h.update(scalers=[0]), "'scalers' is .*expected 2 whole numbers"),
         (lambda h, a: h.update(splits=[0, 7]), "'splits/7/train' is missing"),
@@ -277,7 +282,7 @@ def test_a_file_imports_nothing(
 def test_load_names_the_file(packed: tuple[dict, dict], tmp_path: Path) -> None:
     header, arrays = packed
     write(tmp_path / "a", {**header, "kind": "estimator"}, arrays)
-    with pytest.raises(DataError, match="a: this is of the kind 'estimator'"):
+    with pytest.raises(DataError, match="a: it holds 'estimator'"):
         load(tmp_path / "a")
 
 
@@ -302,7 +307,7 @@ def test_a_file_may_hold_a_result_beside_other_things(
     names = np.array(["first", "zweite", "tr\u00e9s"])
     path = tmp_path / "estimator"
     write(path, {"kind": "estimator", "result": header}, {**arrays, "names": names})
-    found, stored = read(path)
-    assert found["kind"] == "estimator" and found["fsjax"] == fsjax.__version__
+    header_read, stored = read(path)
+    assert header_read["kind"] == "estimator" and header_read["fsjax"] == fsjax.__version__
     assert_same(stored["names"], names)
-    assert unpack(found["result"], stored).dataset == header["dataset"]
+    assert unpack(header_read["result"], stored).dataset == header["dataset"]

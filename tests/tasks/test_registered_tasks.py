@@ -1,4 +1,4 @@
-"""A task in a file of one's own is trained, saved, continued and refused as the built-in ones."""
+"""A task in a user's file is trained, saved, resumed and checked like a built-in one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fsjax.estimators import DeepLasso
 from fsjax.methods import deep_lasso, dufs, fisher_score, get_method, neural_network, wast
 from fsjax.tasks import TABLE, TASKS, Task, get_task, like, name_of, weighted_mean
 
-#: The whole file.
+#: The contents of the file.
 SOURCE = '''\
 """Quantile regression (Koenker and Bassett, Econometrica 1978)."""
 
@@ -58,7 +58,7 @@ FIT: dict[str, Any] = {"num_features": 2, "num_epochs": 30, "split": "random"}
 
 @pytest.fixture(scope="module")
 def my_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """The imported file, outside of the repository."""
+    """The imported file, which is outside the repository."""
     folder = tmp_path_factory.mktemp("tasks")
     (folder / "my_tasks.py").write_text(SOURCE)
     with pytest.MonkeyPatch.context() as patch:
@@ -68,7 +68,7 @@ def my_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 
 def table(rows: int = 2000) -> tuple[np.ndarray, np.ndarray]:
-    """Columns 0 and 3 of six move the mean."""
+    """The mean depends on columns 0 and 3 of six."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, 6)).astype(np.float32)
     return x, x[:, 0] - x[:, 3] + rng.normal(size=rows)
@@ -129,7 +129,7 @@ def test_another_value_or_another_loss_does_not_continue_a_checkpoint(
     once = run(scaled_by(1.0), "scaled")
     with pytest.raises(ConfigError, match=r"another run \(.*task_code was"):
         run(scaled_by(3.0), "scaled")
-    # Nor does it take the program that was compiled for the other loss of this name.
+    # The program that was compiled for another loss with this name is not used.
     thrice = run(scaled_by(3.0), "thrice")
     assert thrice.history["valid/loss"][0, 0] > 2.0 * once.history["valid/loss"][0, 0]
 
@@ -217,7 +217,7 @@ def test_methods_that_ignore_the_loss_refuse_the_task(my_tasks: ModuleType) -> N
     def smoothed() -> Task:
         return like("classification", loss=TABLE["classification"].loss)
 
-    def own(params: Any, state: Any, batch: Any, key: Any) -> Any:
+    def own_loss(params: Any, state: Any, batch: Any, key: Any) -> Any:
         predicted = neural.predict(state.replace(params=params), batch.x)
         return jnp.mean(jnp.square(predicted - batch.y)), {}
 
@@ -227,7 +227,7 @@ def test_methods_that_ignore_the_loss_refuse_the_task(my_tasks: ModuleType) -> N
         (fisher_score(), smoothed(), "fisher_score trains nothing, so that the loss of the task"),
         (dufs(), rows_apart(), "dufs has a loss of its own, so that the loss of the task"),
         (wast(hidden=(4,)), rows_apart(), "derivative of the squared error .* reconstruction"),
-        (neural._replace(loss=own), my_tasks.quantile(0.9), "has a loss of its own"),
+        (neural._replace(loss=own_loss), my_tasks.quantile(0.9), "has a loss of its own"),
         (wast(), my_tasks.quantile(0.9), "not for quantile.*, which is like regression"),
     ):
         classes = task.like == "classification"
@@ -277,7 +277,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "the name loss": (
         lambda: like("regression", loss=absolute, metrics=lambda *rows: {"loss": absolute(*rows)}),
-        "have the name 'loss'",
+        "include 'loss'",
     ),
     "like": (lambda: like("regresion", loss=absolute), "task='regresion': did you mean 'regress"),
     "field": (
@@ -285,7 +285,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         "'lable': did you mean 'label'",
     ),
     "built-in": (lambda: TABLE["regression"], "does not say which built-in task it resembles"),
-    "no task": (lambda: absolute, "a function that returns function; return"),
+    "no task": (lambda: absolute, "returns function; return"),
 }
 
 
@@ -317,9 +317,9 @@ def test_names_and_arguments_are_checked_as_it_is_registered() -> None:
 
     for build, message in (
         (regression, "'regression' is that of a built-in task; choose another one"),
-        (bare, "the argument 'level' of the task bare has no annotation"),
-        (open_ended, "has the argument"),
-        (any_value, "the argument 'level' of the task any_value has no annotation"),
+        (bare, "the parameter 'level' of the task bare has no annotation"),
+        (open_ended, "has the parameter"),
+        (any_value, "the parameter 'level' of the task any_value has no annotation"),
     ):
         with pytest.raises(ConfigError, match=message):
             fsjax.tasks.register(build)
@@ -337,7 +337,7 @@ def test_names_and_arguments_are_checked_as_it_is_registered() -> None:
     with pytest.raises(TypeError, match="shared has no argument 'levle': did you mean 'level'"):
         shared(levle=0.5)
     unregistered = like("regression", loss=absolute)
-    with pytest.raises(ConfigError, match="not made by a registered function"):
+    with pytest.raises(ConfigError, match="not returned by a registered function"):
         fsjax.plan(neural_network(hidden=(4,)), table(100), task=unregistered, num_features=2)
 
 

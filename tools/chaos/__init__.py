@@ -1,1 +1,1 @@
-"""``make chaos``: runs that are killed, damaged, started twice, and put on failing disks."""
+"""``make chaos``: kills runs, damages their files, starts them twice, and makes the disk fail."""

@@ -1,9 +1,9 @@
-"""``make chaos``: runs that are disturbed in every way, and a table of what became of them.
+"""``make chaos``: disturbs runs in many ways and prints a table of the outcomes.
 
     python -m tools.chaos --seed=0 --minutes=60
     python -m tools.chaos --only="two at once" --first=12 --tries=1 --show
 
-Ends with status 1 if one try ended as none may; ``docs/robustness.md`` says what is tried.
+The exit status is 1 after a forbidden outcome; ``docs/robustness.md`` describes the tries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.campaign import Tries, asked, campaign
+from tools.campaign import Tries, campaign, parse_options
 
 from . import company, damage, disks, kills, tables
 from .launcher import Reference
@@ -21,7 +21,7 @@ from .outcomes import ALL, FORBIDDEN, Outcome
 
 Attempt = Callable[[int, int, Reference, Path], Outcome]
 
-#: All kinds of tries, and how many are made of each.
+#: All kinds of tries, and the default number of each.
 KINDS: dict[str, tuple[Attempt, int]] = {
     "kills and signals": (kills.attempt, 200),
     "damage, half-finished": (damage.of_half_finished, 560),
@@ -34,8 +34,8 @@ KINDS: dict[str, tuple[Attempt, int]] = {
 
 
 def main() -> int:
-    """Makes all tries; the status of the process."""
-    options = asked("tools.chaos", __doc__, KINDS, minutes=120.0)
+    """Makes all tries; returns the exit status."""
+    options = parse_options("tools.chaos", __doc__, KINDS, minutes=120.0)
     with tempfile.TemporaryDirectory(prefix="fsjax-chaos-") as scratch:
         folder = Path(scratch)
         try:

@@ -1,6 +1,6 @@
-"""Two processes that are started together in one folder: one works, the other is refused.
+"""Starts two processes at once in one folder: one must work, the other must be refused.
 
-Each has a folder of its own for temporary files, as processes of a scheduler have.
+Each has its own folder for temporary files, like processes of a scheduler.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .outcomes import EQUAL, HUNG, LOST, TRACEBACK, WRONG, Outcome
 
 
 def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
-    """The same run twice, or that and another one."""
+    """Starts the same run twice, or two different runs."""
     rng = np.random.default_rng((seed, 3, number))
     name = CONFIGS[number % len(CONFIGS)]
     workdir = folder / "run"
@@ -36,17 +36,17 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
         for index in order
     }
     done = {index: process.wait() for index, process in processes.items()}
-    output = "\n".join(process.told for process in done.values())
+    output = "\n".join(process.output for process in done.values())
     if any(process.status is None for process in done.values()):
         return HUNG, output
     if "Traceback" in output:
         return TRACEBACK, output
     worked = [index for index in done if done[index].status == 0]
     if len(worked) != 1:
-        # One that comes when the other has ended only reads.
+        # A process that starts after the other has ended only reads its results.
         late = len(worked) == 2 and not others
         return (EQUAL, "one after the other") if late else (LOST, output)
-    refused = done[1 - worked[0]].told
+    refused = done[1 - worked[0]].output
     if "is in use by the process" not in refused and "holds another run" not in refused:
         return LOST, output
     results = outcome(workdir)

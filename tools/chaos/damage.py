@@ -1,4 +1,4 @@
-"""A half-finished or finished folder, one file of which is damaged, and the same command again."""
+"""Damages one file of a half-finished or finished folder, and gives the same command again."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from .launcher import CONFIGS, Reference, arguments, outcome, run
-from .outcomes import Outcome, judged
+from .outcomes import Outcome, judge
 
 KINDS = ("flipped", "flipped", "flipped", "cut", "emptied", "removed", "replaced")
 
 
 def half_finished(name: str, reference: Reference) -> Path:
-    """A folder that was left after two epochs of four; made once."""
+    """A folder that was left after two of four epochs; it is made once."""
     folder = reference.folder / f"half-{name}"
     if not folder.exists():
         done = run(arguments(name, folder), reference.folder / "log", prepare=_die_after_two_epochs)
         if done.status != 9:
-            raise RuntimeError(f"the run of {name} was not left half-way: {done.told}")
+            raise RuntimeError(f"the run of {name} did not stop after two epochs: {done.output}")
     return folder
 
 
@@ -45,7 +45,7 @@ def of_half_finished(number: int, seed: int, reference: Reference, folder: Path)
 
 
 def of_finished(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
-    """Damages one file of a finished folder; its results must not be read as if they were whole."""
+    """Damages one file of a finished folder; its results must not be read as if undamaged."""
     name = CONFIGS[number % len(CONFIGS)]
     return _attempt(number, seed, reference.folder / name, name, reference, folder)
 
@@ -58,12 +58,12 @@ def _attempt(
     shutil.rmtree(workdir, ignore_errors=True)
     shutil.copytree(source, workdir)
     files = sorted(path for path in workdir.rglob("*") if path.is_file())
-    # Each in turn, with another kind in each round.
+    # The files in turn, with another kind of damage in each round.
     round_, place = divmod(number // len(CONFIGS), len(files))
     kind, path = KINDS[round_ % len(KINDS)], files[place]
     spoil(path, kind, files[int(rng.integers(len(files)))], rng)
     done = run(arguments(name, workdir), folder / "log")
-    verdict, message = judged(done, outcome(workdir), reference.expected[name])
+    verdict, message = judge(done, outcome(workdir), reference.expected[name])
     return verdict, f"{path.relative_to(workdir)} {kind}: {message}"
 
 

@@ -1,4 +1,4 @@
-"""A disk on which something fails, and then the same command on a good one."""
+"""Runs a command on a disk that fails, and then again on a disk that does not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from .failing_disk import failing_disk
 from .launcher import CONFIGS, Reference, arguments, outcome, run
-from .outcomes import CLEAR, EQUAL, LOST, TRACEBACK, Outcome, judged
+from .outcomes import CLEAR, EQUAL, LOST, TRACEBACK, Outcome, judge
 
-#: How it fails.
+#: Errors of the disk.
 CODES = (errno.ENOSPC, errno.EIO)
 
 
 def nth_operation(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
-    """The n-th operation of Python on the folder fails, n being the number of the try."""
+    """Makes Python's n-th operation on the folder fail; n follows from the number of the try."""
     name = CONFIGS[number % len(CONFIGS)]
     fails = 1 + number // (len(CONFIGS) * len(CODES))
     code = CODES[number // len(CONFIGS) % len(CODES)]
@@ -28,7 +28,7 @@ def nth_operation(number: int, seed: int, reference: Reference, folder: Path) ->
 
 
 def largest_file(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
-    """No file can grow beyond a size, also for what is no Python."""
+    """Limits the size of files, also for code that is not Python."""
     name = CONFIGS[number % len(CONFIGS)]
     size = 64 * 2 ** (number // len(CONFIGS) % 14) + 37 * number
     workdir = folder / "run"
@@ -40,11 +40,11 @@ def _attempt(
 ) -> Outcome:
     shutil.rmtree(workdir, ignore_errors=True)
     done = run(arguments(name, workdir), folder / "log", prepare)
-    verdict, message = judged(done, outcome(workdir), reference.expected[name])
+    verdict, message = judge(done, outcome(workdir), reference.expected[name])
     if verdict not in (EQUAL, CLEAR):
         return verdict, f"{what}: {message}"
     again = run(arguments(name, workdir), folder / "log")
-    after, later = judged(again, outcome(workdir), reference.expected[name])
+    after, later = judge(again, outcome(workdir), reference.expected[name])
     if after == CLEAR:
         return LOST, f"{what}: {later}"
     if left := [path.name for path in workdir.rglob("*") if path.name.endswith(".tmp")]:
@@ -55,7 +55,7 @@ def _attempt(
 def _fail_at(workdir: Path, fails: int, code: int) -> None:
     disk = failing_disk(workdir, fails, code)
     disk.__enter__()
-    # Nobody else may end it.
+    # Kept, as otherwise the garbage collector would end the context.
     _kept.append(disk)
 
 

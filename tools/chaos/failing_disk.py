@@ -1,4 +1,4 @@
-"""A disk on which the n-th operation fails, for what Python itself writes."""
+"""A disk whose n-th operation fails, for files that Python itself writes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-#: What changes a file system, as :mod:`os` calls it.
+#: Functions of :mod:`os` that change a file system.
 OPERATIONS = ("replace", "rename", "mkdir", "fsync", "unlink", "rmdir")
 
 
 class Counter:
-    """Operations on a folder so far; the one of number ``fails`` raises."""
+    """Counts operations on a folder; the one of number ``fails`` raises an OSError."""
 
     def __init__(self, folder: Path, fails: int | None, code: int) -> None:
         self.folder, self.fails, self.code, self.count = str(folder), fails, code, 0
 
     def met(self, name: object) -> None:
-        """Counts one, unless it is elsewhere."""
+        """Counts an operation on a path or file descriptor, if it is in the folder."""
         if isinstance(name, str | bytes | os.PathLike):
             inside = os.fsdecode(name).startswith(self.folder)
         elif isinstance(name, int):
@@ -38,9 +38,9 @@ class Counter:
 
 @contextmanager
 def failing_disk(folder: Path, fails: int | None, code: int = errno.ENOSPC) -> Iterator[Counter]:
-    """Within it the operation of number ``fails`` below a folder, from 1, raises an OSError.
+    """Within the block operation number ``fails``, from 1, below a folder raises an OSError.
 
-    A write that fails leaves half of what it was given, as a full disk does.
+    A failing write leaves half of its data, as on a full disk.
     """
     counter = Counter(folder, fails, code)
 

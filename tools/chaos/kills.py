@@ -1,4 +1,4 @@
-"""A run that is ended by a signal at any moment; the same command ends with the same results."""
+"""Ends a run by signals at random moments; the same command must give the same results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from .launcher import CONFIGS, Process, Reference, arguments, outcome, run
-from .outcomes import CLEAR, EQUAL, HUNG, LOST, TRACEBACK, Outcome, judged
+from .outcomes import CLEAR, EQUAL, LOST, Outcome, ended_badly, judge
 
-#: Half of them cannot be caught.
+#: Half of them are SIGKILL, which cannot be caught.
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 
 
 def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
-    """Ends a run up to three times, then lets it end."""
+    """Interrupts a run one to three times, then lets it finish."""
     rng = np.random.default_rng((seed, 1, number))
     name, kill = CONFIGS[number % len(CONFIGS)], SIGNALS[number // len(CONFIGS) % len(SIGNALS)]
     workdir = folder / "run"
@@ -26,15 +26,11 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
         process = Process(arguments(name, workdir), folder / "log")
         time.sleep(float(rng.uniform(0, 1.1 * reference.seconds[name])))
         process.signal(kill)
-        done = process.wait()
-        if done.status is None:
-            return HUNG, done.told
-        expected = (0, -kill, 128 + kill)
-        if "Traceback" in done.told or done.status not in expected:
-            return TRACEBACK, f"{kill.name}: status {done.status}: {done.told}"
+        if (bad := ended_badly(process.wait(), kill)) is not None:
+            return bad
     done = run(arguments(name, workdir), folder / "log")
-    verdict, message = judged(done, outcome(workdir), reference.expected[name])
-    # There is nothing wrong with the folder, so that an error loses the run.
+    verdict, message = judge(done, outcome(workdir), reference.expected[name])
+    # The folder is undamaged, so a clear error means that the run is lost.
     if verdict == EQUAL:
         return EQUAL, kill.name
     return (LOST if verdict == CLEAR else verdict), message

@@ -1,4 +1,4 @@
-"""Launchers in forked processes, which need not import everything again, and how they ended."""
+"""Runs launchers in forked processes, which need not import everything again."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 
 from experiments.start import end_at_once
 
-#: What must be equal of two runs, byte for byte; of ``result.json`` all but its costs.
+#: Files that must be equal byte for byte; ``result.json`` must be equal except for its costs.
 FILES: Final = ("metrics.csv", "scores.npz")
 
 #: Seconds after which a process counts as hung.
 PATIENCE: Final = 180.0
 
-#: The runs: a topology that changes with each step, one that searches, noise in each step.
+#: The runs: changing connections in each step, a search, and noise in each step.
 CONFIGS: Final = ("wast", "stg", "ip_cae")
 
 _context = multiprocessing.get_context("forkserver")
@@ -31,14 +31,14 @@ _context.set_forkserver_preload(["experiments.launch.run", "sklearn.svm"])
 
 
 class Done(NamedTuple):
-    """How a process ended: its status, negative for a signal, ``None`` if hung; what it printed."""
+    """The end of a process: its status (negative for a signal, ``None`` if hung) and its output."""
 
     status: int | None
-    told: str
+    output: str
 
 
 def arguments(name: str, workdir: Path, *options: str, epochs: int = 4) -> list[str]:
-    """Those of a short run with a checkpoint after each epoch."""
+    """Arguments of a short run with a checkpoint after each epoch."""
     return [
         f"--config=configs/{name}.py:digits,quick",
         f"--config.train.num_epochs={epochs}",
@@ -50,12 +50,13 @@ def arguments(name: str, workdir: Path, *options: str, epochs: int = 4) -> list[
 
 
 class Process:
-    """A launcher at work.
+    """A running launcher.
 
     Args:
       flags: its arguments.
-      prepare: called in the process before it begins.
-      launcher: a module of ``experiments`` with a ``start``.
+      log: the file that receives its output.
+      prepare: called in the process before the launcher starts.
+      launcher: a module of ``experiments`` with a function ``start``.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Process:
         self._process.start()
 
     def signal(self, number: int) -> bool:
-        """Sends a signal, once Python has begun; whether the process was still there."""
+        """Sends a signal once Python has started; returns whether the process was still alive."""
         while self._process.is_alive() and not self.log.exists():
             time.sleep(1e-3)
         if not self._process.is_alive():
@@ -81,7 +82,7 @@ class Process:
         return True
 
     def wait(self) -> Done:
-        """Its end, or that of patience."""
+        """Waits for its end, at most :data:`PATIENCE` seconds."""
         self._process.join(PATIENCE)
         status = self._process.exitcode
         if status is None:
@@ -91,7 +92,7 @@ class Process:
 
 
 def _launch(flags: list[str], log: Path, prepare: Callable[[], None] | None, launcher: str) -> None:
-    # As a process of its own begins.
+    # As if it was started by python -m.
     sys.modules["__main__"].__spec__ = ModuleSpec(f"experiments.{launcher}", None)
     end_at_once()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -101,7 +102,7 @@ def _launch(flags: list[str], log: Path, prepare: Callable[[], None] | None, lau
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.argv = [f"{launcher}.py", *flags]
-    # Its imports are part of the launch.
+    # Imported here: imports are part of the launch.
     from tools.chaos.pictures import plain_pictures
 
     with plain_pictures():
@@ -116,12 +117,12 @@ def run(
     prepare: Callable[[], None] | None = None,
     launcher: str = "launch.run",
 ) -> Done:
-    """One launcher from its start to its end."""
+    """Runs a launcher and waits for its end."""
     return Process(flags, log, prepare, launcher).wait()
 
 
 def outcome(workdir: Path) -> dict[str, Any]:
-    """What must be equal, of a finished folder; empty if it is not finished."""
+    """Reads what must be equal from a finished folder; empty if it is not finished."""
     if not (workdir / "result.json").exists():
         return {}
     result = json.loads((workdir / "result.json").read_text())
@@ -130,18 +131,18 @@ def outcome(workdir: Path) -> dict[str, Any]:
 
 
 class Reference:
-    """Undisturbed runs, and copies of folders that were left half-way."""
+    """Undisturbed runs: their results and how long they take."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.expected: dict[str, dict[str, Any]] = {}
         self.seconds: dict[str, float] = {}
         for name in CONFIGS:
-            for _ in range(2):  # the second finds the programs compiled
+            for _ in range(2):  # the second run finds the compiled programs
                 shutil.rmtree(folder / name, ignore_errors=True)
                 started = time.monotonic()
                 done = run(arguments(name, folder / name), folder / "log")
                 self.seconds[name] = time.monotonic() - started
                 if done.status != 0:
-                    raise RuntimeError(f"the undisturbed run of {name} failed: {done.told}")
+                    raise RuntimeError(f"the undisturbed run of {name} failed: {done.output}")
             self.expected[name] = outcome(folder / name)

@@ -1,4 +1,4 @@
-"""What may become of a try."""
+"""The possible outcomes of a try."""
 
 from __future__ import annotations
 
@@ -6,29 +6,41 @@ from typing import Any, Final
 
 from .launcher import Done
 
-#: The results of the undisturbed run, or one clear line that says what is wrong.
+#: The results of the undisturbed run, or one clear line about the error.
 EQUAL, CLEAR = "equal", "clear error"
 
-#: What must not be.
+#: Forbidden outcomes.
 TRACEBACK, WRONG, LOST, HUNG = "traceback", "silently wrong", "lost", "hung"
 
 ALL: Final = (EQUAL, CLEAR, TRACEBACK, WRONG, LOST, HUNG)
 FORBIDDEN: Final = (TRACEBACK, WRONG, LOST, HUNG)
 
-#: The outcome of a try, and what to show of it.
+#: The outcome of a try, and a message to print.
 Outcome = tuple[str, str]
 
 
-def judged(done: Done, results: dict[str, Any], expected: dict[str, Any]) -> Outcome:
-    """What became of a run that is to have results, from how it ended and what it left.
+def ended_badly(done: Done, kill: int) -> Outcome | None:
+    """The forbidden outcome of a run that got a signal; ``None`` if it ended as it should."""
+    if done.status is None:
+        return HUNG, done.output
+    if "Traceback" in done.output or done.status not in (0, -kill, 128 + kill):
+        return TRACEBACK, f"signal {kill}: status {done.status}: {done.output}"
+    return None
 
-    A clear error leaves nothing behind that could be taken for results.
+
+def judge(done: Done, results: dict[str, Any], expected: dict[str, Any]) -> Outcome:
+    """The outcome of a run that should have given the expected results.
+
+    Args:
+      done: how its process ended.
+      results: what it wrote.
+      expected: the results of the undisturbed run.
     """
     if done.status is None:
-        return HUNG, done.told
-    if "Traceback" in done.told or done.status < 0:
-        return TRACEBACK, done.told
+        return HUNG, done.output
+    if "Traceback" in done.output or done.status < 0:
+        return TRACEBACK, done.output
     if done.status == 0:
-        return (EQUAL, done.told) if results == expected else (WRONG, done.told)
-    errors = [line for line in done.told.splitlines() if line.startswith("error: ")]
-    return (CLEAR, errors[0]) if len(errors) == 1 else (TRACEBACK, done.told)
+        return (EQUAL, done.output) if results == expected else (WRONG, done.output)
+    errors = [line for line in done.output.splitlines() if line.startswith("error: ")]
+    return (CLEAR, errors[0]) if len(errors) == 1 else (TRACEBACK, done.output)

@@ -1,4 +1,4 @@
-"""Pictures and pages that are written as files are, but not drawn."""
+"""Writes files in place of pictures and pages, to save the time of drawing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fsjax.storage.atomic_files import write_text
 
 @contextmanager
 def plain_pictures() -> Iterator[None]:
-    """Replaces drawing, which takes most of the time of a quick run."""
+    """Within the block nothing is drawn, which takes most of the time of a quick run."""
 
     def save_figure(figure: Figure, path: Path) -> None:
         plt.close(figure)

@@ -1,4 +1,4 @@
-"""A launcher whose table grows setting by setting, ended by signals, and its table damaged."""
+"""Ends a launcher whose table grows setting by setting by a signal, and damages its table."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from experiments.launch import checksums
 from .damage import KINDS, spoil
 from .kills import SIGNALS
 from .launcher import Process, Reference, run
-from .outcomes import CLEAR, EQUAL, HUNG, LOST, TRACEBACK, Outcome, judged
+from .outcomes import CLEAR, EQUAL, LOST, Outcome, ended_badly, judge
 
-#: Dense, BinMask at two strengths, and ProbMask at the sparsity of both.
-GIVEN = (
+#: Trains the dense network, BinMask at two strengths, and ProbMask at their sparsities.
+ARGUMENTS = (
     "--config=configs/sparsify.py:digits,mlp,quick",
     "--config.network.hidden=16,",
     "--config.network.batch_norm=False",
@@ -34,7 +34,7 @@ SECONDS = "seconds_per_epoch"
 
 
 def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
-    """Ends a run once; damages a table, or the checksums, each other time; then lets it end."""
+    """Ends a run once, damages a table or the checksums every other time, then lets it finish."""
     expected, seconds = _undisturbed(reference)
     rng = np.random.default_rng((seed, 5, number))
     kill = SIGNALS[number % len(SIGNALS)]
@@ -43,44 +43,41 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
     process = Process(_arguments(workdir), folder / "log", launcher="studies.sparsify")
     time.sleep(float(rng.uniform(0, 1.1 * seconds)))
     process.signal(kill)
-    done = process.wait()
-    if done.status is None:
-        return HUNG, done.told
-    if "Traceback" in done.told or done.status not in (0, -kill, 128 + kill):
-        return TRACEBACK, f"{kill.name}: status {done.status}: {done.told}"
+    if (bad := ended_badly(process.wait(), kill)) is not None:
+        return bad
     what, files = kill.name, sorted([*workdir.glob("*.csv"), *workdir.glob(checksums.NAME)])
     if files and number // len(SIGNALS) % 2:
         path, kind = files[int(rng.integers(len(files)))], KINDS[int(rng.integers(len(KINDS)))]
         spoil(path, kind, files[0], rng)
         what += f", {path.name} {kind}"
     done = run(_arguments(workdir), folder / "log", launcher="studies.sparsify")
-    verdict, message = judged(done, _outcome(workdir), expected)
+    verdict, message = judge(done, _outcome(workdir), expected)
     if verdict == EQUAL:
         return EQUAL, what
     return (LOST if verdict == CLEAR else verdict), f"{what}: {message}"
 
 
 def _arguments(workdir: Path) -> list[str]:
-    return [*GIVEN, f"--workdir={workdir}"]
+    return [*ARGUMENTS, f"--workdir={workdir}"]
 
 
 def _undisturbed(reference: Reference) -> tuple[dict[str, Any], float]:
-    """The tables of a run that was let alone, and how long it took; made once."""
+    """The tables of an undisturbed run and how long it took; it runs once."""
     folder = reference.folder / "tables"
     if "tables" not in reference.expected:
-        for _ in range(2):  # the second finds the programs compiled
+        for _ in range(2):  # the second run finds the compiled programs
             shutil.rmtree(folder, ignore_errors=True)
             started = time.monotonic()
             done = run(_arguments(folder), reference.folder / "log", launcher="studies.sparsify")
             reference.seconds["tables"] = time.monotonic() - started
             if done.status != 0:
-                raise RuntimeError(f"the undisturbed run failed: {done.told}")
+                raise RuntimeError(f"the undisturbed run failed: {done.output}")
         reference.expected["tables"] = _outcome(folder)
     return reference.expected["tables"], reference.seconds["tables"]
 
 
 def _outcome(workdir: Path) -> dict[str, Any]:
-    """All but the times of a finished folder; empty if it is not finished."""
+    """Reads a finished folder, without the times; empty if it is not finished."""
     if not (workdir / "result.json").exists():
         return {}
     result = json.loads((workdir / "result.json").read_text())

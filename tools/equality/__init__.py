@@ -1,1 +1,1 @@
-"""What is equal of two runs that should be, measured for every method."""
+"""Measures, for every method, how far runs that should be equal differ."""

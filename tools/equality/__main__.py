@@ -1,4 +1,7 @@
-"""The table of ``docs/equality.md``: ``python -m tools.equality > docs/tables/equality.md``."""
+"""Prints the table of ``docs/equality.md``: ``python -m tools.equality``.
+
+Write it to ``docs/tables/equality.md``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from .measure import COMPARISONS
 
 
 def text(distance: float) -> str:
-    """A cell of the table."""
+    """Formats a cell of the table."""
     if math.isnan(distance):
         return "-"
     if distance == 0:
@@ -20,7 +23,7 @@ def text(distance: float) -> str:
 
 
 def main() -> None:
-    """Measures all methods."""
+    """Measures all methods and prints a row for each."""
     fsjax.use_cpu_devices(2)
     fsjax.use_compilation_cache()
     print(f"| method | {' | '.join(COMPARISONS)} |\n|{' --- |' * (1 + len(COMPARISONS))}")

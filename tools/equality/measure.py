@@ -1,4 +1,4 @@
-"""One method under several circumstances, and how far its states and scores are apart."""
+"""Trains a method in two ways that should be equal, and measures how far the results differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Fit = Callable[..., fsjax.FitResult]
 
 
 def table() -> Data:
-    """``(90, 12)`` rows, two informative columns, zeros among the others."""
+    """A table of shape ``(90, 12)`` with two informative columns; half of its values are 0."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((90, 12)).astype(np.float32)
     x[rng.random(x.shape) < 0.5] = 0
@@ -32,71 +32,65 @@ def table() -> Data:
 
 
 def registration(name: str) -> Registration:
-    """That of a method."""
+    """The registration of a method."""
     return METHODS[name].registration
 
 
 def fit(name: str, data: Data | None = None, **options: Any) -> fsjax.FitResult:
-    """The method with the settings of its tests."""
+    """Fits a method with the settings of its tests."""
     method = METHODS[name](**registration(name).small)
     number = None if method.about.num_features else 3
     with warnings.catch_warnings():
-        # Of other circumstances, and of equal scores after so few epochs.
+        # Among them that scores are equal after so few epochs.
         warnings.simplefilter("ignore")
         return fsjax.fit(method, data or table(), num_features=number, **{**OPTIONS, **options})
 
 
 def alone(name: str) -> float:
-    """A seed by itself, and beside another."""
+    """Compares a seed alone with the same seed beside another one."""
     both = fit(name, seed_axis="map")
     single = fit(name, seeds=OPTIONS["seeds"][1:], seed_axis="map")
     return distance(row_of(both, 1), row_of(single, 0))
 
 
 def resumed(name: str) -> float:
-    """In one piece, and ended after two epochs and taken up again."""
-    whole = fit(name, seed_axis="map")
+    """Compares an uninterrupted run with one that is stopped after two epochs and resumed."""
+    uninterrupted = fit(name, seed_axis="map")
     with tempfile.TemporaryDirectory() as folder:
         options = {"seed_axis": "map", "checkpoint_dir": folder, "checkpoint_every": 1}
         ended = fit(name, callback=lambda progress: progress.epoch == 2, **options)
         again = fit(name, **options)
     if ended.history and not ended.method.search:
         assert (ended.cost["trained_epochs"], again.cost["trained_epochs"]) == (2, 2)
-    return max(distance(row_of(whole, row), row_of(again, row)) for row in range(2))
+    return distance_of_seeds(uninterrupted, again)
 
 
 def watched(name: str) -> float:
-    """Many epochs in a call of the program, and one, as with a callback."""
-    whole = fit(name, seed_axis="map")
-    each = fit(name, seed_axis="map", callback=lambda progress: False)
-    return max(distance(row_of(whole, row), row_of(each, row)) for row in range(2))
+    """Compares many epochs per call of the program with one, as with a callback."""
+    watched_run = fit(name, seed_axis="map", callback=lambda progress: False)
+    return distance_of_seeds(fit(name, seed_axis="map"), watched_run)
 
 
 def devices(name: str) -> float:
-    """One seed after another, and on two devices."""
-    return _axes(name, "shard")
+    """Compares seeds one after another with seeds on two devices."""
+    return distance_of_seeds(fit(name, seed_axis="map"), fit(name, seed_axis="shard"))
 
 
 def batched(name: str) -> float:
-    """One seed after another, and in one batched program."""
-    return _axes(name, "vmap")
-
-
-def _axes(name: str, other: str) -> float:
-    first, second = fit(name, seed_axis="map"), fit(name, seed_axis=other)
-    return max(distance(row_of(first, row), row_of(second, row)) for row in range(2))
+    """Compares seeds one after another with seeds in one batched program."""
+    return distance_of_seeds(fit(name, seed_axis="map"), fit(name, seed_axis="vmap"))
 
 
 def sparse(name: str) -> float:
-    """The rows of a dense table, and of the same as a sparse one; NaN where it takes none."""
+    """Compares a dense table with the same table as a sparse one; NaN if the method takes none."""
     x, y = table()
     if not METHODS[name](**registration(name).small).about.sparse:
         return float("nan")
-    first, second = (fit(name, (X, y), seed_axis="map") for X in (x, sp.csr_array(x)))
-    return max(distance(row_of(first, row), row_of(second, row)) for row in range(2))
+    dense_run, sparse_run = (fit(name, (X, y), seed_axis="map") for X in (x, sp.csr_array(x)))
+    return distance_of_seeds(dense_run, sparse_run)
 
 
-#: What is compared, by the name of its column.
+#: The comparisons, by the name of their column.
 COMPARISONS: Final[dict[str, Callable[[str], float]]] = {
     "alone": alone,
     "resumed": resumed,
@@ -113,11 +107,16 @@ def row_of(result: fsjax.FitResult, row: int) -> tuple[Any, np.ndarray, np.ndarr
     return states, result.scores[row], result.selected[row]
 
 
-def distance(first: tuple, second: tuple) -> float:
-    """0 if states, scores and columns are equal to the bit, infinity if other columns are chosen.
+def distance_of_seeds(first: fsjax.FitResult, second: fsjax.FitResult) -> float:
+    """The larger :func:`distance` of both seeds."""
+    return max(distance(row_of(first, row), row_of(second, row)) for row in range(2))
 
-    Else the largest difference of a score, as a share of the largest score, or the smallest
-    positive number where only states differ.
+
+def distance(first: tuple, second: tuple) -> float:
+    """0 if states, scores and columns are bitwise equal, infinity if other columns are selected.
+
+    Otherwise the largest difference of a score, as a share of the largest score, but at least
+    1e-12, also if only states differ.
     """
     equal = jax.tree.map(lambda a, b: a.tobytes() == b.tobytes(), first[0], second[0])
     if all(jax.tree.leaves(equal)) and np.array_equal(first[1], second[1]):

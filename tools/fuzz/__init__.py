@@ -1,1 +1,1 @@
-"""Damaged files, files that lie, bad calls and mistakes in configs, many of each: ``make fuzz``."""
+"""``make fuzz``: many damaged files, inconsistent files, bad calls and mistakes in configs."""

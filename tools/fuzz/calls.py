@@ -1,4 +1,4 @@
-"""Calls of ``fsjax.plan``, ``fsjax.fit`` and the estimators with values that cannot be."""
+"""Calls of ``fsjax.plan``, ``fsjax.fit`` and the estimators with invalid values."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ BAD_PARAMETERS: dict[str, tuple[Any, ...]] = {
     "callback": (3,),
 }
 
-#: Data given as a pair; what ``fit`` takes for data is tried as well.
+#: Values in place of the pair ``(X, y)``.
 BAD_DATA: tuple[Any, ...] = (None, 3, "digits", X, (X,), (X, Y, Y), {"X": X}, [])
 
 
 def attempt(number: int, seed: int) -> Outcome:
-    """The outcome of one call, with one to three things that cannot be."""
+    """The outcome of one call with one to three invalid values."""
     rng = np.random.default_rng([seed, 4, number])
     of_estimator = number % 3 == 2
     with warnings.catch_warnings():
@@ -109,13 +109,13 @@ def attempt(number: int, seed: int) -> Outcome:
         return (_of_estimator if of_estimator else _of_plan)(rng, number % 3 == 1)
 
 
-def _one(values: tuple[Any, ...], rng: np.random.Generator) -> Any:
+def _choice(values: tuple[Any, ...], rng: np.random.Generator) -> Any:
     return values[rng.integers(len(values))]
 
 
 def _data(rng: np.random.Generator, which: int) -> tuple[Any, Any]:
-    return (_one(BAD_X, rng) if which in (0, 2) else X), (
-        _one(BAD_Y, rng) if which in (1, 2) else Y
+    return (_choice(BAD_X, rng) if which in (0, 2) else X), (
+        _choice(BAD_Y, rng) if which in (1, 2) else Y
     )
 
 
@@ -124,12 +124,12 @@ def _of_plan(rng: np.random.Generator, fit: bool) -> Outcome:
     options: dict[str, Any] = {"num_epochs": 1}
     which = int(rng.integers(6))
     if which == 3:
-        data = _one(BAD_DATA, rng)
+        data = _choice(BAD_DATA, rng)
     elif which < 3:
         data = _data(rng, which)
     for _ in range(int(rng.integers(1, 3)) if which > 3 else int(rng.integers(2))):
         name = list(BAD_OPTIONS)[rng.integers(len(BAD_OPTIONS))]
-        options[name] = _one(BAD_OPTIONS[name], rng)
+        options[name] = _choice(BAD_OPTIONS[name], rng)
     method = fsjax.methods.stg(2, hidden=(3,))
     call = fsjax.fit if fit else fsjax.plan
     kind, message = outcome_of(lambda: call(method, data, **options), lambda _: (WRONG, "accepted"))
@@ -143,7 +143,7 @@ def _of_estimator(rng: np.random.Generator, fit: bool) -> Outcome:
         x, y = _data(rng, which)
     else:
         name = list(BAD_PARAMETERS)[rng.integers(len(BAD_PARAMETERS))]
-        parameters[name] = _one(BAD_PARAMETERS[name], rng)
+        parameters[name] = _choice(BAD_PARAMETERS[name], rng)
     arguments = {"n_features_to_select": 2, "num_epochs": 1, "hidden": (3,), **parameters}
     # scikit-learn's own errors are what its users expect.
     allowed = (FsjaxError, ValueError, TypeError)
@@ -154,7 +154,7 @@ def _of_estimator(rng: np.random.Generator, fit: bool) -> Outcome:
 
 
 def _shown(value: Any) -> str:
-    """In few words, arrays by their shape."""
+    """A short form of a value; arrays are shown by their shape."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_shown, value))})"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Damaged data files of every form that is read."""
+"""Damaged data files of every format that fsjax reads."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from fsjax.datasets.catalog import ENTRIES
 from .damage import damaged
 from .outcomes import POSSIBLE, RIGHT, WRONG, Outcome, outcome_of
 
-#: Memory that a file may take.
+#: The largest memory that a file may take, in bytes.
 MAX_BYTES = 2**28
 
 ROWS, COLUMNS, CLASSES = 24, 16, 3
 
 
 class Form(NamedTuple):
-    """A form of file: whether a checksum covers all its values, its target, and its content."""
+    """A file format: whether a checksum covers all values, the target column, and the content."""
 
     name: str
     suffix: str
@@ -118,7 +118,7 @@ def _values(dataset: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _judge(form: Form, dataset: Dataset) -> Outcome:
-    """Formats without checksums of all their values may give any table that could have been."""
+    """Judges a loaded table; without checksums of all values, any valid table is accepted."""
     if scipy.sparse.issparse(dataset.X) and dataset.X.shape[0] * dataset.X.shape[1] > 10**6:
         return (WRONG if form.checked else POSSIBLE), f"{form.name}: a table of {dataset.X.shape}"
     (X, y), (X_right, y_right) = _values(dataset), _values(_read(form, form.data))
@@ -127,7 +127,7 @@ def _judge(form: Form, dataset: Dataset) -> Outcome:
     if same_X and same_y and dataset.feature_names == _read(form, form.data).feature_names:
         return RIGHT, form.name
     could_be = np.isfinite(X).all() and (y is None or len(y) == len(X) and np.isfinite(y).all())
-    # A whole array that is missing at the end of a .mat file is not told by anything in it.
+    # Nothing in a .mat file shows that an array at its end is missing.
     if form.checked and not (same_X and y is None and form.suffix == ".mat"):
         return WRONG, form.name
     return (POSSIBLE if could_be else WRONG), form.name

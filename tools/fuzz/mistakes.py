@@ -1,4 +1,4 @@
-"""Config files and overrides with mistakes, up to the plan of a run."""
+"""Config files, variants and overrides with mistakes, up to the plan of a run."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ VARIANTS = ("coil21", "digits,quik", "reconstruct", ",,x", "digits:quick", "../x
 def attempt(number: int, seed: int) -> Outcome:
     """The outcome of one config file, variant or override."""
     rng = np.random.default_rng([seed, 5, number])
-    many = len(FILES) + len(VARIANTS) + len(OVERRIDES)
-    at = number % many
+    total = len(FILES) + len(VARIANTS) + len(OVERRIDES)
+    index = number % total
     with tempfile.TemporaryDirectory() as folder:
         name, changes = "configs/ip_cae.py:quick", []
-        if at < len(FILES):
+        if index < len(FILES):
             path = Path(folder, "mine.py")
-            path.write_text(FILES[at])
+            path.write_text(FILES[index])
             name = str(path)
-        elif at < len(FILES) + len(VARIANTS):
-            name = f"configs/ip_cae.py:{VARIANTS[at - len(FILES)]}"
+        elif index < len(FILES) + len(VARIANTS):
+            name = f"configs/ip_cae.py:{VARIANTS[index - len(FILES)]}"
         else:
-            changes = [OVERRIDES[at - len(FILES) - len(VARIANTS)]]
-            # Together with another one, in later rounds.
-            if number >= many:
+            changes = [OVERRIDES[index - len(FILES) - len(VARIANTS)]]
+            # In later rounds, together with another override.
+            if number >= total:
                 changes.insert(rng.integers(2), OVERRIDES[rng.integers(len(OVERRIDES))])
         kind, message = outcome_of(lambda: _planned(name, changes), lambda _: (WRONG, "accepted"))
     return kind, f"{name} {changes}: {message}"

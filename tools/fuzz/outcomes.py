@@ -1,4 +1,4 @@
-"""What may become of a try, and how it is told."""
+"""The possible outcomes of a try."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 from fsjax.errors import FsjaxError
 
-#: A clear error, or what was right in spite of the damage.
+#: A clear error, or the right values in spite of the damage.
 CLEAR, RIGHT = "clear error", "right"
 
-#: Accepted, and different: values that could have been written, in a format without checksums.
+#: Accepted with other, valid values, in a format without checksums.
 POSSIBLE = "possible values"
 
-#: What must not be: another error than ours, other values without a word, the end of the process,
-#: more than ten seconds, more memory than allowed.
+#: Forbidden outcomes: an error that is not fsjax's, wrong values without an error, the death of the
+#: process, more than ten seconds, more memory than allowed.
 FOREIGN, WRONG, CRASH = "foreign error", "silently wrong", "crash"
 SLOW, MEMORY = "over 10 s", "over memory"
 
 ALL = (CLEAR, RIGHT, POSSIBLE, FOREIGN, WRONG, CRASH, SLOW, MEMORY)
 FORBIDDEN = (FOREIGN, WRONG, CRASH, SLOW, MEMORY)
 
-#: The outcome of a try, and what to show of it.
+#: The outcome of a try, and a message to print.
 Outcome = tuple[str, str]
 
 
@@ -30,13 +30,13 @@ def outcome_of(
     judge: Callable[[Any], Outcome],
     allowed: tuple[type[Exception], ...] = (FsjaxError,),
 ) -> Outcome:
-    """What becomes of an attempt whose result, if there is one, is judged."""
+    """The outcome of an attempt: by its error, or by ``judge`` if it returns a result."""
     try:
         result = attempt()
     except MemoryError as error:
         return MEMORY, str(error)
     except allowed as error:
-        # A reader's own error may have been turned into ours.
+        # fsjax may have converted a MemoryError of the reader.
         message = str(error)
         return (MEMORY, message) if "Unable to allocate" in message else (CLEAR, message)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Results and estimators in files: damaged bytes, and files that lie with right checksums."""
+"""Saved results and estimators: damaged bytes, and inconsistent content with valid checksums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_BYTES = 2**28
 
 
 class Saved(NamedTuple):
-    """What a file holds, and how it is loaded and taken apart again."""
+    """The content of a file, and the functions that load and unpack it."""
 
     data: bytes
     header: dict[str, Any]
@@ -74,7 +74,7 @@ def _load(saved: Saved, write: Callable[[Path], Any]) -> Any:
 
 
 def damaged_attempt(number: int, seed: int) -> Outcome:
-    """The outcome of one file with other bytes."""
+    """The outcome of one file with damaged bytes."""
     rng = np.random.default_rng([seed, 2, number])
     saved = _saved()[number % 4]
     data = damaged(saved.data, rng)
@@ -85,7 +85,7 @@ def damaged_attempt(number: int, seed: int) -> Outcome:
 
 
 def lying_attempt(number: int, seed: int) -> Outcome:
-    """The outcome of one whole file in which one field is what it cannot be."""
+    """The outcome of one undamaged file in which one field has an invalid value."""
     rng = np.random.default_rng([seed, 3, number])
     saved = _saved()[number % 4]
     header = json.loads(json.dumps(saved.header))
@@ -144,7 +144,7 @@ def _lie_in_header(header: dict, arrays: dict, rng: np.random.Generator) -> str:
     where, name, lie = choices[rng.integers(len(choices))]
     if lie == where.get(name, ...) or rng.random() < 0.1:
         where.pop(name, None)
-        # Without these a file is as good.
+        # A file without these fields is valid, so damage it in another way.
         if name in _OPTIONAL:
             header["kind"] = "other"
         return f"no {name}"
@@ -165,7 +165,7 @@ def _lie_in_array(header: dict, arrays: dict, rng: np.random.Generator) -> str:
                                           if values.dtype.kind != "U" else values[None]}),
     }  # fmt: skip
     if values.ndim and values.shape[0] > 1:
-        # Rows of a split may be any; their number has to fit, so that most leave.
+        # Any rows are valid in a split, but their number has to fit: cut most of them.
         cut = values[: max(1, len(values) // 4)]
         if not name.startswith("splits/") or last == "train":
             lies["cut"] = lambda: arrays.update({name: cut})
@@ -190,7 +190,7 @@ def _lie_in_array(header: dict, arrays: dict, rng: np.random.Generator) -> str:
             lies[f"{value}"] = functools.partial(_put, arrays, name, value)
     kind = sorted(lies)[rng.integers(len(lies))]
     lies[kind]()
-    # Of these, files without them are as good.
+    # A file without this array is valid, so damage it in another way.
     if kind == "none" and name == "estimator/feature_names_in_":
         header["kind"] = "other"
     return f"{name}: {kind}"

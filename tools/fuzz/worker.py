@@ -1,4 +1,4 @@
-"""A process that makes tries: with a limit of CPU time and memory for each, and made anew."""
+"""Makes tries in a process with limits of CPU time and memory, and replaces it if it dies."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from typing import Final
 from . import calls, data_files, mistakes, saved_files
 from .outcomes import CRASH, MEMORY, SLOW, Outcome
 
-#: Seconds of CPU time of a try; ten times as much by the clock, as the machine may be shared.
+#: CPU seconds of a try; the limit of wall time is ten times as long, as the machine may be shared.
 SECONDS: Final = 10
 
-#: Memory that a try may take beside what the process has.
+#: Bytes of address space, and of resident memory, that a try may add to those of the process.
 MEMORY_LIMIT: Final = 3 * 2**30
 GROWTH_LIMIT: Final = 2**30
 
 Attempt = Callable[[int, int], Outcome]
 
-#: All kinds of tries, and how many are made of each.
+#: All kinds of tries, and the default number of each.
 KINDS: Final[dict[str, tuple[Attempt, int]]] = {
     "damaged data files": (data_files.attempt, 2000),
     "saved files that lie": (saved_files.lying_attempt, 1500),
     "bad calls": (calls.attempt, 400),
     "mistakes in configs": (mistakes.attempt, 120),
-    # The most of them last, so that the others are not left without time.
+    # The most numerous kind last, so that there is time for the others.
     "saved files with other bytes": (saved_files.damaged_attempt, 12_900),
 }
 
 
 def outcomes(attempt: Attempt, numbers: Iterator[int], seed: int) -> Iterator[tuple[int, Outcome]]:
-    """The outcome of each try; a process that ends is followed by another one."""
+    """Yields the outcome of each try; starts another process if one dies."""
     process = connection = None
     try:
         for number in numbers:
@@ -44,7 +44,7 @@ def outcomes(attempt: Attempt, numbers: Iterator[int], seed: int) -> Iterator[tu
                 process, connection = _started(attempt, seed)
             try:
                 connection.send(number)
-                # The first one takes imports and files to be made.
+                # The first try includes imports and the preparation of files.
                 if not connection.poll(10 * SECONDS):
                     process.kill()
                     raise TimeoutError
@@ -72,7 +72,7 @@ def _started(attempt: Attempt, seed: int) -> tuple[multiprocessing.Process, Conn
 
 
 def _received(connection: Connection) -> Iterator[int]:
-    """Numbers of tries, until no more are wanted."""
+    """Yields the numbers of tries until the connection is closed."""
     try:
         while True:
             yield connection.recv()
@@ -83,7 +83,7 @@ def _received(connection: Connection) -> Iterator[int]:
 def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     os.environ["FSJAX_CACHE"] = "off"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # What is made once, and compiled, is no part of a try.
+    # A first try, so that one-time preparation and compilation do not count.
     attempt(0, seed)
     in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     limit = in_use + MEMORY_LIMIT
@@ -93,13 +93,13 @@ def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         outcome = attempt(number, seed)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        grown = _peak() - before
-        if grown > GROWTH_LIMIT:
-            outcome = MEMORY, f"{grown / 2**30:.1f} GiB: {outcome[1]}"
+        growth = _peak() - before
+        if growth > GROWTH_LIMIT:
+            outcome = MEMORY, f"{growth / 2**30:.1f} GiB: {outcome[1]}"
         connection.send(outcome)
 
 
 def _peak() -> int:
-    """The most bytes in memory so far; what ``getrusage`` tells begins at that of the parent."""
+    """Peak resident memory in bytes; ``getrusage`` would start from that of the parent."""
     status = Path("/proc/self/status").read_text()
     return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", status)[1])

@@ -1,1 +1,1 @@
-"""The figures and tables of single papers, from the rows that the launchers leave."""
+"""The figures and tables of single papers, drawn from the rows that the launchers write."""

@@ -14,40 +14,40 @@ from experiments.artifacts.statistics.trials import Rows, means_by, to_table
 from experiments.artifacts.text_tables import finite
 from fsjax.report import style
 
-#: The method whose rows are a band: it selects nothing.
+#: The method that is drawn as a band, as it selects nothing.
 ALL_FEATURES: Final = "all features"
 
-#: The method whose strengths stand on the top axis; letter case does not matter.
+#: The method whose strengths are on the top axis; letter case does not matter.
 STRENGTH_OF: Final = "binmask"
 
-#: Smallest distance of two ticks, as a share of the axis.
+#: Smallest distance between two ticks, as a share of the axis.
 TICK_SHARE: Final = 0.13
 
-#: How far, in units of the range of all means, intervals may go beyond them.
+#: How far intervals may extend beyond all means, in units of the range of the means.
 INTERVAL_ROOM: Final = 0.5
 
-#: Inches of a panel without its legend, of a panel alone, and of one line of the legend.
+#: Inches: height of a panel without its legend, of a single panel, and of a line of the legend.
 PANEL_HEIGHT: Final = 2.7
 ALONE_HEIGHT: Final = 3.5
 LEGEND_LINE: Final = 0.17
 
 
 def plot_accuracy(table: Rows) -> Figure:
-    """Test accuracy against the number of selected features, one panel per data set.
+    """Draws test accuracy against the number of selected features, one panel per data set.
 
-    A line for each method: the mean over the trials and its 95 % confidence interval. A band: all
-    features. In the legend, in brackets, the mean accuracy over all numbers of features. On the top
-    axis the mean strength with which BinMask selected that many features and, in brackets, its
-    standard deviation over the trials. Methods are shifted a little sideways against each other.
+    Each method is a line: the mean over the trials and its 95 % confidence interval. The band shows
+    all features. The legend has the mean accuracy over all numbers of features in brackets. The top
+    axis has the mean strength with which BinMask selected that many features and, in brackets, its
+    standard deviation over the trials. Methods are shifted sideways a little so as not to overlap.
 
     Args:
       table: one row for each trial of each setting, with the columns ``dataset``, ``method``
-        (``all features`` for the band), ``trial``, ``num_features`` (as asked for; without meaning
-        in the band), ``accuracy`` (percent; NaN does not count) and, where there is a top axis,
-        ``strength`` (may be NaN).
+        (``all features`` for the band), ``trial``, ``num_features`` (as requested; ignored for the
+        band), ``accuracy`` (percent; NaN does not count) and, for the top axis, ``strength`` (may
+        be NaN).
 
     Returns:
-      The figure, 1200 pixels wide. Intervals that reach far beyond all means are cut.
+      The figure, 1200 pixels wide. Intervals that extend far beyond all means are clipped.
 
     Raises:
       DataError: if there are no rows, or a column is missing.
@@ -70,9 +70,10 @@ def plot_accuracy(table: Rows) -> Figure:
 
 
 def strength_labels(rows: pd.DataFrame) -> dict[float, str]:
-    """Mean strength and, of several trials, its population standard deviation, of one data set.
+    """Labels of the top axis for one data set, by number of features.
 
-    Text by number of features; empty where no row of BinMask has a strength.
+    A label is the mean strength and, if there are several trials, the population standard
+    deviation. There are none if no row of BinMask has a strength.
     """
     methods = rows["method"].astype(str).str.lower()
     with_strength = rows[methods == STRENGTH_OF].dropna(subset="strength")
@@ -111,7 +112,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, marks.Look]
 
 
 def _cut_intervals(axes: Axes, means: Sequence[float | np.ndarray]) -> None:
-    """Cuts intervals of few trials where they would leave the means a small part of the axis."""
+    """Clips intervals of few trials that would compress the means into a small part of the axis."""
     values = finite(np.hstack(means))
     if not values.size:
         return

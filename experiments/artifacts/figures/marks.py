@@ -1,4 +1,4 @@
-"""How the figures show methods: colours, shapes, lines of means, bands, ticks and numbers."""
+"""Shared by the figures: colours and shapes of methods, lines, bands, ticks and numbers."""
 
 import math
 from collections.abc import Collection, Iterable
@@ -13,19 +13,19 @@ from matplotlib.transforms import offset_copy
 from experiments.artifacts.statistics.trials import Means, mean_interval
 from fsjax.report import style
 
-#: Six colours of Okabe and Ito, and seven shapes: also beyond six methods no two look alike.
+#: Six colours of Okabe and Ito, and seven shapes: up to 42 methods all look different.
 COLORS: Final = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, "#E69F00", "#56B4E9")
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 
-#: Of bands: what neither selects nor prunes, for comparison.
+#: The colour of bands, which show a baseline that neither selects nor prunes.
 BAND_COLOR: Final = style.GREY
 
-#: Sideways shift of one line's marks against the next one's, and of the first against the last at
-#: most, as shares of the axis.
+#: Sideways shift between the marks of successive lines, and its maximum over all lines, as shares
+#: of the axis.
 SHIFT: Final = 0.007
 MAX_SHIFT: Final = 0.03
 
-#: Points from the horizontal axis to a legend beneath its label.
+#: Points from the horizontal axis to a legend below its label.
 LEGEND_DISTANCE: Final = 32
 
 
@@ -45,9 +45,11 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 def panels(
     names: Collection[str], across: int, height: float, more: float = 0.0, sharey: bool = False
 ) -> tuple[Figure, list[tuple[str, Axes, bool]]]:
-    """A figure with a panel for each name, so many in a row, and which are the first of their row.
+    """Makes a figure with a panel for each name, ``across`` panels per row.
 
-    Rows have a height in inches, and the figure some more.
+    Returns:
+      The figure, whose height is ``height`` inches per row plus ``more``; and for each panel its
+      name, its axes, and whether it is the first of its row.
     """
     down = math.ceil(len(names) / across)
     figure, axes_by_name = style.new_figure(down * height + more), []
@@ -59,16 +61,16 @@ def panels(
 
 
 def shifts(number: int) -> np.ndarray:
-    """How far each of so many lines is moved sideways, because their bars would hide each other.
+    """Sideways shifts of lines, so that their error bars do not hide each other.
 
-    Shares of the axis, increasing, around 0.
+    They are shares of the axis, increasing and symmetric around 0.
     """
     end = max(min(SHIFT * (number - 1), MAX_SHIFT), 0.0) / 2
     return np.linspace(-end, end, number)
 
 
 def draw_line(axes: Axes, points: Means, look: Look, label: str = "", linestyle: str = "-") -> None:
-    """A line through the means, broken ones with hollow marks; bars for finite intervals."""
+    """Draws a line through the means, with bars for finite intervals; broken with hollow marks."""
     face = look.color if linestyle == "-" else "white"
     mark: dict[str, Any] = {"markersize": 4, "markerfacecolor": face, "markeredgewidth": 0.9}
     lines: dict[str, Any] = {
@@ -83,7 +85,7 @@ def draw_line(axes: Axes, points: Means, look: Look, label: str = "", linestyle:
 
 
 def draw_band(axes: Axes, values: Iterable[float], label: str = "", linestyle: str = "-") -> None:
-    """A horizontal line at the mean over trials and a band for its interval, across the axes."""
+    """Draws a horizontal line at the mean over trials and a band for its interval."""
     mean, half = mean_interval(values)
     if np.isfinite(mean):
         axes.axhline(
@@ -94,7 +96,7 @@ def draw_band(axes: Axes, values: Iterable[float], label: str = "", linestyle: s
 
 
 def draw_legend_below(axes: Axes, columns: int = 2) -> None:
-    """A legend beneath the label of the horizontal axis, where it hides nothing."""
+    """Draws a legend below the label of the horizontal axis, where it hides nothing."""
     beneath = offset_copy(
         axes.transAxes, axes.get_figure(root=True), y=-LEGEND_DISTANCE, units="points"
     )
@@ -108,9 +110,12 @@ def draw_legend_below(axes: Axes, columns: int = 2) -> None:
 
 
 def apart(values: Iterable[float], span: float, least: float) -> list[float]:
-    """Places on an axis, the most important first, that keep a distance; in increasing order.
+    """Selects values on an axis that keep a distance from each other; returns them sorted.
 
-    The distance is at least so large a share of the span, the length of the axis.
+    Args:
+      values: the most important first.
+      span: the length of the axis.
+      least: the smallest distance, as a share of the span.
     """
     spaced: list[float] = []
     for value in values:
@@ -120,7 +125,7 @@ def apart(values: Iterable[float], span: float, least: float) -> list[float]:
 
 
 def short_number(value: float, digits: int = 2) -> str:
-    """``0.1``, ``50``, ``8.2e-4``: a number in few signs, small ones with an exponent."""
+    """Formats a number in few characters: ``0.1``, ``50``, ``8.2e-4``."""
     if not np.isfinite(value):
         return "-"
     if value == 0 or 0.01 <= abs(value) < 1e4:
@@ -129,6 +134,6 @@ def short_number(value: float, digits: int = 2) -> str:
 
 
 def scientific(value: float, digits: int = 2) -> str:
-    """``8.2e-4``, ``1e-3``, ``0``."""
+    """Formats a number in scientific notation: ``8.2e-4``, ``1e-3``, ``0``."""
     text = np.format_float_scientific(value, digits - 1, unique=False, trim="-", exp_digits=1)
     return text.replace(".e", "e").replace("e+", "e") if value else "0"

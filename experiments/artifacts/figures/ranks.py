@@ -1,4 +1,4 @@
-"""The critical-difference diagram of Demsar (JMLR 2006): mean ranks, and who does not differ."""
+"""The critical-difference diagram of Demsar (JMLR 2006): mean ranks, and which do not differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from experiments.artifacts.statistics.ranks import Ranks, cliques
 from fsjax.report import style
 
-#: Inches of a line with a name, and of the axis above them.
+#: Inches: height of a line with a name, and of the axis above.
 _LINE, _HEAD = 0.19, 0.9
 
 #: Width of a bar that joins methods, in points.
@@ -18,11 +18,11 @@ _BAR: Final = 3.0
 
 
 def plot_ranks(ranks: Ranks, ours: Collection[str]) -> Figure:
-    """Mean ranks on an axis, best at the left; bars join methods that do not differ.
+    """Draws mean ranks on an axis, best at the left; bars join methods that do not differ.
 
     Args:
       ranks: of the methods.
-      ours: names in colour; the others are grey.
+      ours: names of the methods that are drawn in colour; the others are grey.
     """
     names, values = list(ranks.mean.index), ranks.mean.to_numpy()
     joined = cliques(ranks.mean, ranks.critical_difference)

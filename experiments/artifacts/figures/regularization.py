@@ -1,4 +1,4 @@
-"""How regularizers change a network's AUC and weights (BinMask, Table 1)."""
+"""AUC and weight norms of a network by regularizer and strength (BinMask, Table 1)."""
 
 import math
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from experiments.artifacts.statistics.trials import (
 from experiments.artifacts.text_tables import aligned
 from fsjax.report import style
 
-#: Names of logistic regression, whose rows are a band; letter case does not matter.
+#: Names of logistic regression, which is drawn as a band; letter case does not matter.
 BASELINE: Final = frozenset({"lr", "logistic regression", "logistic_regression"})
 
-#: A setting counts as not worse than the best one where the test gives more than this p (Table 1).
+#: A setting counts as not worse than the best one if the test gives more than this p (Table 1).
 NOT_WORSE: Final = 0.3
 
 AUCS: Final = ("train_auc", "valid_auc", "test_auc")
@@ -33,29 +33,31 @@ NORMS: Final = ("l0", "l1", "l2")
 
 HEADER: Final = ("method", "strength", "train AUC", "valid AUC", "test AUC", "L0", "L1", "L2")
 
-#: Behind the test AUC of the best setting, and of those that are not worse.
+#: Signs after the test AUC of the best setting, of those that are not worse, and of the others.
 BEST, AS_GOOD, WORSE = "*", "~", " "
 
-#: Panels in a row, where each has at most so many strengths; inches of one; labels in one.
+#: Panels per row if each has at most ``FEW`` strengths; otherwise there are two.
 ACROSS: Final = 4
 FEW: Final = 6
+
+#: Height of a panel in inches, and the largest number of labels on its axis.
 PANEL_HEIGHT: Final = 2.7
 MAX_LABELS: Final = 12
 
 
 def regularization_table(table: Rows) -> str:
-    """AUCs and mean weight norms of every method at every strength.
+    """Formats AUCs and mean weight norms of every method at every strength.
 
     Args:
       table: one row for each trial of each setting, with the columns ``method``, ``strength`` (NaN
-        where there is none), ``trial``, ``train_auc``, ``valid_auc``, ``test_auc`` (0 to 1), and
+        if it has none), ``trial``, ``train_auc``, ``valid_auc``, ``test_auc`` (0 to 1), and
         ``l0``, ``l1``, ``l2``, the mean weight norms. NaN does not count.
 
     Returns:
-      Aligned text without a final line break: means over the trials, of the AUCs with half the
-      width of their 95 % confidence intervals. Methods in the order of the rows, their strengths by
-      falling test AUC. Marked are the best test AUC and those than which it is not significantly
-      better: one-sided p above 0.3 (:func:`better_pvalue`).
+      Aligned text without a final line break: means over the trials, for AUCs with half the width
+      of their 95 % confidence intervals. Methods are in the order of the rows, their strengths by
+      falling test AUC. Marked are the best test AUC, and those that are not significantly worse:
+      one-sided p above 0.3 (:func:`better_pvalue`).
 
     Raises:
       DataError: if there are no rows, or a column is missing.
@@ -82,7 +84,7 @@ def regularization_table(table: Rows) -> str:
 
 
 def plot_regularization(table: Rows) -> Figure:
-    """Test AUC against strength, one panel per method, with logistic regression as a band.
+    """Draws test AUC against strength, one panel per method, with logistic regression as a band.
 
     Args:
       table: as for :func:`regularization_table`; rows of ``LR`` or ``logistic regression`` are the
@@ -90,8 +92,8 @@ def plot_regularization(table: Rows) -> Figure:
 
     Returns:
       The figure, 1200 pixels wide: means over the trials and 95 % confidence intervals. Strengths
-      are at even distances. The axis of the AUC, which all panels share, ends at 1 at the latest;
-      intervals are cut there.
+      are equally spaced. All panels share the axis of the AUC, which ends at 1 at most; intervals
+      are clipped there.
 
     Raises:
       DataError: if there are no rows, or a column is missing.
@@ -108,7 +110,7 @@ def plot_regularization(table: Rows) -> Figure:
         style.finish(axes, name, "strength", "test AUC" if outer else "")
         axes.tick_params(labelleft=outer)
     first = figure.axes[0]
-    # Intervals of few trials run past 1.
+    # Intervals of few trials may extend beyond 1.
     first.set_ylim(top=min(first.get_ylim()[1], 1.0))
     if baseline.any():
         band = [part[:1] for part in first.get_legend_handles_labels()]
@@ -117,16 +119,16 @@ def plot_regularization(table: Rows) -> Figure:
 
 
 def settings(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of every method at every strength: methods in the order of the rows, best first."""
+    """Groups rows by method, in the order of the rows, and strength, best first."""
     ordered = []
-    for _, of_method in rows.groupby("method", sort=False):
-        groups = [group for _, group in of_method.groupby("strength", dropna=False)]
+    for _, rows_of_method in rows.groupby("method", sort=False):
+        groups = [group for _, group in rows_of_method.groupby("strength", dropna=False)]
         ordered += sorted(groups, key=_mean_auc, reverse=True)
     return ordered
 
 
 def _mean_auc(rows: pd.DataFrame) -> float:
-    """The mean test AUC of a setting; less than any other where there is none."""
+    """The mean test AUC of a setting; minus infinity if there is none."""
     return float(np.nan_to_num(mean_interval(rows["test_auc"])[0], nan=-np.inf))
 
 
@@ -143,14 +145,14 @@ def marks_of(groups: Sequence[pd.DataFrame]) -> list[str]:
 def better_pvalue(best: pd.DataFrame, other: pd.DataFrame) -> float:
     """p of the hypothesis that the test AUC of one setting is no better than that of another.
 
-    A paired t test where both have the same trials, which share their splits of the data, and
-    Welch's otherwise.
+    A paired t test if both have the same trials, which share their splits of the data, otherwise
+    Welch's t test.
 
     Args:
-      best, other: rows with ``trial`` and ``test_auc``; those that are not finite do not count.
+      best, other: rows with ``trial`` and ``test_auc``; values that are not finite do not count.
 
     Returns:
-      p in [0, 1], one-sided; NaN where either has fewer than two values.
+      p in [0, 1], one-sided; NaN if either has fewer than two values.
     """
     a, b = (
         rows[np.isfinite(rows["test_auc"])].set_index("trial")["test_auc"].sort_index()
@@ -171,7 +173,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, look: marks.Look) -> None:
     points = means_by(rows, "strength", "test_auc")
     places = np.arange(len(points.places), dtype=np.float64)
     marks.draw_line(axes, points._replace(places=places), look)
-    # Marks at an AUC of 1 are whole; bars still end with the axis.
+    # Marks at an AUC of 1 are not clipped; bars are.
     for container in axes.containers:
         if isinstance(container, ErrorbarContainer):
             container.lines[0].set_clip_on(False)

@@ -1,4 +1,4 @@
-"""Accuracy by sparsity (BinMask, Figure 2), and where in a network the weights are left."""
+"""Accuracy by sparsity (BinMask, Figure 2), and sparsity by layer."""
 
 import math
 from collections.abc import Mapping
@@ -16,22 +16,22 @@ from experiments.artifacts.statistics.trials import Means, Rows, mean_interval, 
 from fsjax.errors import DataError
 from fsjax.report import style
 
-#: The method whose rows are a band: it prunes nothing. Letter case does not matter.
+#: The method that is drawn as a band, as it prunes nothing; letter case does not matter.
 DENSE: Final = "dense"
 
-#: Line of the accuracy before and after fine-tuning.
+#: Labels and line styles of the accuracy before and after fine-tuning.
 STATES: Final[dict[str, tuple[str, Literal["-", "--"]]]] = {
     "accuracy": ("before fine-tuning", "-"),
     "finetuned_accuracy": ("after fine-tuning", "--"),
 }
 
-#: Densities that may have a tick, the most important of each power of ten first.
+#: Multiples of powers of ten that may be ticks of the density, the most important first.
 STEPS: Final = (1.0, 5.0, 2.0, 3.0, 7.0, 4.0, 1.5)
 
-#: Smallest distance of two ticks, as a share of the axis.
+#: Smallest distance between two ticks, as a share of the axis.
 TICK_SHARE: Final = 0.12
 
-#: Inches of a panel, of a bar, between the bars of two layers, and around all bars.
+#: Inches: height of a panel, of a bar, of the gap between two layers, and around all bars.
 PANEL_HEIGHT: Final = 3.3
 BAR: Final = 0.135
 BAR_GAP: Final = 0.11
@@ -39,19 +39,19 @@ BAR_FRAME: Final = 1.0
 
 
 def plot_accuracy_sparsity(table: Rows) -> Figure:
-    """Test accuracy against sparsity, one panel per network.
+    """Draws test accuracy against sparsity, one panel per network.
 
-    A line for each method, solid before fine-tuning and broken after it: means over the trials and
-    their 95 % confidence intervals. Bands: the dense network. The axis is logarithmic in the
-    density and is labelled with the sparsity, so that equal steps are equal ratios of weights left.
-    Lines are shifted a little sideways against each other.
+    Each method is a line, solid before fine-tuning and broken after it: means over the trials and
+    their 95 % confidence intervals. Bands show the dense network. The axis is logarithmic in the
+    density and labelled with the sparsity, so that equal steps are equal ratios of remaining
+    weights. Lines are shifted sideways a little so as not to overlap.
 
     Args:
       table: one row for each trial of each setting, with the columns ``network``, ``method``
-        (``dense`` for the bands), ``trial``, ``sparsity`` (0 to below 1; without meaning for dense
-        networks), ``accuracy`` and ``finetuned_accuracy`` (percent; NaN does not count). Trials
-        belong together by the column ``strength`` where the method has it, and otherwise by their
-        rank: the sparsest of each trial, the second sparsest, and so on.
+        (``dense`` for the bands), ``trial``, ``sparsity`` (0 to below 1; ignored for dense
+        networks), ``accuracy`` and ``finetuned_accuracy`` (percent; NaN does not count). Trials of
+        a method are grouped by the column ``strength`` if the method has it, otherwise by rank:
+        the sparsest of each trial, the second sparsest, and so on.
 
     Returns:
       The figure, 1200 pixels wide.
@@ -78,10 +78,10 @@ def plot_accuracy_sparsity(table: Rows) -> Figure:
 
 
 def plot_layer_sparsity(table: Rows) -> Figure:
-    """Sparsity of each layer, a bar for each method, with the number of weights that are left.
+    """Draws the sparsity of each layer, a bar for each method, with the number of weights left.
 
     Args:
-      table: one row for each layer of each trial, with the columns ``layer``, ``method`` or, where
+      table: one row for each layer of each trial, with the columns ``layer``, ``method`` or, if
         that is missing, ``setting``, ``trial``, ``sparsity`` (0 to 1; NaN does not count) and
         ``size`` (weights of the layer). Layers appear from the top in the order of the rows.
 
@@ -100,12 +100,12 @@ def plot_layer_sparsity(table: Rows) -> Figure:
     width = BAR / (BAR * len(styles) + BAR_GAP)
     for number, (name, look) in enumerate(styles.items()):
         shift = (number - (len(styles) - 1) / 2) * width
-        of_name = rows[rows[by] == name]
+        named_rows = rows[rows[by] == name]
         for place, layer in enumerate(layers):
-            _draw_bar(axes, place + shift, width, of_name[of_name["layer"] == layer], look)
+            _draw_bar(axes, place + shift, width, named_rows[named_rows["layer"] == layer], look)
     sizes = rows.groupby("layer")["size"].max()
     names = [f"{style.shorten(layer)} ({number_text(sizes[layer])})" for layer in layers]
-    note = "behind the bars sparsity and weights left, in brackets weights of the layer"
+    note = "right of the bars: sparsity and weights left; in brackets: weights of the layer"
     style.finish(axes, "", f"sparsity (%); {note}")
     axes.set_yticks(range(len(layers)), [style.literal(name) for name in names])
     axes.set_ylim(len(layers) - 0.45, -0.55)
@@ -119,10 +119,10 @@ def plot_layer_sparsity(table: Rows) -> Figure:
 
 
 def sparsity_points(rows: pd.DataFrame, value: str) -> Means:
-    """Means of an accuracy, a column, by density, of one method on one network.
+    """Means of an accuracy, a column, by density, for one method on one network.
 
-    The places are the mean densities of the trials that belong together; those without a weight
-    left have no place on a logarithmic axis and are left out.
+    The places are the mean densities of the grouped trials; a density of 0 has no place on a
+    logarithmic axis and is left out.
 
     Raises:
       DataError: as :func:`plot_accuracy_sparsity`.
@@ -136,9 +136,9 @@ def sparsity_points(rows: pd.DataFrame, value: str) -> Means:
 
 
 def sparsity_ticks(low: float, high: float) -> list[float]:
-    """Densities with a round sparsity, far enough apart on a logarithmic axis, in increasing order.
+    """Round densities, far enough apart on a logarithmic axis, in increasing order.
 
-    The ends of the axis, which are above 0, where nothing round is between them.
+    If there are fewer than two between the ends of the axis, which are above 0, the ends.
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     candidates = [step * 10.0**power for step in STEPS for power in powers]
@@ -148,7 +148,7 @@ def sparsity_ticks(low: float, high: float) -> list[float]:
 
 
 def sparsity_label(density: float, digits: int = 2) -> str:
-    """Sparsity in percent, to so many digits of the density: ``90``, ``99.5``, ``99.95``."""
+    """Sparsity in percent, with ``digits`` digits of the density: ``90``, ``99.5``, ``99.95``."""
     percent = 100.0 * density
     if percent <= 0:
         return "100"
@@ -157,14 +157,14 @@ def sparsity_label(density: float, digits: int = 2) -> str:
 
 
 def number_text(number: float) -> str:
-    """A number of weights: ``432``, ``36.9k``, ``2.36M``."""
+    """Formats a number of weights: ``432``, ``36.9k``, ``2.36M``."""
     if number < 9999.5:
         return f"{number:.0f}"
     return f"{number / 1e3:.1f}k" if number < 999_950 else f"{number / 1e6:.2f}M"
 
 
 def _levels(rows: pd.DataFrame) -> pd.Series:
-    """Which rows are trials of the same setting."""
+    """Groups rows: those of equal values are trials of the same setting."""
     if rows["strength"].notna().all():
         return rows["strength"]
     counts = rows.groupby("trial").size()
@@ -172,7 +172,7 @@ def _levels(rows: pd.DataFrame) -> pd.Series:
         name = rows["method"].iloc[0]
         raise DataError(
             f"the trials of {name!r} have {counts.min()} to {counts.max()} sparsities; give every "
-            "trial as many, or a column 'strength' that tells which belong together"
+            "trial the same number, or add a column 'strength' by which to group them"
         )
     return rows.groupby("trial")["sparsity"].rank(method="first")
 

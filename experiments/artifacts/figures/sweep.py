@@ -1,4 +1,4 @@
-"""The picture of a sweep: a line over one setting, or a heat map over two."""
+"""The picture of a sweep: a line for one swept field, or a heat map for two."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from fsjax.report.curves import LABELS
 #: Numbers in the cells of a heat map are drawn in white above this share of its range.
 DARK = 0.55
 
-#: Settings whose largest value is this many times the smallest get a logarithmic axis.
+#: The axis is logarithmic if the largest value is more than this many times the smallest.
 LOG_FACTOR = 30.0
 
 
 def plot_sweep(table: pd.DataFrame, names: tuple[str, ...], metric: str) -> Figure:
-    """A metric by the settings of a sweep: mean over the seeds, and its standard deviation.
+    """Draws a metric by the fields of a sweep: mean and standard deviation over the seeds.
 
-    One setting gives a line, two give a heat map; of more, the two with most values are drawn and
-    the others averaged, which the title says.
+    One field gives a line, two give a heat map. Of more fields, the two with most values are drawn;
+    the mean is taken over the others, and the title says so.
 
     Args:
-      table: what :meth:`fsjax.Sweep.table` gives.
-      names: columns of the table that are settings.
-      metric: another of its columns.
+      table: from :meth:`fsjax.Sweep.table`.
+      names: columns of the table that are swept fields.
+      metric: another column.
 
     Raises:
       ConfigError: for a column that the table lacks.

@@ -1,4 +1,4 @@
-"""Plain text: how methods that ran on the same data differ in speed and beyond their seeds."""
+"""Compares methods that ran on the same data: training delay, and significance over seeds."""
 
 import math
 import warnings
@@ -11,8 +11,8 @@ from scipy.stats import ks_2samp
 
 from experiments.artifacts.text_tables import FIRST_METRICS, aligned, finite
 
-#: What methods are compared by: the first of these that all of them have. Those at the ends are of
-#: networks trained anew, and of the selection itself.
+#: Methods are compared by the first of these metrics that all of them have. Left out are the first
+#: metric, of retrained networks, and the last one, of the selection itself.
 MAIN_METRICS: Final = FIRST_METRICS[1:-1]
 
 #: The level of the test (CTRE, 4.2.1).
@@ -38,7 +38,7 @@ def training_delay(accuracy: np.ndarray, best: float, threshold: float = 0.9) ->
       threshold: above 0, at most 1; 0.9 in the paper.
 
     Returns:
-      ``(S,)`` in percent, above 0 and at most 100; NaN for seeds that never get there.
+      ``(S,)`` in percent, above 0 and at most 100; NaN for seeds that never reach it.
     """
     reached = np.asarray(accuracy) >= threshold * best
     percent = 100.0 * (reached.argmax(axis=1) + 1) / reached.shape[1]
@@ -46,21 +46,21 @@ def training_delay(accuracy: np.ndarray, best: float, threshold: float = 0.9) ->
 
 
 def delay_table(accuracies: Mapping[str, np.ndarray], threshold: float = 0.9) -> str:
-    """Training delay (CTRE, Table 6) of each method.
+    """Formats the training delay (CTRE, Table 6) of each method.
 
     Args:
-      accuracies: by method, ``(S, E)`` test accuracy in percent after each epoch; NaN where it was
+      accuracies: by method, ``(S, E)`` test accuracy in percent after each epoch; NaN if it was
         not measured. S and E may differ between methods.
       threshold: share of the best accuracy that is to be reached, above 0, at most 1. The best is
         the largest mean over seeds at any epoch of any method.
 
     Returns:
       Aligned text without a final line break: mean and population standard deviation over the
-      seeds that get there, whose number stands behind it. Empty for fewer than two methods with a
+      seeds that reach the threshold, and their number. Empty for fewer than two methods with a
       value.
     """
     curves = {name: np.asarray(values).mean(axis=0) for name, values in accuracies.items()}
-    # An epoch that some seed lacks has no mean.
+    # The mean is NaN at epochs that a seed lacks.
     peaks = {name: curve[np.isfinite(curve)].max(initial=-1) for name, curve in curves.items()}
     names = [name for name, peak in peaks.items() if peak >= 0]
     if len(names) < 2:
@@ -79,35 +79,35 @@ def delay_table(accuracies: Mapping[str, np.ndarray], threshold: float = 0.9) ->
 def ks_pvalue(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
     """p of the two-sample Kolmogorov-Smirnov test of a metric over seeds (CTRE, 4.2.1).
 
-    The null hypothesis is that both samples come from one distribution; it is rejected where
-    p < 0.05. The number of seeds bounds p from below (:func:`smallest_pvalue`): 0.0079 for 5
-    against 5 and 0.1 for 3 against 3, so that 3 seeds can never be significant.
+    The null hypothesis is that both samples come from one distribution; it is rejected if p < 0.05.
+    The number of seeds bounds p from below (:func:`smallest_pvalue`): 0.0079 for 5 against 5 and
+    0.1 for 3 against 3, so that 3 seeds can never be significant.
 
     Args:
       a, b: finite values, one for each seed, at least one; their numbers may differ.
     """
     with warnings.catch_warnings():
-        # Where rounding lifts an exact p of 1 above 1 (5 against 5, statistic 0.2), SciPy warns and
-        # takes the asymptotic p, which is 1 there too.
+        # If rounding lifts an exact p of 1 above 1 (5 against 5, statistic 0.2), SciPy warns and
+        # takes the asymptotic p, which is also 1 then.
         warnings.filterwarnings("ignore", "ks_2samp: Exact calculation", RuntimeWarning)
         return float(ks_2samp(a, b).pvalue)
 
 
 def smallest_pvalue(n: int, m: int) -> float:
-    """The smallest p that n against m seeds can give: that of samples which do not overlap."""
+    """The smallest p that n against m seeds can give, that of samples without overlap."""
     return 2 / math.comb(n + m, n)
 
 
 def significance_table(samples: Mapping[str, Sequence[float | None]], metric: str) -> str:
-    """p-values of the Kolmogorov-Smirnov test between every pair of methods (CTRE, 4.2.1).
+    """Formats p-values of the Kolmogorov-Smirnov test between all pairs of methods (CTRE, 4.2.1).
 
     Args:
-      samples: by method, one value of the metric for each seed; ``None`` where it is not finite.
+      samples: by method, one value of the metric for each seed; ``None`` if it is not finite.
       metric: its name.
 
     Returns:
-      Aligned text without a final line break; the columns carry the numbers of the rows. Methods
-      with fewer than two finite values are left out; empty where fewer than two remain.
+      Aligned text without a final line break; columns are labelled with the numbers of the rows.
+      Methods with fewer than two finite values are left out; empty if fewer than two remain.
     """
     usable = {name: finite(values) for name, values in samples.items()}
     usable = {name: values for name, values in usable.items() if values.size >= 2}

@@ -9,14 +9,14 @@ from scipy import stats
 
 from fsjax.errors import ConfigError, DataError
 
-#: One for each trial of each setting.
+#: One row for each trial of each setting.
 Rows: TypeAlias = pd.DataFrame | Sequence[Mapping[str, Any]]
 
 
 class Means(NamedTuple):
     """Means over trials at increasing places, and half widths of their intervals, ``(n,)`` each.
 
-    A half width is NaN where there is a single trial.
+    A half width is NaN if there is a single trial.
     """
 
     places: np.ndarray
@@ -29,10 +29,10 @@ def mean_interval(values: Iterable[float], confidence: float = 0.95) -> tuple[fl
 
     Args:
       values: one for each trial; those that are not finite do not count.
-      confidence: share of such intervals that hold the true mean, above 0 and below 1.
+      confidence: the confidence level, above 0 and below 1.
 
     Returns:
-      The mean, NaN where no value is finite, and the half width, NaN for fewer than two.
+      The mean, NaN if no value is finite, and the half width, NaN for fewer than two values.
 
     Raises:
       ConfigError: if the confidence is out of its range.
@@ -50,16 +50,16 @@ def mean_interval(values: Iterable[float], confidence: float = 0.95) -> tuple[fl
 def to_table(
     rows: Rows, names: Sequence[str], numbers: Sequence[str], optional: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """A copy of the rows with checked columns.
+    """Copies rows into a table and checks its columns.
 
     Args:
-      rows: what was found.
-      names: columns that they must have, and that stay as they are.
-      numbers: columns that they must have, and that become float64; ``None`` becomes NaN.
-      optional: columns of numbers that become NaN where they are missing.
+      rows: the rows.
+      names: required columns that stay as they are.
+      numbers: required columns that become float64; ``None`` becomes NaN.
+      optional: columns of numbers; a missing one is filled with NaN.
 
     Raises:
-      DataError: if there are no rows, a column is missing, or a number is none.
+      DataError: if there are no rows, a column is missing, or a value is not a number.
     """
     table = pd.DataFrame(rows)
     missing = [name for name in (*names, *numbers) if name not in table.columns]
@@ -74,17 +74,17 @@ def to_table(
 
 
 def means_by(table: pd.DataFrame, place: str, value: str) -> Means:
-    """Mean and 95 % interval of a column at each value of another one; NaN places are left out."""
-    by_place = {at: mean_interval(rows[value]) for at, rows in table.groupby(place)}
+    """Mean and 95 % interval of a column at each value of another one, without those at NaN."""
+    by_place = {key: mean_interval(rows[value]) for key, rows in table.groupby(place)}
     intervals = np.array(list(by_place.values()), np.float64).reshape(-1, 2)
     return Means(np.array(list(by_place), np.float64), *intervals.T)
 
 
 def rows_of_setting(table: pd.DataFrame, method: str, strength: float) -> pd.DataFrame:
-    """The rows of a method at one strength, which is NaN where the method has none."""
+    """The rows of a method at one strength, which is NaN if the method has none."""
     if table.empty:
         return table
-    # Numbers that come from a file may differ in the last bit.
+    # Numbers that were read from a file may differ in the last bit.
     strengths = table["strength"].to_numpy(np.float64)
     same = np.isclose(strengths, strength, rtol=1e-9, atol=0.0, equal_nan=True)
     return table[(table["method"] == method) & same]
@@ -93,7 +93,7 @@ def rows_of_setting(table: pd.DataFrame, method: str, strength: float) -> pd.Dat
 def interval_text(
     mean: float | None, half: float | None, digits: int = 2, scale: float = 1.0
 ) -> str:
-    """``0.84 +- 0.01``, ``0.84`` without an interval, ``-`` where there is no mean either."""
+    """``0.84 +- 0.01``; ``0.84`` without an interval; ``-`` without a mean."""
     if mean is None or not np.isfinite(mean):
         return "-"
     text = f"{round(scale * mean, digits) + 0.0:.{digits}f}"  # no -0.00

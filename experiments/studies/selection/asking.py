@@ -1,4 +1,4 @@
-"""Runs ``fsjax select`` as a user does, in a process of its own, and measures it."""
+"""Runs ``fsjax select`` as a user does, in its own process, and measures it."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+from absl import flags
 
+from experiments.artifacts.markdown import as_rows
 from experiments.launch.csv_rows import add_rows, read_rows
 from fsjax.registry import METHODS
+from fsjax.storage.atomic_files import write_text
 
-#: A command may take so many times its budget, and so many seconds more, before it is ended.
+#: A command is killed after this multiple of its budget plus these seconds.
 _PATIENCE, _GRACE = 4.0, 120.0
 
-#: Methods of the library that are no network.
+#: Methods of the library that are not networks.
 _WITHOUT_NETWORK = frozenset(
     "cife fisher_score gjsd icap l1_l21 laplacian_score mcfs random_selection rfs".split()
 )
 
-#: Metrics of ``selection.json`` that are in percent; others are at most 1.
+#: Metrics of ``selection.json`` that are in percent; the others are at most 1.
 _PERCENT = ("accuracy", "label_accuracy")
 
 
 class Question(NamedTuple):
-    """A table for ``fsjax select``.
+    """A call of ``fsjax select``.
 
     Attributes:
-      key: what identifies it, by column of the file of results.
-      write: writes the table into a folder; its path, and the flags that belong to it.
+      key: identifies the call: values by column of the file of results.
+      write: writes the table into a folder; returns its path, and the flags that it needs.
       budget: seconds.
-      flags: further ones.
+      flags: further flags.
     """
 
     key: Mapping[str, Any]
@@ -46,20 +49,20 @@ class Question(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the folder of its report."""
+        """The name of the folder of its report."""
         return "-".join(str(value).replace(" ", "_") for value in self.key.values())
 
 
 class Answer(NamedTuple):
-    """What the command left.
+    """The outcome of a call.
 
     Attributes:
       seconds: from the start of the process to its end.
-      cpu_seconds: of all its threads and processes, which a busy machine hardly changes.
-      peak_mib: largest resident memory.
-      code: exit status; negative where a signal ended it.
-      selection: ``selection.json``; empty where there is none.
-      contenders: methods with a score, in the order of their names.
+      cpu_seconds: of all its threads and processes, hardly affected by other work.
+      peak_mib: peak resident memory.
+      code: exit status; negative after a signal.
+      selection: the content of ``selection.json``; empty if there is none.
+      contenders: names of the methods with a score, sorted.
     """
 
     seconds: float
@@ -71,19 +74,19 @@ class Answer(NamedTuple):
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """The contenders that are networks of this library."""
+        """The contenders that are neural networks of this library."""
         return tuple(sorted(set(self.contenders) & set(METHODS) - _WITHOUT_NETWORK))
 
     @property
     def verdict(self) -> str:
-        """Whether the target can be predicted."""
+        """The answer to whether the target can be predicted, in a word."""
         if not self.selection:
             return "no answer"
         names = {True: "something", False: "nothing", None: "undecided"}
         return names[self.selection["better_than_chance"]]
 
     def to_row(self) -> dict[str, Any]:
-        """The numbers, for a file of results; scores are in percent, or times 100."""
+        """The row for a file of results; scores are in percent, or times 100."""
         selection = self.selection
         scale = 1.0 if selection.get("metric") in _PERCENT else 100.0
         claimed = selection.get("score")
@@ -105,10 +108,10 @@ class Answer(NamedTuple):
 
 
 def judge_name(text: str | None) -> str:
-    """The judge of the study that is like the one a selection names; before it named any, the SVM.
+    """The judge of the study that resembles the one of a selection.
 
     Args:
-      text: ``judge`` in ``selection.json``.
+      text: ``judge`` in ``selection.json``; older files have none and used an SVM.
     """
     words = (text or "").lower()
     if "tree" in words or "boost" in words:
@@ -124,13 +127,13 @@ def answer_all(
     parallel: int = 1,
     more: Callable[[Question, Answer], dict[str, Any]] = lambda question, answer: {},
 ) -> pd.DataFrame:
-    """Asks what a file of results lacks, and adds a row for each answer as it comes.
+    """Runs the calls that a file of results lacks, and adds a row as each one ends.
 
     Args:
       questions: all with the same columns as key.
-      path: the CSV file; reports go into a folder beside it.
-      parallel: commands at a time.
-      more: further columns of a row.
+      path: the CSV file; reports are written to the folder of the same name without suffix.
+      parallel: number of calls at a time.
+      more: makes further columns of a row.
 
     Returns:
       All rows of the file.
@@ -143,8 +146,40 @@ def answer_all(
         row = {**question.key, **answer.to_row(), **more(question, answer)}
         print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
         rows = add_rows(rows, [row], path)
-    # Cells without a value are as they are read, whoever asked.
+    # Read again, so that empty cells are the same in new and in old rows.
     return read_rows(path)
+
+
+def define_study_flags(budget: int) -> None:
+    """Defines the flags that :func:`run_study` uses."""
+    flags.DEFINE_string("workdir", None, "Folder for the results; calls in it are not repeated.")
+    flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
+    flags.DEFINE_integer("budget", budget, "Seconds (--budget) of fsjax select.", lower_bound=1)
+
+
+def run_study(
+    name: str,
+    questions: Iterable[Question],
+    page: Callable[[pd.DataFrame], pd.DataFrame],
+    more: Callable[[Question, Answer], dict[str, Any]],
+    parallel: int = 1,
+) -> None:
+    """Runs the calls that ``NAME.csv`` lacks; writes and prints a table of the present budget.
+
+    Args:
+      name: of the study.
+      questions: as for :func:`answer_all`.
+      page: makes the table, in text, from the rows.
+      more: makes further columns of a row.
+      parallel: number of calls at a time.
+    """
+    options = flags.FLAGS
+    workdir = Path(options.workdir)
+    rows = answer_all(questions, workdir / f"{name}.csv", parallel, more)
+    table = page(rows[rows["budget"] == options.budget])
+    path = Path(options.publish or workdir) / f"selection_study_{name}.md"
+    write_text(path, as_rows(table))
+    print(table.to_string(index=False))
 
 
 class _Running(NamedTuple):
@@ -158,15 +193,15 @@ class _Running(NamedTuple):
 def ask(
     questions: Iterable[Question], folder: Path, parallel: int = 1
 ) -> Iterator[tuple[Question, Answer]]:
-    """Questions with their answers, as they come.
+    """Runs calls, several at a time.
 
     Args:
-      questions: what is asked.
-      folder: where the reports go, each in a folder of its own that is made anew.
-      parallel: commands at a time; with more than one, each has one thread for its matrices.
+      questions: the calls.
+      folder: for the reports, each in its own subfolder, which is emptied first.
+      parallel: number of calls at a time; with more than one, each has one BLAS thread.
 
     Yields:
-      A question and its answer.
+      A call and its outcome, as it ends.
     """
     waiting = iter(questions)
     running: list[Any] = []
@@ -195,9 +230,9 @@ def _start(question: Question, folder: Path, parallel: int) -> _Running:
     shutil.rmtree(workdir, ignore_errors=True)
     workdir.mkdir(parents=True)
     (tables := folder / "tables" / question.name).mkdir(parents=True, exist_ok=True)
-    path, flags = question.write(tables)
+    path, table_flags = question.write(tables)
     command = [
-        *(sys.executable, "-m", "fsjax.cli", "select", str(path), *flags, *question.flags),
+        *(sys.executable, "-m", "fsjax.cli", "select", str(path), *table_flags, *question.flags),
         *(f"--budget={question.budget:g}s", f"--workdir={workdir}", "--quiet"),
     ]
     threads = {"OMP_NUM_THREADS": "1"} if parallel > 1 else {}
@@ -213,7 +248,7 @@ def _poll(job: _Running) -> Answer | None:
     seconds = time.monotonic() - job.started
     if seconds > _PATIENCE * job.question.budget + _GRACE:
         job.process.kill()
-    # By itself, as only wait4 tells the memory of this child alone.
+    # Not Popen.poll: only wait4 reports the memory of this child alone.
     pid, status, usage = os.wait4(job.process.pid, os.WNOHANG)
     if not pid:
         return None

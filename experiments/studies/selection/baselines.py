@@ -1,7 +1,7 @@
-"""The selectors beside ``fsjax select``: each orders all columns of a table, the best first.
+"""The selectors that ``fsjax select`` is compared with: each orders all columns, best first.
 
-They are written for this study, with scikit-learn and nothing of fsjax, so that a mistake in its
-own simple selectors cannot hide.
+They use scikit-learn and no code of fsjax, so that an error in fsjax's own simple selectors would
+show.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ MOST_ROWS = 3000
 #: Rows up to which the dual of a linear support vector machine is solved exactly.
 _EXACT_ROWS = 2000
 
-#: Penalties of L1 that cross-validation chooses from, and weaker ones that order the other columns.
+#: L1: factors of the penalties for cross-validation, and weaker ones that order the other columns.
 _PENALTIES, _WEAKER = np.geomspace(1.5, 300.0, 7), (3.0, 10.0)
 
 #: Share of the columns that a round of recursive elimination drops.
 _STEP = 0.2
 
-#: Columns that mRMR picks; the others follow by their F.
+#: Columns that mRMR picks; the others follow by their F statistic.
 _PICKED = 300
 
-#: Forests beside shadows, and trees of each.
+#: Forests that are compared with shuffled columns, and trees of each.
 _SHADOWS, _TREES = 10, 100
 
 
 def order_by(scores: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Columns of the table by the sum of their numbers' scores, the first of equals first."""
+    """Orders columns by the sum of their encoded numbers' scores; of equal ones the first first."""
     return np.argsort(-np.bincount(units, weights=scores), kind="stable")
 
 
@@ -65,7 +65,7 @@ def univariate(data: Encoded, seed: int) -> np.ndarray:
 
 
 def fewer_rows(data: Encoded, seed: int, most: int = MOST_ROWS) -> Encoded:
-    """At most so many of the rows to select from."""
+    """Draws at most ``most`` of the rows to select from."""
     if len(data.y) <= most:
         return data
     rows = np.random.default_rng(seed).choice(len(data.y), most, replace=False)
@@ -73,9 +73,10 @@ def fewer_rows(data: Encoded, seed: int, most: int = MOST_ROWS) -> Encoded:
 
 
 def l1(data: Encoded, seed: int) -> np.ndarray:
-    """Absolute coefficients at the L1 penalty of cross-validation.
+    """Orders columns by their absolute coefficients at the cross-validated L1 penalty.
 
-    Columns without one follow as weaker penalties let them in, then by F.
+    Columns with coefficient 0 follow in the order in which they enter at weaker penalties, then by
+    their F statistic.
     """
     part = fewer_rows(data, seed)
     fit = _lasso(part) if part.task == "regression" else _logistic(part)
@@ -88,7 +89,7 @@ def l1(data: Encoded, seed: int) -> np.ndarray:
 
 
 def _as_they_enter(steps: Sequence[np.ndarray], others: np.ndarray) -> np.ndarray:
-    """Columns by their scores in the first step where they are not 0, then the others in order."""
+    """Orders columns by the first step with a score above 0, and by that score; then the others."""
     order: list[int] = []
     for scores in steps:
         by_score = np.argsort(-scores, kind="stable")
@@ -116,7 +117,7 @@ def _logistic(part: Encoded) -> Callable[[float], np.ndarray]:
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     smallest = l1_min_c(X, part.y, loss="log")
     with warnings.catch_warnings():
-        # Of classes with fewer rows than folds, too.
+        # Also warnings about classes with fewer rows than folds.
         warnings.simplefilter("ignore")
         means = [
             cross_val_score(model(smallest * step), X, part.y, cv=folds).mean()
@@ -132,7 +133,7 @@ def _logistic(part: Encoded) -> Callable[[float], np.ndarray]:
 
 
 def forest(data: Encoded, seed: int) -> np.ndarray:
-    """Decrease of impurity in a random forest."""
+    """Orders columns by the decrease of impurity in a random forest."""
     return order_by(_importances(data.task, data.X, data.y, 500, seed), data.units)
 
 
@@ -193,9 +194,9 @@ def mrmr(data: Encoded, seed: int) -> np.ndarray:
 
 
 def shadow_forest(data: Encoded, seed: int) -> np.ndarray:
-    """Boruta's question (Kursa and Rudnicki 2010): how often the best shuffled column is beaten.
+    """Orders columns by how often they beat the best shuffled column, as in Boruta.
 
-    Ties go by the mean importance.
+    Kursa and Rudnicki 2010. Ties are broken by the mean importance.
     """
     rng = np.random.default_rng(seed)
     hits, total = np.zeros(data.num_columns), np.zeros(data.num_columns)
@@ -211,7 +212,7 @@ def shadow_forest(data: Encoded, seed: int) -> np.ndarray:
 
 
 def random(data: Encoded, seed: int) -> np.ndarray:
-    """Columns in any order."""
+    """Orders columns at random."""
     return np.random.default_rng(seed + 1).permutation(data.num_columns)
 
 

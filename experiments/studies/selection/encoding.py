@@ -1,4 +1,4 @@
-"""Rows as numbers, the same for all selectors and judges of the study."""
+"""Encodes tables as numbers, in the same way for all selectors and judges of the study."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MISSING = "missing"
 
 
 class Encoded(NamedTuple):
-    """Standardised numbers of the rows to select from and of those set aside.
+    """Standardised numbers of the training rows and of the held-out rows.
 
     Attributes:
       task: ``'classification'`` or ``'regression'``.
@@ -23,7 +23,7 @@ class Encoded(NamedTuple):
       y: ``(N,)`` labels as text, or numbers.
       X_test: ``(M, E)``.
       y_test: ``(M,)``.
-      units: ``(E,)`` column of the table that a number comes from, ascending.
+      units: ``(E,)`` index of the table's column that a number comes from, ascending.
     """
 
     task: str
@@ -35,12 +35,12 @@ class Encoded(NamedTuple):
 
     @property
     def num_columns(self) -> int:
-        """Columns of the table."""
+        """The number of columns of the table."""
         return int(self.units[-1]) + 1
 
 
 def encode(table: Table, train: np.ndarray, test: np.ndarray) -> Encoded:
-    """One-hot categories, medians for missing numbers, mean 0 and deviation 1: by ``train``."""
+    """Encodes categories one-hot, imputes medians and standardises, fitted on ``train``."""
     if issparse(table.X):
         X, X_test = (table.X[rows].toarray() for rows in (train, test))
         units = np.arange(X.shape[1])

@@ -1,11 +1,12 @@
-"""Does the whole command ``fsjax select --fdr`` keep the false discovery rate?
+"""Measures whether ``fsjax select --fdr`` keeps the false discovery rate.
 
     python -m experiments.studies.selection.fdr --workdir=runs/study --draws=50 --budget=25
 
-The tables are those of ``experiments.studies.discoveries``, which has the decoys alone: two
-classes, 500 rows, 200 columns of which ten matter, neighbours correlated at 0.6. The statistic is
-that of the one contender that ``--methods`` leaves, besides all columns and random ones;
-``default`` leaves the choice to ``select``. ``fdr.csv`` in the workdir is continued.
+The tables are those of ``experiments.studies.discoveries``, which measures the decoys alone: two
+classes, 500 rows, 200 columns of which ten are informative, neighbours correlated at 0.6. Each
+statistic is that of the only method that may compete (``--methods``), besides all columns and
+random ones; with ``default``, ``select`` chooses. Calls whose rows are in ``fdr.csv`` in the
+workdir are not repeated.
 """
 
 from __future__ import annotations
@@ -17,24 +18,22 @@ from typing import Any
 import pandas as pd
 from absl import flags
 
-from experiments.artifacts.markdown import as_rows
 from experiments.artifacts.statistics.trials import mean_interval
 from experiments.launch import cli
 from experiments.studies.discoveries import TRUE, draw
-from experiments.studies.selection.asking import Answer, Question, answer_all
-from fsjax.storage.atomic_files import write_text
+from experiments.studies.selection.asking import Answer, Question, define_study_flags, run_study
 
 #: The table of ``experiments.studies.discoveries``, and its number of columns.
 _TABLE, _COLUMNS = "classes, correlated", 200
 
-#: No flag: what ``select`` takes by itself.
+#: Calls ``select`` without the flag ``--methods``.
 DEFAULT = "default"
 
 
 def questions(
     statistics: Sequence[str], rates: Sequence[float], draws: int, budget: float
 ) -> Iterator[Question]:
-    """A command for each draw, statistic and rate; these take turns."""
+    """Yields a call for each draw, statistic and rate; statistics and rates alternate."""
     for seed in range(draws):
         for statistic in statistics:
             for rate in rates:
@@ -51,7 +50,7 @@ def questions(
 
 
 def false_share(columns: Sequence[str], true: Sequence[str]) -> float:
-    """Share of the selected columns that do not matter; 0 where none is selected."""
+    """Share of the selected columns that are not informative; 0 if none is selected."""
     return len(set(columns) - set(true)) / max(len(columns), 1)
 
 
@@ -68,7 +67,7 @@ def _compared(question: Question, answer: Answer) -> dict[str, Any]:
 
 
 def page(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each statistic and rate, in text."""
+    """Makes the table, in text: a row for each statistic and rate."""
     lines = []
     for (statistic, rate), part in rows.groupby(["statistic", "rate"], sort=False):
         answered = part[part["verdict"] != "no answer"]
@@ -93,26 +92,19 @@ def page(rows: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Entry point."""
-    settings = flags.FLAGS
-    workdir = Path(settings.workdir)
-    rates = [float(rate) for rate in settings.rates]
-    asked = questions(settings.statistics, rates, settings.draws, settings.budget)
-    rows = answer_all(asked, workdir / "fdr.csv", settings.jobs, _compared)
-    table = page(rows[rows["budget"] == settings.budget])
-    folder = Path(settings.publish or workdir)
-    write_text(folder / "selection_study_fdr.md", as_rows(table))
-    print(table.to_string(index=False))
+    options = flags.FLAGS
+    rates = [float(rate) for rate in options.rates]
+    calls = questions(options.statistics, rates, options.draws, options.budget)
+    run_study("fdr", calls, page, _compared, options.jobs)
 
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_string("workdir", None, "Folder for the answers.")
-    flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
-    flags.DEFINE_list("statistics", ["l1", "forest"], f"A contender, or {DEFAULT}.")
-    flags.DEFINE_list("rates", ["0.1", "0.2"], "Values of --fdr.")
-    flags.DEFINE_integer("draws", 50, "Tables.", lower_bound=2)
-    flags.DEFINE_integer("budget", 25, "Seconds that fsjax select gets.", lower_bound=1)
-    flags.DEFINE_integer("jobs", 2, "Commands at a time.", lower_bound=1)
+    define_study_flags(budget=25)
+    flags.DEFINE_list("statistics", ["l1", "forest"], f"Methods of fsjax select, or {DEFAULT}.")
+    flags.DEFINE_list("rates", ["0.1", "0.2"], "False discovery rates (--fdr).")
+    flags.DEFINE_integer("draws", 50, "Number of random tables.", lower_bound=2)
+    flags.DEFINE_integer("jobs", 2, "Calls at a time.", lower_bound=1)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Do the columns of ``fsjax select`` predict rows that it never saw, beside other selectors?
+"""Compares ``fsjax select`` with other selectors on held-out rows.
 
     python -m experiments.studies.selection.held_out --tables=DIR --workdir=DIR --budgets=60,120
 
-Of each table 30 % of the rows are set aside. ``select`` gets the other rows in a file; the other
-selectors choose as many columns of the same rows. Three models judge the columns on the rows set
-aside. The steps, by ``--steps``: ``select`` (alone on the machine, one table after the other),
-``rank`` (the other selectors, once for each split), ``judge``, ``write`` (the tables of the
-documentation, into ``--publish``). Each continues its file in the workdir.
+30 % of the rows of each table are held out. ``select`` gets a file with the other rows; the other
+selectors choose the same number of columns from the same rows. Three models judge the columns on
+the held-out rows. ``--steps`` chooses what to do: ``select`` (one call at a time; the machine
+should be idle), ``rank`` (the other selectors, once for each split), ``judge``, and ``write`` (the
+tables of the documentation, into ``--publish``). Each step resumes from its file in the workdir.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from experiments.studies.selection.tables import (
     take,
     write,
 )
-from fsjax.errors import check_choice
+from fsjax.errors import check_names
 
-#: What the launcher does, in this order.
+#: The steps, in order.
 STEPS = ("select", "rank", "judge", "write")
 
 ANSWERS, SCORES = "answers.csv", "scores.csv"
@@ -49,7 +49,7 @@ ANSWERS, SCORES = "answers.csv", "scores.csv"
 def questions(
     tables: Sequence[Table], budgets: Sequence[float], seeds: Sequence[int], extra: Sequence[str]
 ) -> Iterator[Question]:
-    """The commands, all tables at a budget before the next budget."""
+    """Yields the calls: all tables at one budget before the next budget."""
     for budget in budgets:
         for seed in seeds:
             for table in tables:
@@ -65,12 +65,12 @@ def questions(
 
 
 def ranking_path(workdir: Path, table: str, seed: int, selector: str) -> Path:
-    """Where the order of a table's columns is kept."""
+    """The file of a selector's order of a table's columns."""
     return workdir / "rankings" / f"{table}-{seed}-{selector.replace(' ', '_')}.json"
 
 
 def rank_step(tables: Sequence[Table], seeds: Sequence[int], workdir: Path, jobs: int) -> None:
-    """Orders the columns of all tables by all other selectors, several tables at a time."""
+    """Orders the columns of all tables by all other selectors, several tables in parallel."""
     (workdir / "rankings").mkdir(parents=True, exist_ok=True)
     Parallel(n_jobs=jobs)(
         delayed(_rank)(table, seed, workdir) for table in tables for seed in seeds
@@ -94,7 +94,7 @@ def _rank(table: Table, seed: int, workdir: Path) -> None:
 
 
 def judge_step(tables: Sequence[Table], workdir: Path, jobs: int) -> None:
-    """Scores of all selections that ``scores.csv`` lacks, a table at a time."""
+    """Computes the scores of all selections that ``scores.csv`` lacks, table by table."""
     answers, scores = read_rows(workdir / ANSWERS), read_rows(workdir / SCORES)
     key = ["table", "seed", "selector", "k", "budget"]
     done = set() if scores.empty else set(scores[key].itertuples(index=False, name=None))
@@ -110,7 +110,7 @@ def judge_step(tables: Sequence[Table], workdir: Path, jobs: int) -> None:
         ]
         missing = {}
         for selector, columns, row in jobs_of_table:
-            # Others choose the same at any budget.
+            # The other selectors do not depend on the budget.
             budget = row["budget"] if selector == "select" else 0
             place = (name, seed, selector, len(columns), budget)
             if place not in done:
@@ -136,7 +136,7 @@ def _selections(
     names = {name: index for index, name in enumerate(table.columns)}
     columns = np.array([names[name] for name in selection["columns"]], int)
     if selection["method"] == "all":
-        # Nobody selects, so that there is nothing to compare.
+        # Without a selection there is nothing to compare.
         yield "select", np.arange(data.num_columns)
         return
     yield "select", columns
@@ -161,8 +161,7 @@ def _judge(data: Encoded, columns: np.ndarray, answer: dict | None) -> dict[str,
 def main() -> None:
     """Entry point."""
     settings = flags.FLAGS
-    for step in settings.steps:
-        check_choice("steps", step, STEPS)
+    check_names("unknown step", settings.steps, STEPS)
     workdir = Path(settings.workdir)
     workdir.mkdir(parents=True, exist_ok=True)
     tables = load_all(settings.names, settings.tables)
@@ -190,15 +189,15 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_string("tables", None, "Folder of the tables, NAME.csv or NAME.npz.")
+    flags.DEFINE_string("tables", None, "Folder with the tables, NAME.csv or NAME.npz.")
     flags.DEFINE_string("workdir", None, "Folder for answers, rankings and scores.")
     flags.DEFINE_string("publish", None, "Folder for the Markdown tables; the workdir by default.")
-    flags.DEFINE_list("names", list(CATALOGUE), "Tables of the catalogue, or spare ones.")
-    flags.DEFINE_list("budgets", ["60"], "Seconds that fsjax select gets.")
+    flags.DEFINE_list("names", list(CATALOGUE), "Names of tables; they may be spare ones.")
+    flags.DEFINE_list("budgets", ["60"], "Seconds (--budget) of fsjax select.")
     flags.DEFINE_list("seeds", ["0"], "Seeds of the splits, and of fsjax select.")
-    flags.DEFINE_list("steps", list(STEPS), "What is done.")
+    flags.DEFINE_list("steps", list(STEPS), "Steps to do.")
     flags.DEFINE_list("select_flags", [], "Further flags of fsjax select.")
-    flags.DEFINE_integer("jobs", 2, "Processes of the other selectors and judges.", lower_bound=1)
+    flags.DEFINE_integer("jobs", 2, "Processes for the steps rank and judge.", lower_bound=1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The Markdown tables of the study on tables of others."""
+"""The Markdown tables of the study of held-out rows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fsjax.storage.atomic_files import write_text
 #: The name of ``fsjax select`` among the selectors.
 OURS = "select"
 
-#: Columns that others choose where ``select`` says that there is nothing.
+#: Number of columns that others choose if ``select`` finds nothing.
 NOTHING_K = 10
 
 
 def score_table(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean score of three judges ``(runs, selectors)``, as many columns by each, one budget.
+    """Mean scores by three judges, ``(runs, selectors)``, with equally many columns each.
 
-    Runs without an answer, or whose answer is all columns, are left out. Where ``select`` said
-    "nothing" its score is that of no columns, and the others chose some.
+    Runs without an answer, or whose answer is all columns, are left out. If ``select`` found
+    nothing, its score is that of no columns, while the others chose :data:`NOTHING_K`.
 
     Args:
-      answers: of ``fsjax select``, one budget.
+      answers: of ``fsjax select`` at one budget.
       scores: of all selectors.
     """
     lines = {}
@@ -35,7 +35,7 @@ def score_table(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         if ours.empty or answer.method == "all":
             continue
         others = part[part["selector"] != OURS]
-        # A table may have fewer columns than are chosen beside "nothing".
+        # A table may have fewer columns than NOTHING_K.
         k = ours["k"].iloc[0] or others.loc[others["k"] <= NOTHING_K, "k"].max()
         same = others[others["k"] == k].set_index("selector")["mean"]
         line = {OURS: ours["mean"].iloc[0], **same.to_dict()}
@@ -44,10 +44,10 @@ def score_table(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean rank and score of each selector, and ``select`` minus it, in text.
+    """Makes a table, in text: mean rank and score of each selector, and ``select`` minus it.
 
     Args:
-      table: as of :func:`score_table`, none missing.
+      table: from :func:`score_table`, without missing values.
     """
     rows = []
     for name, rank in mean_ranks(table).items():
@@ -71,7 +71,7 @@ def rank_rows(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def answer_rows(answers: pd.DataFrame, scores: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
-    """What ``select`` said of each table, what it took, and its score beside the claim, in text."""
+    """Makes a table, in text: the answer of ``select`` by table, its cost and held-out score."""
     ours = scores[scores["selector"] == OURS]
     keys = ["table", "seed", "budget"]
     joined = answers.merge(ours[[*keys, "own_judge", "mean"]], on=keys, how="left").merge(sizes)
@@ -108,7 +108,7 @@ def _number(value: float, digits: int = 1, sign: bool = False) -> str:
 
 
 def summary(answers: pd.DataFrame, scores: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """The figures that the study is about, a row each, in text."""
+    """Makes a table, in text, of the main results of the study."""
     keys = ["table", "seed", "budget"]
     ours = scores[scores["selector"] == OURS]
     joined = answers.merge(ours[[*keys, "own_judge"]], on=keys, how="left")
@@ -121,9 +121,9 @@ def summary(answers: pd.DataFrame, scores: pd.DataFrame, table: pd.DataFrame) ->
                 "runs with an answer",
                 f"{len(answers) - counts.get('no answer', 0)} of {len(answers)}",
             ),
-            ("of these nothing", str(counts.get("nothing", 0))),
-            ("of these undecided", str(counts.get("undecided", 0))),
-            ("of these all columns", str((answers["method"] == "all").sum())),
+            ("of these, nothing", str(counts.get("nothing", 0))),
+            ("of these, undecided", str(counts.get("undecided", 0))),
+            ("of these, all columns", str((answers["method"] == "all").sum())),
             ("longest, seconds", f"{answers['seconds'].max():.0f}"),
             ("largest memory, GiB", f"{answers['peak_mib'].max() / 1024:.1f}"),
             ("runs that are ranked", str(len(table))),

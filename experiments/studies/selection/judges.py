@@ -1,4 +1,4 @@
-"""How well columns predict the rows set aside, with models that no selector chose."""
+"""Judges columns by how well models that no selector uses predict the held-out rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROUNDS, _TREES = 100, 600
 #: The judges whose mean is the score of a selection.
 THREE = ("svm", "boosting", "forest")
 
-#: By task and name; the deviation of the numbers is 1, of which ``C`` is the cost of errors.
+#: Models by task and name; ``C`` is the cost of errors for a target of deviation 1.
 MODELS: dict[str, dict[str, Any]] = {
     "classification": {
         "linear": LogisticRegression(max_iter=2000),
@@ -45,11 +45,11 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def judge(data: Encoded, columns: np.ndarray, name: str, metric: str) -> float:
-    """A score on the rows set aside.
+    """Scores columns on the held-out rows.
 
     Args:
       data: the table.
-      columns: of the table; none predict the commonest class, or the mean.
+      columns: indices; with none, the most frequent class or the mean is predicted.
       name: of the model.
       metric: ``'accuracy'`` in percent, ``'auc'`` or ``'r2'`` times 100.
     """
@@ -80,7 +80,7 @@ def _auc(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def chance(data: Encoded, metric: str) -> float:
-    """The score of the commonest class, of the mean, or of any order."""
+    """The score of predicting the most frequent class, the mean, or a random order."""
     if metric == "auc":
         return 50.0
     if metric == "r2":

@@ -1,14 +1,14 @@
-"""Does ``fsjax select`` say "nothing" of noise, and "something" of a weak signal?
+"""Measures whether ``fsjax select`` finds nothing in noise, and something in a weak signal.
 
     python -m experiments.studies.selection.noise --workdir=runs/study --draws=20 --budget=25
 
-Four kinds of noise: independent, narrow and wide; by patient (columns and labels belong to the
-patient, not to the row; ``--groups``); in time order (columns and labels drift; ``--order``). In
-the weak signals ten of 500 columns are shifted between two classes of 30 rows: so far that the
-cross-validated AUC of ridge regression is 0.75 in the mean, or so little that the AUC of the best
-linear rule is 0.75, which 60 rows hardly show. Beside them, a permutation test of 999
-draws of that ridge. Two commands run at a time, with one thread each. ``noise.csv`` in the workdir
-is continued.
+There are four kinds of noise: independent, in a narrow and a wide table; by patient (columns and
+labels belong to the patient, not to the row; ``--groups``); in time order (columns and labels
+drift; ``--order``). In the two weak signals ten of 500 columns are shifted between two classes of
+30 rows: so that the mean cross-validated AUC of ridge regression is 0.75, or so little that the AUC
+of the best linear rule is 0.75, which can hardly be seen in 60 rows. For comparison, a permutation
+test with 999 permutations is applied to that ridge regression. Two calls run at a time, with one
+thread each. Calls whose rows are in ``noise.csv`` in the workdir are not repeated.
 """
 
 from __future__ import annotations
@@ -22,31 +22,29 @@ import pandas as pd
 from absl import flags
 from scipy.stats import beta, norm
 
-from experiments.artifacts.markdown import as_rows
 from experiments.launch import cli
-from experiments.studies.selection.asking import Answer, Question, answer_all
+from experiments.studies.selection.asking import Answer, Question, define_study_flags, run_study
 from experiments.studies.selection.permutation import permutation_test
-from fsjax.errors import check_choice
-from fsjax.storage.atomic_files import write_text
+from fsjax.errors import check_names
 
-#: Of the weak signals: rows, columns, and those that are shifted.
+#: Weak signals: rows, columns, and shifted columns.
 _ROWS, _COLUMNS, _SHIFTED = 60, 500, 10
 
-#: Deviations between the classes: ridge reaches an AUC of 0.75; the best rule does.
+#: Shifts, in deviations, at which ridge regression or the best linear rule has an AUC of 0.75.
 _FOR_RIDGE, _FOR_THE_BEST = 0.93, np.sqrt(2 / _SHIFTED) * norm.ppf(0.75)
 
-#: A patient's rows, and their noise where the patients' own deviation is 1.
+#: Rows per patient, and the deviation of their noise; the deviation between patients is 1.
 _VISITS, _VISIT_NOISE = 4, 0.3
 
-#: Correlation of neighbours in time.
+#: Correlation of consecutive rows.
 _MEMORY = 0.9
 
-#: What of a column identifies rows that belong together, or their order.
+#: Names of the columns with the patient, and with the order of the rows.
 _GROUP, _ORDER = "patient", "day"
 
 
 class Draw(NamedTuple):
-    """A frame with the column ``y``, and flags that belong to it."""
+    """A frame with the target ``y``, and the flags that it needs."""
 
     frame: pd.DataFrame
     flags: tuple[str, ...] = ()
@@ -63,7 +61,7 @@ def _halves(rng: np.random.Generator, rows: int) -> np.ndarray:
 
 
 def independent(rng: np.random.Generator, rows: int, columns: int) -> Draw:
-    """Columns and balanced labels that know nothing of each other."""
+    """Columns and balanced labels that are independent of each other."""
     return Draw(_frame(rng.standard_normal((rows, columns)), _halves(rng, rows)))
 
 
@@ -77,7 +75,7 @@ def by_patient(rng: np.random.Generator, patients: int = 25, columns: int = 60) 
 
 
 def in_time(rng: np.random.Generator, rows: int = 200, columns: int = 20) -> Draw:
-    """Columns, and what the labels are the sign of, that drift on their own."""
+    """Columns and labels that drift independently of each other."""
     shocks = rng.standard_normal((rows, columns + 1))
     series = np.zeros_like(shocks)
     series[0] = shocks[0]
@@ -88,7 +86,7 @@ def in_time(rng: np.random.Generator, rows: int = 200, columns: int = 20) -> Dra
 
 
 def weak(rng: np.random.Generator, shift: float) -> Draw:
-    """Ten of 500 columns are shifted between the classes by so many deviations."""
+    """Ten of 500 columns are shifted between the classes by ``shift`` deviations."""
     X, y = rng.standard_normal((_ROWS, _COLUMNS)), _halves(rng, _ROWS)
     X[:, :_SHIFTED] += shift * (y[:, None] - 0.5)
     return Draw(_frame(X, y))
@@ -105,12 +103,12 @@ KINDS: dict[str, Callable[[np.random.Generator], Draw]] = {
 
 
 def draw(kind: str, seed: int) -> Draw:
-    """A table of a kind."""
+    """Generates a table of a kind."""
     return KINDS[kind](np.random.default_rng((seed, list(KINDS).index(kind))))
 
 
 def questions(kinds: Sequence[str], draws: int, budget: float) -> Iterator[Question]:
-    """A command for each draw; the kinds take turns, so that an early stop has some of each."""
+    """Yields a call for each draw; kinds alternate, so that an early stop has some of each."""
     for seed in range(draws):
         for kind in kinds:
 
@@ -123,7 +121,7 @@ def questions(kinds: Sequence[str], draws: int, budget: float) -> Iterator[Quest
 
 
 def _tested(question: Question, answer: Answer) -> dict[str, Any]:
-    """Of the signals, what the permutation test says."""
+    """Applies the permutation test to a signal; NaN for noise."""
     del answer
     kind, seed = question.key["kind"], question.key["draw"]
     if "signal" not in kind:
@@ -135,7 +133,7 @@ def _tested(question: Question, answer: Answer) -> dict[str, Any]:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Verdicts by kind, in text; "something" with its 95 % interval (Clopper and Pearson)."""
+    """Makes the table of verdicts, in text; "something" with its interval (Clopper, Pearson)."""
     lines = []
     for kind, part in rows.groupby("kind", sort=False):
         counts = part["verdict"].value_counts()
@@ -168,26 +166,18 @@ def share_interval(hits: int, total: int) -> tuple[float, float]:
 
 def main() -> None:
     """Entry point."""
-    settings = flags.FLAGS
-    for kind in settings.kinds:
-        check_choice("kinds", kind, KINDS)
-    workdir = Path(settings.workdir)
-    asked = questions(settings.kinds, settings.draws, settings.budget)
-    rows = answer_all(asked, workdir / "noise.csv", settings.jobs, _tested)
-    page = summary(rows[rows["budget"] == settings.budget])
-    folder = Path(settings.publish or workdir)
-    write_text(folder / "selection_study_noise.md", as_rows(page))
-    print(page.to_string(index=False))
+    options = flags.FLAGS
+    check_names("unknown kind", options.kinds, KINDS)
+    calls = questions(options.kinds, options.draws, options.budget)
+    run_study("noise", calls, summary, _tested, options.jobs)
 
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_string("workdir", None, "Folder for the answers.")
-    flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
-    flags.DEFINE_list("kinds", list(KINDS), "What is drawn.")
-    flags.DEFINE_integer("draws", 20, "Tables of each kind.", lower_bound=1)
-    flags.DEFINE_integer("budget", 25, "Seconds that fsjax select gets.", lower_bound=1)
-    flags.DEFINE_integer("jobs", 2, "Commands at a time.", lower_bound=1)
+    define_study_flags(budget=25)
+    flags.DEFINE_list("kinds", list(KINDS), "Kinds of tables.")
+    flags.DEFINE_integer("draws", 20, "Random tables of each kind.", lower_bound=1)
+    flags.DEFINE_integer("jobs", 2, "Calls at a time.", lower_bound=1)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ def permutation_test(
 ) -> tuple[float, float]:
     """AUC of ridge regression on all columns over five folds, and its p-value.
 
-    Ridge is linear in the labels, so that all permutations are predicted by one matrix a fold.
+    Ridge regression is linear in the labels, so one matrix per fold predicts all permutations.
 
     Args:
       X: ``(N, D)``.
@@ -23,7 +23,7 @@ def permutation_test(
       draws: permutations.
 
     Returns:
-      The AUC, the mean over the folds, and ``(1 + those not below it) / (1 + draws)``.
+      The mean AUC over the folds, and the p-value, ``(1 + those not below it) / (1 + draws)``.
     """
     rng = np.random.default_rng((seed, 7))
     labels = np.stack([y, *(rng.permutation(y) for _ in range(draws))], axis=1).astype(np.float64)

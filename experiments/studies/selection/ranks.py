@@ -1,4 +1,4 @@
-"""Compares selectors over tables: ranks, and paired differences with their intervals."""
+"""Compares selectors over tables by ranks and by paired differences with intervals."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Paired(NamedTuple):
 
 
 def paired(scores: np.ndarray, others: np.ndarray) -> Paired:
-    """Scores minus those of another selector on the same tables, ``(T,)`` each.
+    """Compares the scores of two selectors on the same tables, ``(T,)`` each.
 
-    The interval is Student's; both are NaN for a single table, and p is 1 where nothing differs.
+    The interval is Student's. All but the mean are NaN for one table; p is 1 without differences.
     """
     difference = np.asarray(scores, np.float64) - np.asarray(others, np.float64)
     mean, half = mean_interval(difference)
@@ -34,11 +34,11 @@ def paired(scores: np.ndarray, others: np.ndarray) -> Paired:
 
 
 def mean_ranks(scores: pd.DataFrame, tolerance: float = 0.005) -> pd.Series:
-    """Mean rank of each selector over the tables, 1 is the best, the best first.
+    """Mean rank of each selector over the tables, 1 is best; sorted, best first.
 
     Args:
-      scores: ``(tables, selectors)``, higher is better, none missing.
-      tolerance: scores that are nearer than this to one another, after rounding, share a rank.
+      scores: ``(tables, selectors)``, higher is better, without missing values.
+      tolerance: scores that are equal after rounding to multiples of it share a rank.
     """
     rounded = (scores / tolerance).round()
     return rounded.rank(axis=1, ascending=False).mean().sort_values(kind="stable")

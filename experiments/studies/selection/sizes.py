@@ -1,8 +1,8 @@
-"""Time, memory and verdict of ``fsjax select`` on large tables whose columns are known.
+"""Measures ``fsjax select`` on large tables whose informative columns are known.
 
     python -m experiments.studies.selection.sizes --workdir=runs/study --budget=60
 
-One command at a time. ``sizes.csv`` in the workdir is continued.
+One call runs at a time. Calls whose rows are in ``sizes.csv`` in the workdir are not repeated.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ import pandas as pd
 from absl import flags
 from scipy.sparse import csr_matrix
 
-from experiments.artifacts.markdown import as_rows
 from experiments.launch import cli
 from experiments.studies.selection import tables
-from experiments.studies.selection.asking import Answer, Question, answer_all
-from fsjax.errors import check_choice
-from fsjax.storage.atomic_files import write_text
+from experiments.studies.selection.asking import Answer, Question, define_study_flags, run_study
+from fsjax.errors import check_names
 
-#: Shift between the classes of a wide table's planted columns.
+#: Shift between the class means of the planted columns of a wide table.
 _SHIFT = 1.2
 
-#: Mean count of a word, and how much more frequent planted words are in one class.
+#: Mean count of a word, and the factor of planted words in one class.
 _RATE, _MORE = 0.02, 3.0
 
 
 class Size(NamedTuple):
-    """A large table: its first ``planted`` columns matter."""
+    """A large table whose first ``planted`` columns are informative."""
 
     draw: Callable[[int, int, int, int], tables.Table]
     rows: int
@@ -41,7 +39,7 @@ class Size(NamedTuple):
 
 
 def tall(seed: int, rows: int, columns: int, planted: int) -> tables.Table:
-    """Two classes; their log odds are linear in the planted columns, but the last is squared."""
+    """Two classes whose log odds are a sum of the planted columns, the last one squared."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((rows, columns), np.float32)
     log_odds = X[:, : planted - 1].sum(axis=1) + X[:, planted - 1] ** 2 - 1.0
@@ -79,7 +77,7 @@ SIZES: dict[str, Size] = {
 
 
 def questions(names: Sequence[str], seed: int, budget: float) -> Iterator[Question]:
-    """A command for each size."""
+    """Yields a call for each size."""
     for name in names:
 
         def write(folder: Path, size: Size = SIZES[name]) -> tuple[Path, list[str]]:
@@ -95,7 +93,7 @@ def questions(names: Sequence[str], seed: int, budget: float) -> Iterator[Questi
 
 
 def hits(columns: Sequence[str], planted: int) -> int:
-    """How many of the first ``planted`` columns, ``x0`` and so on, are selected."""
+    """The number of selected columns among the first ``planted``, ``x0``, ``x1`` and so on."""
     return len({f"x{index}" for index in range(planted)}.intersection(columns))
 
 
@@ -105,7 +103,7 @@ def _planted(question: Question, answer: Answer) -> dict[str, Any]:
 
 
 def page(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each command, in text."""
+    """Makes the table, in text: a row for each call."""
     return pd.DataFrame(
         [
             {
@@ -124,25 +122,16 @@ def page(rows: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Entry point."""
-    settings = flags.FLAGS
-    for name in settings.sizes:
-        check_choice("sizes", name, SIZES)
-    workdir = Path(settings.workdir)
-    asked = questions(settings.sizes, settings.seed, settings.budget)
-    rows = answer_all(asked, workdir / "sizes.csv", more=_planted)
-    table = page(rows[rows["budget"] == settings.budget])
-    folder = Path(settings.publish or workdir)
-    write_text(folder / "selection_study_sizes.md", as_rows(table))
-    print(table.to_string(index=False))
+    options = flags.FLAGS
+    check_names("unknown size", options.sizes, SIZES)
+    run_study("sizes", questions(options.sizes, options.seed, options.budget), page, _planted)
 
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_string("workdir", None, "Folder for the answers.")
-    flags.DEFINE_string("publish", None, "Folder for the Markdown table; the workdir by default.")
-    flags.DEFINE_multi_string("sizes", list(SIZES), "A table that is drawn; may be repeated.")
-    flags.DEFINE_integer("budget", 60, "Seconds that fsjax select gets.", lower_bound=1)
-    flags.DEFINE_integer("seed", 0, "Of the tables.")
+    define_study_flags(budget=60)
+    flags.DEFINE_multi_string("sizes", list(SIZES), "Size of a random table")
+    flags.DEFINE_integer("seed", 0, "Seed of the random tables.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of the study that others published: what they are, how they are read and split."""
+"""The published tables of the study: their sources, and how they are read and split."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 
 from fsjax.errors import ConfigError, DataError, check_choice
 
-#: Share of the rows that are set aside.
+#: Share of the rows that are held out.
 HELD_OUT = 0.3
 
 #: Columns of a text table in the files.
@@ -36,7 +36,7 @@ _UCI = "UCI, in jbrownlee/Datasets"
 _WEKA = "UCI, as Weka has it, in jbrownlee/Datasets"
 _R = "Rdatasets"
 
-#: The tables of the study; nothing in the project was tuned on them.
+#: The tables of the study; fsjax was not tuned on any of them.
 CATALOGUE: dict[str, Source] = {
     "gordon": Source("classification", "gene expression, two kinds of lung cancer", _MICROARRAYS),
     "gravier": Source("classification", "gene expression, relapse of breast cancer", _MICROARRAYS),
@@ -54,7 +54,7 @@ CATALOGUE: dict[str, Source] = {
     "bdf": Source("regression", "language test of pupils, by school", f"{_R}, nlme"),
 }
 
-#: Further ones, for a second look at what was changed after the first.
+#: Spare tables, to check changes that were made after the study of the first ones.
 SPARE: dict[str, Source] = {
     "su": Source("classification", "gene expression of four tissues", _MICROARRAYS),
     "christensen": Source("classification", "methylation of three tissues", _MICROARRAYS),
@@ -74,7 +74,7 @@ class Table(NamedTuple):
     """A table as a user has it.
 
     Attributes:
-      name: in the catalogue, or what it was drawn as.
+      name: in the catalogue, or of a generated table.
       task: ``'classification'`` or ``'regression'``.
       X: ``(N, D)`` frame with text and missing values, or sparse counts.
       y: ``(N,)`` labels as text, or numbers.
@@ -89,17 +89,17 @@ class Table(NamedTuple):
 
     @property
     def columns(self) -> list[str]:
-        """Their names, as ``fsjax select`` says them."""
+        """The names of the columns, as ``fsjax select`` prints them."""
         if issparse(self.X):
             return [f"x{index}" for index in range(self.X.shape[1])]
         return [str(name) for name in self.X.columns]
 
 
 def load(name: str, folder: str | Path) -> Table:
-    """A table of the catalogue, from ``NAME.csv`` or ``NAME.npz``.
+    """Loads a table of the catalogue from ``NAME.csv`` or ``NAME.npz``.
 
-    Text tables have a column ``target``, and perhaps ``group``; archives have ``X``, ``y`` and
-    ``feature_names``, or what ``scipy.sparse.save_npz`` wrote and ``y``.
+    CSV files have a column ``target`` and may have a column ``group``; archives have ``y`` and
+    either ``X`` and ``feature_names`` or the arrays that ``scipy.sparse.save_npz`` writes.
 
     Raises:
       ConfigError: for a name that is not in the catalogue.
@@ -131,7 +131,7 @@ def load(name: str, folder: str | Path) -> Table:
 
 
 def load_all(names: list[str], folder: str | None) -> list[Table]:
-    """Tables by their names.
+    """Loads tables by name.
 
     Raises:
       ConfigError: without a folder, or for an unknown name.
@@ -142,7 +142,7 @@ def load_all(names: list[str], folder: str | None) -> list[Table]:
 
 
 def split(table: Table, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to select from and rows set aside, in order: stratified, or whole groups."""
+    """Splits rows into training and held-out rows, sorted: stratified, or by whole groups."""
     kinds = {"classification": StratifiedShuffleSplit, "regression": ShuffleSplit}
     kind = kinds[table.task] if table.groups is None else GroupShuffleSplit
     splitter = kind(n_splits=1, test_size=HELD_OUT, random_state=seed)
@@ -151,14 +151,14 @@ def split(table: Table, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def take(table: Table, rows: np.ndarray) -> Table:
-    """Some rows of a table."""
+    """Takes some rows of a table."""
     X = table.X[rows] if issparse(table.X) else table.X.iloc[rows].reset_index(drop=True)
     groups = None if table.groups is None else table.groups[rows]
     return table._replace(X=X, y=table.y[rows], groups=groups)
 
 
 def write(table: Table, folder: Path) -> Path:
-    """The file that ``fsjax select`` reads: CSV, or an archive where it is wide or sparse."""
+    """Writes the file for ``fsjax select``: CSV, or ``.npz`` if the table is wide or sparse."""
     if issparse(table.X):
         path = folder / f"{table.name}.npz"
         save_npz(path, table.X, compressed=False)
@@ -177,10 +177,10 @@ def write(table: Table, folder: Path) -> Path:
 
 
 def flags_of(table: Table, path: Path) -> list[str]:
-    """The flags of ``fsjax select`` that belong to a table that :func:`write` wrote."""
+    """The flags that ``fsjax select`` needs for a table that :func:`write` wrote."""
     target = [] if path.suffix == ".npz" else [f"--target={TARGET}"]
     groups = [] if table.groups is None else [f"--groups={GROUP}"]
-    # Without it the command refuses missing numbers, and says so.
+    # Without the flag the command refuses missing numbers.
     missing = not issparse(table.X) and table.X.select_dtypes("number").isna().any(axis=None)
     impute = ["--impute=median"] if missing else []
     return [*target, *groups, *impute, f"--task={table.task}"]

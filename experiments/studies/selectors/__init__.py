@@ -1,1 +1,1 @@
-"""Parts of the comparison of selectors: tables, rivals, judges, ranks and their picture."""
+"""The parts of the comparison of selectors: tables, selectors, judges, ranks and pictures."""

@@ -1,4 +1,4 @@
-"""Everything that selects: the estimators with default arguments, and simple rivals."""
+"""The selectors that are compared: estimators with default arguments, and simple ones."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ from fsjax.auto.rankers import forest, l1, univariate
 from fsjax.estimators import ESTIMATORS
 from fsjax.registry import about_of
 
-#: Columns by training rows as they are, the same standardised, K, the task and a seed.
+#: Selects columns, given the raw training rows, the standardised ones, K, the task and a seed.
 Select = Callable[[np.ndarray, Part, int, str, int], np.ndarray]
 
-#: Estimators that are not made for selecting columns, and controls of those that are. They run on
-#: the smallest tables only.
+#: Estimators that are not made for selecting columns, and controls; they run on small tables only.
 ON_SMALL = ("neural_network", "probmask", "snip", "static_sparse", "rigl", "dense")
 
-#: CPU seconds after which these have no turn on larger tables: with those of the others they would
-#: hardly have any.
+#: Higher limits of CPU seconds, by selector, above which it is not run on larger tables: with the
+#: usual limit these would run on hardly any table.
 PATIENCE = {"LassoNet, its package": 60.0, "STG, its package": 60.0}
 
-#: The control ``random`` has the mean of so many draws.
+#: Number of draws that are averaged for the control ``random columns``.
 DRAWS = 5
 
-#: Share of all columns that recursive elimination drops at a time.
+#: Share of all columns that recursive elimination drops per step.
 _STEP = 0.1
 
 
 def task_of(name: str, task: str) -> str | None:
-    """The task for which an estimator selects here: without labels if it must, or ``None``."""
+    """The task for which an estimator is fitted: ``task``, else reconstruction, else ``None``."""
     tasks = about_of(ESTIMATORS[name].registration).tasks
     return next((choice for choice in (task, "reconstruction") if choice in tasks), None)
 
 
 def estimator(name: str) -> Select:
-    """An estimator of the library with default arguments."""
+    """Selects by an estimator of the library with default arguments."""
 
     def select(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
         fitted = ESTIMATORS[name](k, task=task_of(name, task), random_state=seed).fit(X, part.y)
@@ -49,7 +48,7 @@ def estimator(name: str) -> Select:
 
 
 def ranked(scores: Callable[[Part, str, int], np.ndarray]) -> Select:
-    """The columns of the highest scores."""
+    """Selects the columns with the highest scores."""
 
     def select(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
         return np.argsort(-scores(part, task, seed), kind="stable")[:k]
@@ -79,7 +78,7 @@ def everything(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.nd
     return np.arange(X.shape[1])
 
 
-#: Controls, which select nothing.
+#: Controls, which do not look at the data.
 CONTROLS: dict[str, Select] = {"random columns": random, "all columns": everything}
 
 #: Simple selectors, by name.
@@ -92,7 +91,7 @@ RIVALS: dict[str, Select] = {
     **PACKAGES,
 }
 
-#: The estimators by class name; the one that draws at random is a control already.
+#: The estimators by class name, without random selection, which is a control already.
 OURS: dict[str, str] = {
     selector.__name__: name for name, selector in ESTIMATORS.items() if name != "random_selection"
 }

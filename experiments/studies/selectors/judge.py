@@ -1,4 +1,4 @@
-"""How good some columns are: two models on them, judged on rows that they have not seen."""
+"""Judges columns by two models that are trained on them and evaluated on the test rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from experiments.studies.selectors.tables import Split
 
-#: Rounds of the boosted model, and trees of all classes together: more change little.
+#: Boosting rounds, and the limit on the trees of all classes together; more change little.
 _ROUNDS, _TREES = 40, 400
 
-#: Deviation of a standardised target is 1, of which this is the cost of errors.
+#: The cost of errors, ``C`` of the SVM, for a standardised target.
 _COST = 10.0
 
 
@@ -28,7 +28,7 @@ class Judged(NamedTuple):
 
 
 def judge(rows: Split, task: str, columns: np.ndarray) -> Judged:
-    """What two models reach on some columns: an RBF SVM, standardised, and boosted trees."""
+    """Scores columns by an RBF SVM on standardised columns and by boosted trees."""
     X, X_test, y, y_test = rows.X[:, columns], rows.X_test[:, columns], rows.y, rows.y_test
     if task == "classification":
         rounds = min(_ROUNDS, _TREES // len(np.unique(y)))
@@ -38,6 +38,6 @@ def judge(rows: Split, task: str, columns: np.ndarray) -> Judged:
         mean, deviation = y.mean(), y.std()
         y, y_test = (y - mean) / deviation, (y_test - mean) / deviation
     models = make_pipeline(StandardScaler(), svm), trees
-    # The trees' threads wait for each other on a busy machine.
+    # With several threads, the trees' threads would wait for each other on a busy machine.
     with threadpool_limits(1):
         return Judged(*(100.0 * float(model.fit(X, y).score(X_test, y_test)) for model in models))

@@ -1,7 +1,8 @@
-"""Other people's packages, each optional: what is not installed takes no part.
+"""Selectors of other packages, each optional: one that is not installed is skipped.
 
-``pip install -e .[bench]`` has them all. They have their own defaults; STG's, a rate of 1e-5, leave
-its gates at their random start, so that it has the settings of its README.
+``pip install -e .[bench]`` installs them all. They have their default settings except STG, which
+has those of its README: with its default learning rate of 1e-5 the gates stay at their random
+initial values.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from fsjax.auto.preparation import Part
 
-#: Rounds of Boruta; more change little among the first columns.
+#: Iterations of Boruta; more hardly change the order of the first columns.
 _ROUNDS = 30
 
-#: STG as its README has it.
+#: The settings of STG's README.
 _STG: dict[str, Any] = {
     "hidden_dims": [500, 50, 10],
     "activation": "tanh",
@@ -35,7 +36,7 @@ _STG_EPOCHS = 3000
 
 
 def boruta(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
-    """Boruta's ranking; among columns that it accepts alike, by the mean importance."""
+    """Boruta's ranking; ties are broken by the mean importance."""
     from boruta import BorutaPy
 
     kind = RandomForestClassifier if task == "classification" else RandomForestRegressor
@@ -47,16 +48,16 @@ def boruta(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarra
 
 
 def mrmr(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
-    """Largest F statistic over the mean correlation with what is selected already."""
+    """The largest ratio of F statistic to mean correlation with the columns selected so far."""
     with warnings.catch_warnings():
-        # It leaves Python's warnings switched off, for everybody.
+        # The package switches Python's warnings off for the whole process.
         from mrmr import mrmr_classif, mrmr_regression
 
         warnings.simplefilter("ignore")
         select = mrmr_classif if task == "classification" else mrmr_regression
         table, target = pd.DataFrame(part.X), pd.Series(part.y)
         columns = select(table, target, K=k, n_jobs=1, show_progress=False)
-    # It leaves out columns that are constant.
+    # The package leaves constant columns out.
     rest = np.setdiff1d(np.arange(X.shape[1]), columns)
     return np.concatenate([np.asarray(columns, int), rest])[:k]
 
@@ -76,19 +77,24 @@ def lassonet(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndar
     return np.argsort(-model.feature_importances_.numpy(), kind="stable")[:k]
 
 
-def stg(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
-    """The columns whose gates are most open."""
-    import torch
-
-    # The package is older than Python 3.10, which took these names away.
+def stg_class() -> Any:
+    """The class of the package ``stg``, which was written before Python 3.10."""
+    # Names that Python 3.10 removed.
     for name in collections.abc.__all__:
         setattr(collections, name, getattr(collections.abc, name))
     from stg import STG
 
+    return STG
+
+
+def stg(X: np.ndarray, part: Part, k: int, task: str, seed: int) -> np.ndarray:
+    """The columns with the largest gates."""
+    import torch
+
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     classes = task == "classification"
-    model = STG(
+    model = stg_class()(
         task_type=task,
         input_dim=X.shape[1],
         output_dim=len(np.unique(part.y)) if classes else 1,
@@ -104,7 +110,7 @@ def _standard(y: np.ndarray) -> np.ndarray:
     return ((y - y.mean()) / y.std()).astype(np.float32)
 
 
-#: By name: what selects, and the packages that it needs.
+#: By name: the selector, and the packages that it needs.
 _ALL = {
     "Boruta": (boruta, ("boruta",)),
     "mRMR": (mrmr, ("mrmr",)),
@@ -112,7 +118,7 @@ _ALL = {
     "STG, its package": (stg, ("stg", "torch")),
 }
 
-#: Those that are installed.
+#: The selectors whose packages are installed.
 PACKAGES = {
     name: select
     for name, (select, needs) in _ALL.items()

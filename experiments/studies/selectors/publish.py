@@ -1,4 +1,4 @@
-"""Means over the splits, ranks over the tables, and the files that show them."""
+"""Means over the splits, ranks over the tables, and the files that they are written to."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fsjax.storage.atomic_files import write_text
 #: Kinds of tables, as the summary names them.
 KINDS: Final = {"ordinary": "ordinary", "extended": "with extra columns", "generated": "generated"}
 
-#: Share of the tables that a selector must have run on to be ranked.
+#: Share of the tables on which a selector must have run to be ranked.
 MOST: Final = 0.75
 
 
 def finished(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lines of tables on which every selector had its turn, but for those of small tables."""
+    """The lines of finished tables: all selectors have a line, except those of small tables."""
     selectors = {name for name in rows["selector"] if OURS.get(name) not in ON_SMALL}
     turns = rows[rows["selector"].isin(selectors)].groupby("table").size()
     most = turns[turns == len(selectors) * rows["split"].nunique()].index
@@ -33,11 +33,11 @@ def finished(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def means(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line for each table and selector: means over its splits, or why there are none.
+    """Averages over splits: a line for each table and selector, or why there are no scores.
 
-    ``score`` is the mean of the two models; ``cpu_seconds`` those of the first split, which
-    compiles, and ``cpu_seconds_again`` of the others. What was skipped on the later splits alone
-    has the score of the first.
+    ``score`` is the mean of the two models; ``cpu_seconds`` is that of the first split, including
+    compilation, and ``cpu_seconds_again`` that of the others. A selector that was skipped on later
+    splits only has the score of the first.
     """
     lines = []
     for (table, selector), part in rows.groupby(["table", "selector"], sort=False):
@@ -68,7 +68,7 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
-    """Scores, tables by selectors, of classification tables; all columns are no selector."""
+    """Scores ``(tables, selectors)`` of the classification tables, without "all columns"."""
     tables = [
         name
         for name, table in TABLES.items()
@@ -79,9 +79,9 @@ def scores(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.
 
 
 def complete(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
-    """The scores of selectors that ran on most classification tables, without gaps.
+    """The scores of selectors that ran on most classification tables, without missing values.
 
-    Where such a selector was skipped it counts like random columns.
+    If such a selector was skipped on a table, it has the score of random columns there.
     """
     every = scores(averages)
     most = every.columns[every.notna().mean() >= MOST]
@@ -95,15 +95,15 @@ def ranks(averages: pd.DataFrame) -> Ranks:
 
 
 def best_simple(averages: pd.DataFrame) -> str:
-    """The rival with the best mean rank."""
+    """The simple selector with the best mean rank."""
     names = ranks(averages).mean.index
     return next(name for name in names if name not in OURS and name not in CONTROLS)
 
 
 def against(averages: pd.DataFrame, rival: str) -> pd.Series:
-    """By selector its mean score minus that of a rival, and p of Wilcoxon's signed-rank test.
+    """Mean score of each selector minus that of a rival, and p of Wilcoxon's test, as text.
 
-    Over the classification tables, in words; both count as :func:`complete` says.
+    Over the classification tables, with the scores of :func:`complete`.
     """
     wide = complete(averages)
     differences = wide.drop(columns=rival).sub(wide[rival], axis=0)
@@ -114,7 +114,7 @@ def against(averages: pd.DataFrame, rival: str) -> pd.Series:
 
 
 def summary(averages: pd.DataFrame) -> pd.DataFrame:
-    """By selector: ranks and mean scores by kind of table, true columns, seconds."""
+    """Makes the summary by selector: ranks and mean scores by kind of table, seconds."""
     by_kind = {kind: scores(averages, (kind,)) for kind in KINDS}
     overall, rival = ranks(averages).mean, best_simple(averages)
     beside = against(averages, rival)

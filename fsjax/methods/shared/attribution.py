@@ -1,4 +1,4 @@
-"""Neuron attribution: columns scored by the derivatives of the outputs of a trained network.
+"""Neuron attribution: scores columns by the derivatives of a trained network's outputs.
 
 Atashgahi et al., "Unveiling the power of sparse neural networks for feature selection", ECAI 2024.
 """
@@ -16,22 +16,21 @@ from fsjax.method import Method, Selection, TrainingRows, TrainState
 from fsjax.tables.sparse_rows import rows_at_once
 from fsjax.tasks import TABLE
 
-#: Rows whose derivatives are held at once.
+#: Number of rows whose derivatives are in memory at once.
 ROWS_AT_ONCE = 1024
 
-#: ``strength`` is the method's own score, from its weights.
+#: Names of scores, see :func:`scored_by`.
 Score = Literal["strength", "attribution", "attribution_times_input"]
 
 
 def scored_by(score: str, method: Method) -> Method:
-    """The method with another score of its columns, made in ``finish`` over the training rows.
+    """The method with another score of its columns, computed in ``finish``.
 
     Args:
-      score: ``strength`` for the method's own; ``attribution``, the mean over the rows of the
-        absolute derivative of an output by the column; ``attribution_times_input``, that times
-        the absolute input.
-      method: one with a network, whose ``extra`` is a dict. Constant inputs of the network, such
-        as dropout, are as in ``predict``.
+      score: ``strength`` for the method's own score, from its weights; ``attribution``, the mean
+        over the training rows of the absolute derivative of an output with respect to the column;
+        ``attribution_times_input``, the mean of that derivative times the absolute input.
+      method: a method that predicts, whose ``extra`` is a dict.
     """
     if score == "strength":
         return method
@@ -52,16 +51,16 @@ def scored_by(score: str, method: Method) -> Method:
 def attribution(
     outputs: Callable[[Array], Array], task: str, data: TrainingRows, times_input: bool = False
 ) -> Array:
-    """Mean absolute derivative of the outputs by every column.
+    """Mean absolute derivative of the outputs with respect to each column.
 
-    For classification that of the output of the true class, before the softmax; otherwise the sum
-    over all outputs, which takes a backward pass for each of them.
+    For classification it is the derivative of the true class's output, before the softmax;
+    otherwise the sum over all outputs, which takes one backward pass for each of them.
 
     Args:
-      outputs: ``(B, D) -> (B, C)``, one row from one row.
-      task: of the network.
-      data: rows; those of weight 0 do not count.
-      times_input: whether derivatives are multiplied by the input.
+      outputs: ``(B, D) -> (B, C)``; each row of the result depends on one row of the input.
+      task: the task of the network.
+      data: the rows; those of weight 0 do not count.
+      times_input: whether derivatives are multiplied by the absolute input.
 
     Returns:
       ``(D,)``, at least 0.
@@ -71,19 +70,21 @@ def attribution(
     else:
         number, classes = jax.eval_shape(outputs, data.x[:1]).shape[1], None
 
-    def of_output(x: Array, wanted: Array) -> Array:
-        def chosen(x: Array) -> Array:
-            # Rows do not depend on each other: one backward pass is for all of them.
-            return jnp.sum(jnp.take_along_axis(outputs(x), wanted[:, None], axis=1))
+    def slopes_of(index: Array, x: Array) -> Array:
+        """Absolute derivatives ``(B, D)`` of one output for each row."""
 
-        return jnp.abs(jax.grad(chosen)(x))
+        def total(x: Array) -> Array:
+            # Rows do not depend on each other, so one backward pass serves all of them.
+            return jnp.sum(jnp.take_along_axis(outputs(x), index[:, None], axis=1))
 
-    def of_rows(rows: Array, counts: Array) -> Array:
+        return jnp.abs(jax.grad(total)(x))
+
+    def sum_over(rows: Array, counts: Array) -> Array:
         x = data.x[rows]
 
         def add(output: Array, total: Array) -> Array:
             same = jnp.full(rows.shape, output, jnp.int32)
-            return total + of_output(x, same if classes is None else classes[rows])
+            return total + slopes_of(same if classes is None else classes[rows], x)
 
         slopes = jax.lax.fori_loop(0, number, add, jnp.zeros_like(x))
         if times_input:
@@ -94,10 +95,10 @@ def attribution(
     chunks = -(-len(data.x) // rows_at_once(data.x, ROWS_AT_ONCE))
     size = -(-len(data.x) // chunks)
 
-    def one(chunk: Array, total: Array) -> Array:
+    def add_chunk(chunk: Array, total: Array) -> Array:
         rows = chunk * size + jnp.arange(size)
         last = len(data.x) - 1
-        return total + of_rows(jnp.minimum(rows, last), rows <= last)
+        return total + sum_over(jnp.minimum(rows, last), rows <= last)
 
-    total = jax.lax.fori_loop(0, chunks, one, jnp.zeros(data.x.shape[1], data.x.dtype))
+    total = jax.lax.fori_loop(0, chunks, add_chunk, jnp.zeros(data.x.shape[1], data.x.dtype))
     return total / jnp.sum(data.weight)

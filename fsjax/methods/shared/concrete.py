@@ -1,4 +1,4 @@
-"""The shared body of the concrete selectors: CAE, IP-CAE and GJSD differ in its arguments only."""
+"""The concrete selector: CAE, IP-CAE and GJSD differ only in its arguments."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ from fsjax.method import (
 )
 from fsjax.nets import MLP, outputs_of
 
-#: Stands for minus infinity in the logits of columns that may not be selected.
+#: Logit of columns that may not be selected; finite, so that gradients are.
 RULED_OUT = -1e9
 
 
 @dataclass(frozen=True)
 class ConcreteOptions:
-    """Arguments of every concrete selector; the defaults are those behind the published CAE rows.
+    """Arguments of every concrete selector; the defaults are those of the published CAE baseline.
 
     Attributes:
       hidden: widths of the decoder's hidden layers, as a tuple; ``()`` is a linear decoder.
-      layer_norm: LayerNorm before each activation of the decoder: in the authors' code, not in the
-        paper.
+      layer_norm: LayerNorm before each activation of the decoder; it is in the authors' code, not
+        in the paper.
       dropout: rate in [0, 1) after each activation of the decoder.
-      noise: ``row`` or ``batch``: one noise matrix for each row (published tables) or each batch
-        (the original CAE), which is several times cheaper, but costs CAE accuracy.
-      anneal: lower the temperature once an ``epoch`` or at every ``step``.
+      noise: ``row`` draws one noise matrix for each row (published tables); ``batch`` draws one per
+        batch (the original CAE), which is several times cheaper but lowers the accuracy of CAE.
+      anneal: whether the temperature falls once per ``epoch`` or at every ``step``.
       temperature_start: T_0 of eq. 3, above 0.
       temperature_end: T_B of eq. 3, above 0 and at most T_0.
-      gjsd_weight: lambda of eq. 11, at least 0; 0 leaves the term out.
-      optimizer: ``adam``; or an Optax transformation, or a function of the Spec that gives one.
+      gjsd_weight: lambda of eq. 11, at least 0; 0 omits the term.
+      optimizer: ``adam``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of Adam, above 0; or an Optax schedule.
     """
 
@@ -80,15 +80,22 @@ class ConcreteOptions:
 def concrete_selector(logits: Parametrisation, num_features: Count, **options: Any) -> Method:
     """A concrete selector layer with an MLP behind it (Balin et al. 2019; IP-CAE, section 2).
 
-    The score of a column is the largest probability that any selector gives it. ``num_features``
-    is K, the options are those of :class:`ConcreteOptions`; ConfigError if the temperature rises.
+    The score of a column is the largest probability that any selector assigns to it.
+
+    Args:
+      logits: how the logits of the selectors are parametrised.
+      num_features: K, the number of selectors.
+      **options: those of :class:`ConcreteOptions`.
+
+    Raises:
+      ConfigError: if the final temperature is above the initial one.
     """
     o = ConcreteOptions(**options)
     start, end = o.temperature_start, o.temperature_end
     if known(start, end) and end > start:
         raise ConfigError(
-            f"temperature_end={end} is above temperature_start={start}; "
-            "selectors become sharp as the temperature falls"
+            f"temperature_end={end} is above temperature_start={start}; choose a temperature "
+            "that falls, so that each selector ends with one column"
         )
 
     def decoder(spec: Spec) -> MLP:
@@ -99,9 +106,8 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
 
     def temperature(state: TrainState) -> Array:
         spec = state.spec
-        if o.anneal == "epoch":
-            progress = state.epoch / spec.num_epochs
-        else:
+        progress = state.epoch / spec.num_epochs
+        if o.anneal == "step":
             progress = state.step / (spec.num_epochs * spec.steps_per_epoch)
         return exponential_temperature(progress, start, end)
 
@@ -167,13 +173,18 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
 
 
 def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:
-    """What a choice of K, ``(B, G) -> (B, K)``, gives for the L columns of every group.
+    """Applies a choice of K among G groups to all columns of the groups.
 
-    From x ``(B, D)`` to ``(B, K L)``, with zeros for groups of fewer columns; to ``(B, K)``
-    without groups.
+    Args:
+      choose: ``(B, G) -> (B, K)``.
+      x: ``(B, D)``.
+      spec: its ``groups`` have at most L columns each.
+
+    Returns:
+      ``(B, K L)``, with zeros for groups of fewer columns; ``(B, K)`` without groups.
     """
     if spec.groups is None:
         return choose(x)
-    # (L, B, G): the first columns of all groups, the second ones, ...
+    # (L, B, G): the first column of every group, then the second of every group, ...
     parts = jnp.transpose(gather(x.T, spec.groups), (1, 2, 0))
     return jnp.concatenate(list(jax.vmap(choose)(parts)), axis=1)

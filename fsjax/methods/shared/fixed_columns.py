@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,23 +26,24 @@ from fsjax.method import (
 )
 from fsjax.nets import MLP, outputs_of
 
-#: ``(key, spec, data) -> scores (D,)`` from all training rows.
+#: ``(key, spec, data) -> scores (D,)``, computed from all training rows.
 Filter = Callable[[Array, Spec, TrainingRows], Array]
 
 
-def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS) -> Method:
-    """A method that scores columns and trains nothing: no network is compiled.
+def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS, **about: Any) -> Method:
+    """A method that scores columns and trains nothing.
 
     Args:
-      scores: the scores. Scores made by NumPy go through ``jax.pure_callback``.
-      only: the tasks that the method is for; the first is its default.
+      scores: computes the scores. For NumPy code see :mod:`fsjax.methods.shared.on_host`.
+      only: the tasks of the method; the first one is its default.
+      **about: further fields of :class:`fsjax.About`.
     """
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         return create_state(spec, (), extra={"score": scores(key, spec, data)})
 
     return Method(
-        About(tasks=only), init=init, select=lambda state: Selection(state.extra["score"])
+        About(tasks=only, **about), init=init, select=lambda state: Selection(state.extra["score"])
     )
 
 
@@ -55,10 +57,10 @@ def network_on_columns(
     learning_rate: float | Schedule,
     only: tuple[str, ...] = tasks.TASKS,
 ) -> Method:
-    """The decoder of the concrete selectors on the K columns with the highest scores.
+    """A method that trains the decoder of the concrete selectors on the K best columns.
 
-    The scores stay as they are during training. Constant columns are not used while there are
-    others. The method is for the tasks ``only``, of which the first is its default.
+    The scores do not change during training. Constant columns are used only if there are too few
+    others. ``only`` are the tasks of the method; the first one is its default.
     """
 
     def network(spec: Spec) -> MLP:

@@ -1,24 +1,31 @@
-"""Greedy filters of discrete columns: relevance minus what the columns chosen before tell.
+"""Greedy filters for discrete columns: information on the class minus redundancy (CIFE, ICAP).
 
-Entropies are plug-in estimates in bits, each distinct value (or bin) a symbol. They are counted
-for all columns at once: one count of joint symbols a chosen column, which also gives what is
+Entropies are plug-in estimates in bits; each distinct value (or bin) is a symbol. Joint symbols
+are counted for all columns at once, one count per chosen column, which also yields the entropies
 conditional on the class.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-#: ``(penalty (D,), shared (D,)) -> penalty (D,)``: takes in what one more chosen column shares.
+from fsjax.arguments import Count
+from fsjax.method import Method
+from fsjax.methods.shared.fixed_columns import filter_method
+from fsjax.methods.shared.on_host import on_host
+
+#: ``(penalty (D,), shared (D,)) -> penalty (D,)``: adds what one more chosen column shares.
 Merge = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-#: Bits below which two columns are equally good; the first of them is chosen.
+#: Difference in bits below which two columns count as equally good; the first of them is chosen.
 TIE = 1e-9
 
-#: Values that are counted at a time.
+#: Number of values that are counted at a time, which bounds the memory.
 BLOCK = 2**22
 
 #: Columns with fewer joint symbols than this times the rows are counted in a histogram, others by
@@ -26,12 +33,35 @@ BLOCK = 2**22
 FILLED = 4
 
 
+@dataclass(frozen=True)
+class GreedyOptions:
+    """Arguments of both greedy filters.
+
+    Attributes:
+      depth: how many columns are chosen greedily; all others are ranked by their own information
+        on the class, ``I(f; y)``.
+      bins: number of equally filled bins of each column. ``None`` takes each distinct value as a
+        symbol, as the papers do; a continuous column then appears to determine the class.
+    """
+
+    depth: Count = 200
+    bins: Count | None = 5
+
+
+def greedy_filter(merge: Merge, **options: Any) -> Method:
+    """The method that ranks columns by :func:`greedy_scores` with the given penalty."""
+    o = GreedyOptions(**options)
+
+    score_rows = functools.partial(greedy_scores, depth=o.depth, bins=o.bins, merge=merge)
+    return filter_method(lambda key, spec, data: on_host(score_rows, data), ("classification",))
+
+
 class Table(NamedTuple):
     """A table of symbols.
 
     Attributes:
       codes: ``(D, N)`` int64 symbols of each column, from 0.
-      sizes: ``(D,)`` numbers of symbols.
+      sizes: ``(D,)`` number of distinct symbols of each column.
       y: ``(N,)`` int64 classes from 0.
       weight: ``(N,)`` positive weights of the rows.
     """
@@ -43,11 +73,11 @@ class Table(NamedTuple):
 
 
 class Entropies(NamedTuple):
-    """In bits.
+    """Entropies of columns in bits.
 
     Attributes:
-      alone: ``(D,)`` of each column, perhaps jointly with another one.
-      with_class: ``(D,)`` of it jointly with the class.
+      alone: ``(D,)`` entropy of each column, or of each column jointly with a chosen one.
+      with_class: ``(D,)`` the same, jointly with the class.
     """
 
     alone: np.ndarray
@@ -65,24 +95,24 @@ def greedy_scores(
 ) -> np.ndarray:
     """Ranks columns greedily by ``I(f; y) - penalty(f)``.
 
-    The penalty begins at 0, and takes in ``I(g; f) - I(g; f | y)`` of each chosen column ``g``.
+    The penalty starts at 0; each chosen column ``g`` adds ``I(g; f) - I(g; f | y)`` to it.
 
     Args:
       x: ``(N, D)``.
       y: ``(N,)`` classes.
       weight: ``(N,)`` positive weights of the rows.
-      depth: how many columns are chosen so; constant ones are not.
-      bins: equally filled bins of each column; ``None`` leaves the values as they are.
-      merge: how the penalty takes it in.
+      depth: how many columns are chosen greedily; constant columns are never chosen.
+      bins: number of equally filled bins of each column; ``None`` leaves the values as they are.
+      merge: how the penalty of a column grows.
 
     Returns:
-      ``(D,)``: ``depth`` to 1 for the chosen columns in their order; below 1, for the others,
-      their relevance as a share of ``1 + log2(C)`` bits.
+      ``(D,)``: ``depth`` to 1 for the chosen columns in the order of choice; for the others, their
+      ``I(f; y)`` as a share of ``1 + log2(C)`` bits, which is below 1.
     """
     table = table_of(x, y, weight, bins)
-    entropy_of_each = entropies(table)
-    of_class = entropy(table.y, weight)
-    relevance = entropy_of_each.alone + of_class - entropy_of_each.with_class
+    column = entropies(table)
+    class_entropy = entropy(table.y, weight)
+    relevance = column.alone + class_entropy - column.with_class
     scores = np.maximum(relevance, 0.0) / (1.0 + np.log2(table.y.max() + 1))
     penalty = np.zeros(len(scores))
     is_open = table.sizes > 1
@@ -93,19 +123,16 @@ def greedy_scores(
         scores[chosen], is_open[chosen] = place, False
         if place > 1:
             joint = entropies(table, chosen)
-            information = entropy_of_each.alone[chosen] + entropy_of_each.alone - joint.alone
-            given_class = (
-                entropy_of_each.with_class[chosen]
-                + entropy_of_each.with_class
-                - joint.with_class
-                - of_class
+            information = column.alone[chosen] + column.alone - joint.alone
+            conditional = (
+                column.with_class[chosen] + column.with_class - joint.with_class - class_entropy
             )
-            penalty = merge(penalty, information - given_class)
+            penalty = merge(penalty, information - conditional)
     return scores
 
 
 def table_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | None) -> Table:
-    """The symbols of a table of numbers ``(N, D)``."""
+    """Converts a table of numbers ``(N, D)`` to symbols."""
     codes = np.empty(x.shape[::-1], np.int64)
     for column, values in enumerate(x.T):
         codes[column] = np.unique(_binned(values, bins), return_inverse=True)[1]
@@ -120,27 +147,27 @@ def _binned(values: np.ndarray, bins: int | None) -> np.ndarray:
 
 
 def entropy(codes: np.ndarray, weight: np.ndarray) -> float:
-    """Bits of symbols ``(N,)``."""
+    """Entropy of symbols ``(N,)`` in bits."""
     counts = np.bincount(codes, weight)
     return float(np.log2(weight.sum()) - _times_log(counts).sum() / weight.sum())
 
 
 def entropies(table: Table, chosen: int | None = None) -> Entropies:
-    """Entropies of all columns, alone or jointly with a chosen one, without and with the class."""
+    """Entropies of all columns, alone or jointly with the column ``chosen``."""
     classes = int(table.y.max()) + 1
     pairs = table.y if chosen is None else table.codes[chosen] * classes + table.y
-    # Only pairs that occur, in the order of the chosen column's symbols.
-    known, pairs = np.unique(pairs, return_inverse=True)
-    symbol = np.unique(known // classes, return_inverse=True)[1]
-    small = table.sizes * len(known) <= FILLED * len(table.y)
+    # Renumbers the pairs that occur; they stay in the order of the chosen column's symbols.
+    occurring, pairs = np.unique(pairs, return_inverse=True)
+    symbol = np.unique(occurring // classes, return_inverse=True)[1]
+    small = table.sizes * len(occurring) <= FILLED * len(table.y)
     sums = np.empty((2, len(table.codes)))
     for count, columns in (
         (_by_histogram, np.flatnonzero(small)),
         (_by_sorting, np.flatnonzero(~small)),
     ):
         step = max(BLOCK // len(table.y), 1)
-        for at in range(0, len(columns), step):
-            block = columns[at : at + step]
+        for start in range(0, len(columns), step):
+            block = columns[start : start + step]
             sums[:, block] = count(table, block, pairs, symbol)
     total = table.weight.sum()
     return Entropies(*(np.log2(total) - sums / total))
@@ -149,7 +176,14 @@ def entropies(table: Table, chosen: int | None = None) -> Entropies:
 def _by_histogram(
     table: Table, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``sum n log2 n`` over the symbols ``(f, g)`` and ``(f, g, y)`` of some columns ``f``."""
+    """``sum n log2 n`` over the joint symbols ``(f, g)`` and ``(f, g, y)``, g the chosen column.
+
+    Args:
+      table: all columns.
+      columns: indices of the columns f.
+      pairs: ``(N,)`` symbols of (g, y).
+      symbol: the symbol of g in each of the pairs.
+    """
     sizes = table.sizes[columns]
     starts = np.cumsum(sizes) - sizes
     cells = (table.codes[columns] + starts[:, None]) * len(symbol) + pairs
@@ -167,7 +201,7 @@ def _by_histogram(
 def _by_sorting(
     table: Table, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same where few of the joint symbols occur."""
+    """:func:`_by_histogram` for columns of whose joint symbols few occur."""
     keys = table.codes[columns] * len(symbol) + pairs
     if np.all(table.weight == 1):
         keys.sort(axis=1)
@@ -181,10 +215,10 @@ def _by_sorting(
 
 
 def _sums_of_runs(keys: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """``sum n log2 n`` over the runs of equal keys in each sorted line."""
-    begins = np.ones(keys.shape, bool)
-    begins[:, 1:] = keys[:, 1:] != keys[:, :-1]
-    starts = np.flatnonzero(begins)
+    """``sum n log2 n`` over the runs of equal keys in each sorted row."""
+    is_start = np.ones(keys.shape, bool)
+    is_start[:, 1:] = keys[:, 1:] != keys[:, :-1]
+    starts = np.flatnonzero(is_start)
     if weights is None:
         counts = np.diff(starts, append=keys.size)
         terms = _times_log(np.arange(keys.shape[1] + 1.0))[counts]
@@ -194,5 +228,5 @@ def _sums_of_runs(keys: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 
 
 def _times_log(counts: np.ndarray) -> np.ndarray:
-    """``n log2 n``, 0 for nothing."""
+    """``n log2 n``, and 0 for n = 0."""
     return counts * np.log2(np.where(counts > 0, counts, 1.0))

@@ -1,4 +1,4 @@
-"""The path of LassoNet: where a run is on it, when it goes on and where it begins."""
+"""The path of LassoNet: the state of a run on it, the change of lambda, and the first lambda."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from fsjax.groups import Groups, gather, scatter
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.sparsity.hier_prox import hier_prox
 
-#: The automatic start of the path, as in the authors' code: the first value that is tried, the
-#: change that ends the proximal steps of a trial, the most of them, and the final divisor.
+#: Constants of :func:`automatic_start`, from the authors' code: the smallest strength to try, the
+#: change below which a trial ends, its largest number of proximal steps, and the divisor of the
+#: result.
 FIRST_TRIAL, TRIAL_TOLERANCE, TRIAL_STEPS, START_DIVISOR = 1e-6, 1e-5, 10_000, 10.0
 
 
 class Path(NamedTuple):
-    """Where a run is on its path, and what it has seen (``TrainState.log``).
+    """The position of a run on its path and when the features left (``TrainState.log``).
 
     Attributes:
       penalty: float32, the current lambda; 0 in the dense phase.
       started: bool, whether the dense phase is over.
-      epochs: int32, epochs at the current lambda (or in the dense phase).
-      waited: int32, the last ones of them without improvement.
-      best: float32, the objective that has to be improved on.
-      vanished: ``(D,)`` lambda at which each feature left; infinite for those that are in.
-      last_seen: ``(D,)`` float32, the last epoch after which each feature was in.
+      epochs: int32, number of epochs at the current lambda (or in the dense phase).
+      waited: int32, number of epochs since the last improvement.
+      best: float32, the lowest objective at the current lambda.
+      vanished: ``(D,)`` lambda at which each feature left; infinity while it is in the network.
+      last_seen: ``(D,)`` float32, the last epoch after which each feature was in the network.
     """
 
     penalty: Array
@@ -55,11 +56,13 @@ def first_path(spec: Spec) -> Path:
 def judge(
     state: TrainState, patience: Array, limit: Array, tolerance: Array | float
 ) -> tuple[Path, Array]:
-    """Records an epoch: which features are in, and whether it improved the objective.
+    """Records an epoch: which features are in the network, and whether the objective improved.
 
-    Returns the path, and whether (bool) the epoch is the last one at this lambda or of the dense
-    phase: after ``patience`` epochs that did not bring it below the share ``tolerance`` of the
-    best value, or ``limit`` epochs.
+    The objective improves where it falls below the share ``tolerance`` of the best value.
+
+    Returns:
+      The path, and whether (bool) this epoch ends the current lambda or the dense phase: after
+      ``patience`` epochs without improvement, or ``limit`` epochs in all.
     """
     path, inside = state.log, _selected(state)
     left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
@@ -83,10 +86,11 @@ def next_lambda(
     until: int,
     multiplier: Array | float,
 ) -> tuple[Path, Array]:
-    """Goes to the next lambda, or ends the path when at most ``until`` features are in.
+    """Moves to the next lambda, or ends the path if at most ``until`` features are left.
 
-    ``path`` and ``over`` are those of :func:`judge`; where ``over`` is false nothing changes. The
-    lambda ``first`` follows the dense phase. Returns the path, and whether (bool) it has ended.
+    ``path`` and ``over`` are the results of :func:`judge`; where ``over`` is false, nothing
+    changes. The first lambda after the dense phase is ``first``. Returns the path, and whether
+    (bool) it has ended.
     """
     finished = over & path.started & (count_selected(state) <= until)
     growing = over & ~finished
@@ -97,7 +101,7 @@ def next_lambda(
         started=path.started | over,
         epochs=jnp.where(growing, 0, path.epochs),
         waited=jnp.where(growing, 0, path.waited),
-        # The same weights under the new lambda are what has to be improved on.
+        # The objective of the current weights under the new lambda.
         best=jnp.where(growing, _objective(state, penalty), path.best),
     )
     return path, finished
@@ -110,9 +114,9 @@ def _objective(state: TrainState, penalty: Array) -> Array:
 def first_lambda(
     state: TrainState, wanted: Array, hierarchy: Array | float, rate: Array | float
 ) -> Array:
-    """The lambda after the dense phase: :func:`automatic_start` by the step size, and a tenth.
+    """The lambda after the dense phase: a tenth of :func:`automatic_start` over the step size.
 
-    It means nothing where ``wanted`` (bool) is false.
+    The result is meaningless where ``wanted`` (bool) is false.
     """
     skip, kernel = (by_group(state.params[name], state.spec.groups) for name in ("skip", "kernel"))
     strength = automatic_start(skip, kernel, hierarchy, state.feature_mask, wanted)
@@ -122,44 +126,46 @@ def first_lambda(
 def automatic_start(
     skip: Array, kernel: Array, hierarchy: Array | float, may_leave: Array, wanted: Array
 ) -> Array:
-    """A strength too small to remove a feature: the one that the authors' code finds.
+    """The largest strength that is too small to remove a feature, as the authors' code finds it.
 
-    For each of 1e-6, 2e-6, 4e-6, ... the proximal step alone is repeated until it comes to rest.
-    The result is the first strength whose double removes a feature in this way. What removes it
-    does so at larger strengths too, as results of the step grow with the weights and fall with
-    the strength; hence the search comes from above, where trials are short.
+    A trial repeats the proximal step, without gradient steps, until the weights no longer change.
+    Of the strengths 1e-6, 2e-6, 4e-6, ... the result is the last one before the first whose trial
+    removes a feature. The removal is monotone: results of the step grow with the weights and fall
+    with the strength. The search therefore starts from above, where trials are short.
 
     Args:
-      skip: ``(D, C)``.
-      kernel: ``(D, H)``.
+      skip: theta, ``(D, C)``.
+      kernel: W, ``(D, H)``.
       hierarchy: M.
-      may_leave: ``(D,)`` bool, features that count.
-      wanted: scalar bool; where false, nothing is computed (also under ``vmap``, unlike the
-        branches of ``lax.cond``) and the result means nothing.
+      may_leave: ``(D,)`` bool, the features whose removal counts.
+      wanted: scalar bool; where it is false nothing is computed (also under ``vmap``, unlike the
+        branches of ``lax.cond``) and the result is meaningless.
     """
 
     def removes(strength: Array) -> Array:
-        def goes_on(carry: tuple) -> Array:
-            _, _, rests, removed, steps = carry
-            return ~rests & ~removed & (steps < TRIAL_STEPS)
+        """Whether a trial removes a feature."""
+
+        def continues(carry: tuple) -> Array:
+            _, _, converged, removed, steps = carry
+            return ~converged & ~removed & (steps < TRIAL_STEPS)
 
         def shrink(carry: tuple) -> tuple:
-            before, u, _, _, steps = carry
-            after, u = hier_prox(before, u, strength, hierarchy)
-            # As a negation, so that NaN rests.
-            rests = ~(jnp.max(jnp.abs(after - before)) >= TRIAL_TOLERANCE)
-            after = jnp.where(rests, before, after)
-            # What is 0 stays 0, so the first feature that leaves decides.
+            before, weights, _, _, steps = carry
+            after, weights = hier_prox(before, weights, strength, hierarchy)
+            # As a negation, so that NaN counts as converged.
+            converged = ~(jnp.max(jnp.abs(after - before)) >= TRIAL_TOLERANCE)
+            after = jnp.where(converged, before, after)
+            # Weights of 0 stay 0, so the trial can end with the first feature that leaves.
             removed = jnp.any(may_leave & jnp.all(after == 0, axis=1))
-            return after, u, rests, removed, steps + 1
+            return after, weights, converged, removed, steps + 1
 
         no = jnp.zeros((), bool)
-        return jax.lax.while_loop(goes_on, shrink, (skip, kernel, no, no, 0))[3]
+        return jax.lax.while_loop(continues, shrink, (skip, kernel, no, no, 0))[3]
 
     def strength_of(exponent: Array) -> Array:
         return jnp.ldexp(jnp.asarray(FIRST_TRIAL, jnp.float32), exponent)
 
-    def goes_on(carry: tuple[Array, Array]) -> Array:
+    def continues(carry: tuple[Array, Array]) -> Array:
         exponent, removed = carry
         return wanted & removed & (exponent > 0)
 
@@ -168,15 +174,15 @@ def automatic_start(
         removed = removes(strength_of(exponent))
         return jnp.where(removed, exponent - 1, exponent), removed
 
-    # This much removes a feature in one step.
+    # A strength that removes a feature in a single step, from which the search starts.
     enough = jnp.linalg.norm(skip, axis=1) + hierarchy * jnp.sum(jnp.abs(kernel), axis=1)
     enough = jnp.min(jnp.where(may_leave, enough, jnp.inf))
     highest = jnp.clip(jnp.ceil(jnp.log2(enough / FIRST_TRIAL)), 0, 100).astype(jnp.int32)
-    return strength_of(jax.lax.while_loop(goes_on, halve, (highest, jnp.ones((), bool)))[0])
+    return strength_of(jax.lax.while_loop(continues, halve, (highest, jnp.ones((), bool)))[0])
 
 
 def by_group(weights: Array, groups: Groups) -> Array:
-    """``(D, C)`` to ``(G, L C)``: the weights of all columns of a group, side by side."""
+    """``(D, C)`` to ``(G, L C)``: the weights of the L columns of each group, side by side."""
     gathered = gather(weights, groups)
     return gathered.reshape(gathered.shape[0], -1)
 
@@ -192,7 +198,7 @@ def skip_norms(params: PyTree, groups: Groups = None) -> Array:
 
 
 def count_selected(state: TrainState) -> Array:
-    """int32, the number of features, or groups, that have skip weights."""
+    """int32, the number of features (or groups) with non-zero skip weights."""
     return jnp.sum(_selected(state), dtype=jnp.int32)
 
 

@@ -1,16 +1,43 @@
-"""The graph of nearest neighbours that unsupervised filters look at."""
+"""The graph of nearest neighbours on which the unsupervised filters are based."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
+from fsjax.arguments import Count, Positive
+
 Metric = Literal["euclidean", "cosine"]
 Weights = Literal["binary", "heat", "cosine"]
+
+#: Edges that are handled at a time, which bounds the memory for differences of rows.
+BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """Arguments of the filters that are based on a graph of nearest neighbours.
+
+    Attributes:
+      metric: distance by which neighbours are found, ``euclidean`` or ``cosine``.
+      weights: weights of the edges: ``binary``; ``heat``, ``exp(-d^2 / (2 t^2))`` of the Euclidean
+        distance; or ``cosine``, the cosine similarity.
+      num_neighbors: k; two rows are neighbours if one is among the k nearest of the other.
+      t: width of the heat kernel, above 0, in the units of the scaled columns.
+      self_loops: whether every row is also a neighbour of itself, with weight 1, as in
+        scikit-feature. Choose ``False`` if a heat kernel is narrow.
+    """
+
+    metric: Metric = "cosine"
+    weights: Weights = "binary"
+    num_neighbors: Count = 5
+    t: Positive = 1.0
+    self_loops: bool = True
 
 
 def neighbour_graph(
@@ -23,24 +50,20 @@ def neighbour_graph(
     t: float,
     self_loops: bool,
 ) -> sparse.csr_matrix:
-    """Symmetric weights between rows of which one is among the nearest of the other.
+    """The symmetric weight matrix of a graph of nearest neighbours.
 
-    Without loops all weights may be multiplied by one number, which changes neither a Laplacian
-    score nor an eigenvector; so the shortest distance of a heat kernel then has weight 1, and
-    kernels of far rows do not vanish.
+    Without self-loops a common factor of all weights changes neither a Laplacian score nor an
+    eigenvector. Weights of a heat kernel are then relative to the shortest distance, which gets
+    weight 1, so that they do not underflow where all rows are far apart.
 
     Args:
       x: ``(N, D)`` rows.
-      weight: ``(N,)`` positive weights of the rows: one of 2 has twice the edges.
-      metric: which rows are near.
-      weights: ``binary``; ``heat``, ``exp(-d^2 / (2 t^2))`` of Euclidean distances; ``cosine``,
-        the cosine similarity, 0 where it is negative.
-      num_neighbors: k; at most N - 1 are taken.
-      t: width of the heat kernel, in the units of ``x``.
-      self_loops: each row is a neighbour of itself as well, with weight 1.
+      weight: ``(N,)`` positive weights of the rows; weight 2 doubles the weights of a row's edges.
+      metric, weights, num_neighbors, t, self_loops: as in :class:`GraphOptions`. At most N - 1
+        neighbours are taken, and negative cosine similarities become 0.
 
     Returns:
-      ``(N, N)``, zeros on the diagonal unless there are loops.
+      ``(N, N)``, with zeros on the diagonal unless there are self-loops.
     """
     count = len(x)
     k = min(num_neighbors, count - 1)
@@ -59,7 +82,7 @@ def neighbour_graph(
 def _edge_weights(
     x: np.ndarray, ends: np.ndarray, others: np.ndarray, weights: Weights, t: float, relative: bool
 ) -> np.ndarray:
-    """``(E,)`` weights of edges between two lists of rows; relative ones are 1 at the most."""
+    """``(E,)`` weights of the edges ``(ends[e], others[e])``; ``relative`` ones are at most 1."""
     if weights == "binary":
         return np.ones(len(ends))
     if weights == "heat":
@@ -73,18 +96,12 @@ def _edge_weights(
     return np.maximum(product / (length[ends] * length[others]), 0.0)
 
 
-#: Edges at a time: differences of so many rows are held in memory.
-_BLOCK = 4096
-
-
 def _by_block(
     of_pairs: Callable[[np.ndarray, np.ndarray], np.ndarray],
     x: np.ndarray,
     ends: np.ndarray,
     others: np.ndarray,
 ) -> np.ndarray:
-    """A function of pairs of rows, for many pairs."""
-    starts = range(0, len(ends), _BLOCK)
-    return np.concatenate(
-        [of_pairs(x[ends[at : at + _BLOCK]], x[others[at : at + _BLOCK]]) for at in starts]
-    )
+    """A function of pairs of rows, computed block by block."""
+    blocks = [slice(start, start + BLOCK) for start in range(0, len(ends), BLOCK)]
+    return np.concatenate([of_pairs(x[ends[block]], x[others[block]]) for block in blocks])

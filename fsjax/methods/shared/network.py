@@ -1,7 +1,7 @@
-"""What the methods around an ordinary network share: the network, its optimiser, its options.
+"""The network, its optimiser and its options, for methods that select with a plain network.
 
-The options are those of :class:`NetworkOptions`; BinMask, STG, ProbMask and the plain network take
-them all as further keyword arguments, checked by their annotations.
+These methods (BinMask, STG, ProbMask, the plain network and others) take the fields of
+:class:`NetworkOptions` as further keyword arguments, checked by their annotations.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from fsjax.method import Batch, PyTree, Spec, TrainState
 from fsjax.nets import build_network, outputs_of
 from fsjax.optimizers import cosine_by_epoch, for_run
 
-#: The first dense layer of the multilayer perceptrons, which sees the inputs.
+#: Name of the first dense layer of the multilayer perceptrons.
 FIRST_LAYER = "FanInDense_0"
 
 
 class Training(TypedDict):
-    """Arguments of :func:`fsjax.registry.register` that the methods of BinMask share."""
+    """Arguments of :func:`fsjax.registry.register` that the methods of the BinMask paper share."""
 
     batch_size: int
     training: Mapping[str, Any]
 
 
-#: How they are trained by default (BinMask, section 4.1).
+#: Their default training settings (BinMask, section 4.1).
 TRAINING: Training = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
 
 
@@ -55,21 +55,22 @@ class NetworkOptions:
     Attributes:
       network: ``mlp``, or for images ``lenet5``, ``resnet32`` or ``vgg19``.
       hidden: widths of the hidden layers of ``mlp``; ``()`` is a linear model.
-      activation: of ``mlp``: ``tanh``, ``relu``, ``leaky_relu`` or ``sigmoid``.
+      activation: activation of ``mlp``: ``tanh``, ``relu``, ``leaky_relu`` or ``sigmoid``.
       batch_norm: batch normalisation after each activation of ``mlp``.
       layer_norm: LayerNorm before each activation of ``mlp``.
       dropout: rate in [0, 1) after each activation of ``mlp``.
-      optimizer: of the weights: ``sgd``, ``adam`` or ``adamw``; or an Optax transformation, or a
-        function of the Spec that gives one, which have their own rate, momentum and weight decay.
-      learning_rate: in the first epoch, above 0; or an Optax schedule.
-      final_learning_rate: in the last epoch, along a cosine; ``None`` keeps the first. It plays no
-        part beside a schedule.
-      momentum: of ``sgd``, in [0, 1).
-      weight_decay: times the parameters it is added to the gradients (``sgd`` and ``adam``, as in
-        PyTorch), or to the steps times the rate (``adamw``).
-      l1: weight of the sum of absolute weights (biases excluded) in the loss.
-      finetune_epochs: last epochs in which the masks rest, at rates that begin anew.
-      finetune_learning_rate: in the first of them.
+      optimizer: ``sgd``, ``adam`` or ``adamw``; or an Optax transformation, or a function from Spec
+        to one, which then has its own learning rate, momentum and weight decay.
+      learning_rate: learning rate in the first epoch, above 0; or an Optax schedule.
+      final_learning_rate: learning rate in the last epoch, reached along a cosine; ``None`` keeps
+        the first one. Ignored if ``learning_rate`` is a schedule.
+      momentum: momentum of ``sgd``, in [0, 1).
+      weight_decay: factor of the parameters that is added to the gradients (``sgd`` and ``adam``,
+        as in PyTorch) or, times the learning rate, subtracted from the parameters (``adamw``).
+      l1: factor of the sum of absolute weights (biases excluded) in the loss.
+      finetune_epochs: number of last epochs in which the masks are fixed; included in the epochs of
+        the run.
+      finetune_learning_rate: learning rate in the first epoch of fine-tuning, above 0.
     """
 
     network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp"
@@ -88,7 +89,7 @@ class NetworkOptions:
     finetune_learning_rate: Positive = 0.01
 
     def module(self, spec: Spec) -> nn.Module:
-        """The Flax module for a run; ConfigError for convolutions on data without images."""
+        """The Flax module for a run; ConfigError if a convolutional network gets no images."""
         return build_network(
             self.network,
             spec.num_outputs,
@@ -102,14 +103,14 @@ class NetworkOptions:
         )
 
     def mask_epochs(self, spec: Spec) -> int:
-        """Epochs before fine-tuning; ConfigError if it leaves none."""
-        left = spec.num_epochs - self.finetune_epochs
-        if left < 1:
+        """Number of epochs before fine-tuning; ConfigError if there are none."""
+        epochs = spec.num_epochs - self.finetune_epochs
+        if epochs < 1:
             raise ConfigError(
                 f"num_epochs={spec.num_epochs} includes finetune_epochs={self.finetune_epochs}; "
                 "choose more epochs"
             )
-        return left
+        return epochs
 
     def tx(self, spec: Spec) -> optax.GradientTransformation:
         """The optimiser of the weights for a run."""
@@ -135,14 +136,14 @@ class NetworkOptions:
         return optax.chain(optax.add_decayed_weights(self.weight_decay), inner)
 
     def init(self, key: Array, spec: Spec) -> tuple[PyTree, PyTree]:
-        """Weights and batch statistics (``{}`` where there are none)."""
+        """Initial weights and batch statistics (``{}`` for networks without)."""
         variables = self.module(spec).init(key, jnp.zeros((1, spec.num_columns)))
         return variables["params"], variables.get("batch_stats", {})
 
     def train(
         self, weights: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, PyTree]]:
-        """The loss of a batch with its L1 term, a scalar, and ``aux`` for :func:`keep_stats`."""
+        """The loss of a batch including L1, a scalar, and ``aux`` for :func:`keep_stats`."""
         stats, spec = state.extra["stats"], state.spec
         outputs, changed = self.module(spec).apply(
             {"params": weights, "batch_stats": stats},
@@ -164,22 +165,20 @@ class NetworkOptions:
         return outputs_of(self.module(state.spec), variables, x, train=False)
 
     def gate(self, weights: PyTree, x: Array, gates: Array) -> tuple[PyTree, Array]:
-        """Weights and inputs x ``(B, D)`` such that each input is multiplied by its gate (D,)."""
+        """Multiplies the inputs x ``(B, D)`` by gates ``(D,)``; returns weights and inputs."""
         if self.network != "mlp":
             return weights, x * gates
-        # On the weights of the first layer it is the same, without a gradient for every input.
-        layer = weights[FIRST_LAYER]["Dense_0"]
-        layer = {**layer, "kernel": layer["kernel"] * gates[:, None]}
-        return {**weights, FIRST_LAYER: {"Dense_0": layer}}, x
+        # Scaling first-layer weights instead is equivalent and needs no gradient for the inputs.
+        return with_kernel(weights, first_kernel(weights) * gates[:, None]), x
 
     def strength(self, weights: PyTree, spec: Spec) -> Array:
-        """``(D,)``: sum of the absolute weights of each input; zeros for convolutions."""
+        """``(D,)`` sums of each input's absolute weights; zeros for convolutional networks."""
         if self.network != "mlp":
             return jnp.zeros((spec.num_columns,))
-        return jnp.sum(jnp.abs(weights[FIRST_LAYER]["Dense_0"]["kernel"]), axis=1)
+        return jnp.sum(jnp.abs(first_kernel(weights)), axis=1)
 
 
-#: A ReLU network under Adam at a constant rate, which the selectors around it have in common.
+#: A ReLU network trained by Adam at a constant rate: the defaults of most selectors.
 PLAIN = NetworkOptions(
     activation="relu",
     optimizer="adam",
@@ -189,11 +188,27 @@ PLAIN = NetworkOptions(
 )
 
 
+def first_kernel(weights: PyTree) -> Array:
+    """The ``(D, H)`` weights of the first layer of an ``mlp``."""
+    return weights[FIRST_LAYER]["Dense_0"]["kernel"]
+
+
+def with_kernel(weights: PyTree, kernel: Array) -> PyTree:
+    """The tree with ``kernel`` as the weights of the first layer of an ``mlp``."""
+    layer = {**weights[FIRST_LAYER]["Dense_0"], "kernel": kernel}
+    return {**weights, FIRST_LAYER: {"Dense_0": layer}}
+
+
+def open_share(mu: Array) -> Array:
+    """Values in [0, 1] of Gaussian gates (STG, DUFS) with means ``mu``, with or without noise."""
+    return jnp.clip(mu + 0.5, 0.0, 1.0)
+
+
 def keep_stats(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
-    """``after_step`` of a network: the new batch statistics."""
+    """``after_step`` of a network: stores the new batch statistics."""
     return state.replace(extra={**state.extra, "stats": aux["stats"]})
 
 
 def close(state: TrainState, threshold: Array) -> TrainState:
-    """``close`` of a search for gates: what is below ``threshold`` is closed."""
+    """``close`` of a search: stores the threshold below which gates are closed."""
     return state.replace(extra={**state.extra, "threshold": threshold})

@@ -1,4 +1,4 @@
-"""Scores that NumPy computes: of the rows that count, in float64, called from compiled code."""
+"""Scores computed by NumPy, in float64 and on rows of positive weight, from compiled code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jax import Array
 
 from fsjax.method import TrainingRows
 
-#: ``(x (N, D), y, weight (N,), *values) -> scores (D,)``, all of them NumPy's.
+#: ``(x (N, D), y, weight (N,), *values) -> scores (D,)``, all of them NumPy arrays.
 HostScores = Callable[..., np.ndarray]
 
 
@@ -19,21 +19,21 @@ def on_host(scores: HostScores, data: TrainingRows, *values: Array | float) -> A
     """Calls a NumPy function of the training rows from compiled code.
 
     Args:
-      scores: gets the rows of positive weight, ``x (N, D)`` and ``weight (N,)`` in float64, ``y``
-        as it is, and the values as Python floats.
+      scores: the function. It receives the rows of positive weight (``x (N, D)`` and
+        ``weight (N,)`` in float64, ``y`` unchanged) and ``values`` as Python floats.
       data: all training rows.
-      *values: float arguments of a method, which may be traced.
+      *values: float arguments of the method, which may be traced.
 
     Returns:
       ``(D,)`` float32.
     """
 
     def call(x: Array, y: Array, weight: Array, *values: Array) -> np.ndarray:
-        counts = np.asarray(weight) > 0
+        rows = np.asarray(weight) > 0
         results = scores(
-            np.asarray(x)[counts].astype(np.float64),
-            np.asarray(y)[counts],
-            np.asarray(weight)[counts].astype(np.float64),
+            np.asarray(x)[rows].astype(np.float64),
+            np.asarray(y)[rows],
+            np.asarray(weight)[rows].astype(np.float64),
             *(float(value) for value in values),
         )
         return np.asarray(results, np.float32)

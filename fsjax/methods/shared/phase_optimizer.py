@@ -1,4 +1,4 @@
-"""Adam for a first phase of training, gradient descent with momentum for a second one."""
+"""An optimiser of two phases: Adam, then gradient descent with momentum (LassoNet)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class PhaseState(NamedTuple):
     """State of :func:`adam_then_sgd`.
 
     Attributes:
-      adaptive: bool, whether the phase is Adam's.
-      count: int32, steps in the current phase.
+      adaptive: bool, whether the current phase is that of Adam.
+      count: int32, number of steps in the current phase.
       moment: Adam's first moment, or the momentum buffer.
-      square: Adam's second moment; at rest in the second phase.
+      square: Adam's second moment; unchanged in the second phase.
     """
 
     adaptive: Array
@@ -33,8 +33,9 @@ def adam_then_sgd(
 ) -> optax.GradientTransformation:
     """Adam (0.9, 0.999, 1e-8), and after :func:`to_sgd` gradient descent with momentum.
 
-    Both are one formula with traced coefficients: a step is a single pass over the parameters,
-    with nothing to branch on under ``vmap``. The momentum, of gradient descent, is not Nesterov's.
+    Both phases are one formula with traced coefficients, so that a step is a single pass over the
+    parameters and has no branches under ``vmap``. ``momentum`` is that of gradient descent, without
+    Nesterov's correction.
     """
 
     def init(params: PyTree) -> PhaseState:
@@ -45,7 +46,7 @@ def adam_then_sgd(
         grads: PyTree, state: PhaseState, params: PyTree | None = None
     ) -> tuple[PyTree, PhaseState]:
         adaptive, count = state.adaptive, state.count + 1
-        # A new phase forgets the moment of the one before.
+        # A new phase starts without the moment of the previous one.
         decay = jnp.where(state.count == 0, 0.0, jnp.where(adaptive, 0.9, momentum))
         gain = jnp.where(adaptive, 0.1, 1.0)
         decay_square, gain_square = jnp.where(adaptive, 0.999, 1.0), jnp.where(adaptive, 1e-3, 0.0)
@@ -66,5 +67,5 @@ def adam_then_sgd(
 
 
 def to_sgd(state: PhaseState, when: Array) -> PhaseState:
-    """Enters the second phase of :func:`adam_then_sgd` where ``when`` (bool) is true."""
+    """Switches to the second phase of :func:`adam_then_sgd` where ``when`` (bool) is true."""
     return state._replace(adaptive=state.adaptive & ~when, count=jnp.where(when, 0, state.count))

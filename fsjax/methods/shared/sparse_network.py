@@ -1,7 +1,7 @@
-"""The shared body of the methods that train a sparse network and rewire it once an epoch.
+"""A sparse network that is rewired once per epoch.
 
-SET, RigL, CTRE, SNIP, QuickSelection and their controls differ in its arguments only. What form
-the layers have is the matter of :mod:`fsjax.sparsity.layers`.
+SET, RigL, CTRE, SNIP, QuickSelection and their controls differ only in its arguments. How the
+layers are stored is decided by :mod:`fsjax.sparsity.layers`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from fsjax.sparsity.topology import cond_with_key, needs_of
 from fsjax.tables.sparse_rows import SparseRows, rows_at_once
 from fsjax.typing import PyTree
 
-#: Rows whose activations are held at once.
+#: Number of rows whose activations are in memory at once.
 ROWS_AT_ONCE = 4096
 
 GrowInit = Literal["uniform", "zeros"]
@@ -73,16 +73,16 @@ GrowInit = Literal["uniform", "zeros"]
 
 @dataclass(frozen=True)
 class DenseOptions:
-    """Arguments of the classifiers of the CTRE paper, whose own networks are larger.
+    """Arguments of a dense classifier, as in the CTRE paper but with smaller hidden layers.
 
     Attributes:
       hidden: widths of the hidden layers, at least one, as a tuple.
-      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      optimizer: ``sgd``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of gradient descent with Nesterov's momentum, above 0; or an Optax schedule.
-      momentum: in [0, 1).
-      l2: weight of half the sum of squared weights (not biases) in the loss.
+      momentum: of gradient descent, in [0, 1).
+      l2: factor of half the sum of squared weights (not biases) in the loss, at least 0.
       rank_by: score of a column: by the derivatives of the outputs, see
-        :func:`fsjax.methods.shared.attribution.scored_by`, or its ``strength``, the sum of the
+        :func:`fsjax.methods.shared.attribution.scored_by`; or its ``strength``, the sum of the
         absolute weights of its connections.
     """
 
@@ -100,18 +100,18 @@ class SparseOptions(DenseOptions):
 
     Attributes:
       hidden: widths of the hidden layers, at least one, as a tuple.
-      epsilon: Erdos-Renyi: a layer has ``epsilon (n_in + n_out)`` connections.
-      density: instead of epsilon (then 0), the share of connections in every layer.
-      optimizer: ``sgd``; or an Optax transformation, or a function of the Spec that gives one.
+      epsilon: Erdos-Renyi density: a layer has ``epsilon (n_in + n_out)`` connections.
+      density: share of active connections in every layer, in place of epsilon (set that to 0).
+      optimizer: ``sgd``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of gradient descent with Nesterov's momentum, above 0; or an Optax schedule.
-      momentum: in [0, 1).
-      l2: weight of half the sum of squared weights (not biases) in the loss.
-      form: of the layers: ``dense`` with masks; ``coordinates`` while the topology rests;
-        ``topology``: by their connections alone, without any matrix, where at most a quarter of
-        them is there. ``auto``: the fastest, see :mod:`fsjax.sparsity.layers.forms`; what is kept
-        are masks, but for layers of more than 33 million pairs of neurons. The results are equal
-        up to floating-point reassociation, and up to other random numbers in layers of more than
-        262,144 pairs of neurons by their connections.
+      momentum: of gradient descent, in [0, 1).
+      l2: factor of half the sum of squared weights (not biases) in the loss, at least 0.
+      form: how layers are stored: ``dense``, matrices with masks; ``coordinates``, lists of
+        weights while the topology does not change; ``topology``, lists of connections and no
+        matrices, for layers with at most a quarter of all connections; ``auto``, the fastest, see
+        :mod:`fsjax.sparsity.layers.forms`. Results contain masks, except for layers of more than 33
+        million pairs of neurons. Results are equal up to floating-point reassociation, but
+        ``topology`` draws other random numbers for layers of more than 262,144 pairs of neurons.
       rank_by: as for :class:`DenseOptions`.
     """
 
@@ -129,7 +129,7 @@ class Shared(TypedDict):
     options: SparseOptions
 
 
-#: What the registrations of the sparse classifiers share.
+#: The values of these arguments.
 SPARSE: Shared = {
     "num_epochs": 500,
     "batch_size": 100,
@@ -157,24 +157,25 @@ def sparse_network(
 ) -> Method:
     """A feedforward network with masks on its weights.
 
-    Gradients reach active connections only. New connections start at the recipe's ``grow_init``
-    without momentum; one that is dropped and grown again at once keeps its weight and momentum.
-    The score of a column is the sum of the absolute weights of its connections.
+    Gradients reach active connections only. New connections start at ``grow_init`` without
+    momentum; a connection that is dropped and grown again in the same change keeps its weight and
+    momentum.
 
     Args:
-      drop, grow: rules by which the connections change after every epoch but the last, of
-        :mod:`fsjax.sparsity` or your own; without them they stay. They may need the similarity of
-        neurons, the gradient on a random batch, or the state.
-      drop_fraction: share of the connections that is dropped.
-      grow_init: starting weights of new connections, a name in :data:`GROW_INITS`.
+      drop, grow: rules of :mod:`fsjax.sparsity`, or your own, by which the connections change after
+        every epoch except the last; without them the connections stay. A rule may need the
+        similarity of neurons, the gradient on a random batch, or the state.
+      drop_fraction: share of the connections that is dropped, in [0, 1].
+      grow_init: initial weights of new connections, a name in :data:`GROW_INITS`.
       activation, initialisation: see :class:`~fsjax.nets.Feedforward`.
-      input_noise: standard deviation of Gaussian noise on the inputs of each training batch.
-      prune: SNIP: start dense and keep the connections of largest sensitivity.
+      input_noise: standard deviation of the Gaussian noise on the inputs of each training batch.
+      prune: whether to start dense and keep the connections of largest sensitivity (SNIP).
       similarity: the similarity that a rule needs, a name in ``SIMILARITIES``.
-      similarity_fraction: share of the training rows for it, in (0, 1].
-      search: ``(state) -> bool``, what ``Layer.search`` is; once true it stays so.
+      similarity_fraction: share of the training rows that it is computed from, in (0, 1].
+      search: ``(state) -> bool``, evaluated after each epoch; ``Layer.search`` is true from the
+        first epoch in which it is.
       sparse: whether there are masks at all.
-      only: the tasks that the method is for; the first is its default.
+      only: the tasks of the method; the first one is its default.
       **options: those of :class:`SparseOptions`.
     """
     o = SparseOptions(**options)
@@ -187,16 +188,16 @@ def sparse_network(
     if optimizer == "sgd":
         optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
     network = _Network(
-        o,
-        recipe,
-        optimizer,
-        ACTIVATIONS[activation],
-        initialisation,
-        input_noise,
-        prune,
-        similarity,
-        similarity_fraction,
-        search,
+        options=o,
+        recipe=recipe,
+        optimizer=optimizer,
+        activation=ACTIVATIONS[activation],
+        initialisation=initialisation,
+        input_noise=input_noise,
+        prune=prune,
+        similarity=similarity,
+        similarity_fraction=similarity_fraction,
+        search=search,
     )
     method = Method(
         About(tasks=only, sparse=True),
@@ -205,12 +206,12 @@ def sparse_network(
         optimizer=optimizer,
         predict=network.predict,
         select=lambda state: Selection(layers_in(state)["layer_0"].input_strength()),
-        finish=lambda state, data, key: network.kept(state),
+        finish=lambda state, data, key: network.as_result(state),
     )
     if drop is not None:
         method = method._replace(after_epoch=network.after_epoch)
     if o.optimizer != "sgd" and sparse:
-        # Not every optimiser leaves a weight alone that has no gradient.
+        # Some optimisers also change weights whose gradient is 0.
         method = method._replace(
             after_step=lambda state, *_: state.replace(params=params_of(active_layers(state)))
         )
@@ -219,7 +220,7 @@ def sparse_network(
 
 @dataclass(frozen=True, eq=False)
 class _Network:
-    """The functions of a sparse network; attributes are the arguments of :func:`sparse_network`."""
+    """The functions of a sparse network; its attributes are those of :func:`sparse_network`."""
 
     options: SparseOptions
     recipe: Recipe | None
@@ -276,12 +277,12 @@ class _Network:
         # A change after the last epoch would never be trained.
         return cond_with_key(
             state.epoch < state.spec.num_epochs,
-            lambda key: self.rewired(state, data, key),
+            lambda key: self.rewire(state, data, key),
             lambda _: state,
             key,
         )
 
-    def rewired(self, state: TrainState, data: TrainingRows, key: Array) -> TrainState:
+    def rewire(self, state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         key_rules, key_rows = jax.random.split(key)
         layers, recipe = layers_in(state), self.recipe
         if recipe is None:
@@ -289,9 +290,9 @@ class _Network:
         needed = needs_of(recipe.drop, recipe.grow)
         scores: dict[str, Sequence[Scores]] = {}
         if "similarity" in needed:
-            x, real = some_rows(key_rows, data, self.similarity_fraction)
-            firing = functools.partial(self.firing, state)
-            scores["similarity"] = similarity_scores(layers, firing, x, real, self.similarity)
+            x, counts = some_rows(key_rows, data, self.similarity_fraction)
+            values_of = functools.partial(self.all_activations, state)
+            scores["similarity"] = similarity_scores(layers, values_of, x, counts, self.similarity)
         if "gradient" in needed:
             batch = random_batch(key_rows, data, state.spec.batch_size)
             scores["gradient"] = gradient_scores(
@@ -301,17 +302,17 @@ class _Network:
                 lambda outputs: state.spec.loss_of(outputs, batch.y, batch.weight),
             )
         search = None if self.search is None else state.log["search"]
-        seen = Seen(0, {}, search, self.kept(state))
+        seen = Seen(0, {}, search, self.as_result(state))
         optimizer = for_run(self.optimizer, state.spec)
         return rewire(state, recipe, scores, seen, key_rules, optimizer)
 
-    def firing(self, state: TrainState, x: Array) -> list[Array]:
-        """Activations with the probabilities of classes and labels as the last ones."""
+    def all_activations(self, state: TrainState, x: Array) -> list[Array]:
+        """Activations of all layers of neurons; the last ones are probabilities of classes."""
         *values, last = activations(layers_in(state), x, self.activation)
         return [*values, tasks.TABLE[state.spec.task].activation(last)]
 
-    def kept(self, state: TrainState) -> TrainState:
-        """The state with layers in the form in which results have them."""
+    def as_result(self, state: TrainState) -> TrainState:
+        """The state with its layers in the form in which results contain them."""
         most = largest_matrix(self.options.form)
         return expand(state, for_run(self.optimizer, state.spec), most)
 
@@ -324,9 +325,12 @@ def _recipe(
     fraction: float,
     grow_init: str,
 ) -> Recipe:
-    # 0 counts as not given, for command lines that cannot say None.
+    # 0 means "not given", because a command line cannot say None.
     if not o.epsilon and not o.density:
-        raise ConfigError("the network is sparse; give epsilon or density")
+        raise ConfigError(
+            f"epsilon={o.epsilon} and density={o.density}; a sparse network needs one of them, "
+            "above 0"
+        )
     if o.epsilon and o.density:
         raise ConfigError(f"epsilon={o.epsilon} and density={o.density}; set one of them to 0")
     return Recipe(
@@ -344,26 +348,30 @@ def _check_needs(drop: DropRule | None, grow: GrowRule | None, further: set[str]
     available = {"similarity", "gradient", "state"} | further
     for field in sorted(needs_of(drop, grow) - available):
         raise ConfigError(
-            f"a rule of this network needs {field}, which it does not have; it has "
-            f"{', '.join(sorted(available))}"
+            f"a rule needs {field}, which this network does not provide; choose rules that need "
+            f"only {', '.join(sorted(available))}"
         )
 
 
 def random_batch(key: Array, data: TrainingRows, size: int) -> Batch[Array]:
-    """``size`` random training rows, with replacement; rows that only fill up come last."""
-    real = jnp.sum(data.weight > 0, dtype=jnp.int32)
-    rows = jax.random.randint(key, (size,), 0, real)
-    return data.take(rows)
+    """``size`` random training rows of positive weight, with replacement."""
+    # Padding, of weight 0, comes last.
+    count = jnp.sum(data.weight > 0, dtype=jnp.int32)
+    return data.take(jax.random.randint(key, (size,), 0, count))
 
 
 def some_rows(key: Array, data: TrainingRows, fraction: float) -> tuple[Array | SparseRows, Array]:
-    """A random share of the rows, all of them in order for 1: ``(M, D)``, and which count."""
-    real = data.weight > 0
+    """A random share of the rows of positive weight; with ``fraction`` 1 all rows in order.
+
+    Returns:
+      Rows ``(M, D)``, and ``(M,)`` bool, which of them count; the others are padding.
+    """
+    counts = data.weight > 0
     if fraction == 1:
-        return data.x, real
-    size = max(1, round(fraction * real.size))
-    wanted = jnp.maximum(jnp.round(fraction * jnp.sum(real, dtype=jnp.float32)), 1)
-    order = jnp.argsort(jnp.where(real, jax.random.uniform(key, real.shape), 2.0))
+        return data.x, counts
+    size = max(1, round(fraction * counts.size))
+    wanted = jnp.maximum(jnp.round(fraction * jnp.sum(counts, dtype=jnp.float32)), 1)
+    order = jnp.argsort(jnp.where(counts, jax.random.uniform(key, counts.shape), 2.0))
     chosen = order[:size]
     x = data.x.only(chosen) if isinstance(data.x, SparseRows) else data.x[chosen]
     return x, jnp.arange(size) < wanted
@@ -373,27 +381,31 @@ def similarity_scores(
     layers: NamedLayers,
     activations: Callable[[Array], list[Array]],
     x: Array | SparseRows,
-    real: Array,
+    counts: Array,
     name: str,
 ) -> Sequence[Scores]:
-    """Similarities of the neurons of every layer, over the rows ``x`` (N, D) that count.
+    """Similarities of the neurons of every layer, as scores of its connections.
 
-    ``activations`` are those of every layer of neurons, ``(B, D) -> [(B, I), ...]``. They are held
-    for all rows at once if a layer is too large for a matrix of its scores.
+    Arguments are those of :func:`layer_similarities`. If a layer is too large for a matrix of
+    scores, the activations of all rows are held in memory instead.
     """
     if all(layer.scored_as_matrix for layer in layers.values()):
-        return [MatrixScores(of) for of in layer_similarities(activations, x, real, name)]
-    values = [value * real.astype(value.dtype)[:, None] for value in activations(x[:])]
+        return [MatrixScores(scores) for scores in layer_similarities(activations, x, counts, name)]
+    values = [value * counts.astype(value.dtype)[:, None] for value in activations(x[:])]
     pairs = zip(values[:-1], values[1:], strict=True)
     return [PairScores(*pair, SIMILARITIES[name]) for pair in pairs]
 
 
 def layer_similarities(
-    activations: Callable[[Array], list[Array]], x: Array | SparseRows, real: Array, name: str
+    activations: Callable[[Array], list[Array]], x: Array | SparseRows, counts: Array, name: str
 ) -> list[Array]:
-    """Similarities ``(I, O)`` of every layer, taken in chunks of the rows ``x`` (N, D) that count.
+    """Similarities ``(I, O)`` between the inputs and outputs of every layer.
 
-    ``activations`` are those of every layer of neurons, ``(B, D) -> [(B, I), ...]``.
+    Args:
+      activations: ``(B, D) -> [(B, I), ...]``, the activations of every layer of neurons.
+      x: ``(N, D)``, processed in chunks of rows.
+      counts: ``(N,)`` bool, the rows that count.
+      name: a name in ``SIMILARITIES``.
     """
     chunks = -(-x.shape[0] // rows_at_once(x, ROWS_AT_ONCE))
     size = -(-x.shape[0] // chunks)
@@ -401,8 +413,8 @@ def layer_similarities(
     def sums(number: Array) -> list[Moments]:
         rows = number * size + jnp.arange(size)
         inside = jnp.minimum(rows, x.shape[0] - 1)
-        counts = ((rows < x.shape[0]) & real[inside]).astype(x.dtype)[:, None]
-        values = [value * counts for value in activations(x[inside])]
+        factor = ((rows < x.shape[0]) & counts[inside]).astype(x.dtype)[:, None]
+        values = [value * factor for value in activations(x[inside])]
         return [moments(*pair) for pair in zip(values[:-1], values[1:], strict=True)]
 
     total = jax.lax.fori_loop(

@@ -72,5 +72,5 @@ def test_claims_are_compared_with_rows_set_aside() -> None:
     answers, scores = runs()
     said = summary(answers, scores, score_table(answers, scores)).set_index("figure")["value"]
     assert said["claimed minus held out, mean"] == "+3.3"
-    assert said["of these nothing"] == "1"
-    assert said["of these all columns"] == "1"
+    assert said["of these, nothing"] == "1"
+    assert said["of these, all columns"] == "1"
