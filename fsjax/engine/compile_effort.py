@@ -77,7 +77,7 @@ def options_for(work: float) -> Options | None:
 @functools.cache
 def _is_known(name: str, value: bool | int) -> bool:
     """Whether this version of XLA has an option: newer versions drop some."""
-    if jax.__version_info__ < (0, 12):
+    if jax.__version_info__ < (0, 11):
         return True
     try:
         jax.jit(lambda: 0).lower().compile({name: value})
