@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from fsjax.engine.result import FitResult
     from fsjax.engine.subsamples import fit_subsamples
     from fsjax.engine.sweep import Sweep, sweep
+    from fsjax.estimators.registration import register
     from fsjax.method import (
         About,
         Batch,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
         create_state,
     )
     from fsjax.storage.results import load, save
-    from fsjax.user_methods import register
 
 _check_backend()
 
@@ -87,7 +87,7 @@ _MODULES = {
         "create_state",
     ),
     "auto": ("select",),
-    "user_methods": ("register",),
+    "estimators.registration": ("register",),
     "storage.results": ("load", "save"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -1,4 +1,4 @@
-"""Arguments of methods: what their annotations mean, and how values are checked by them.
+"""Arguments of methods and tasks: what their annotations mean, and how values are checked by them.
 
 An annotation says all there is to know about an argument: its type, its range, and whether it
 shapes the program. Floats are traced unless they are marked :data:`STATIC`, so that another
@@ -9,19 +9,22 @@ the user's own are structure too: functions that go to Optax as they are.
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import inspect
 import json
 import math
+import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import jax
 import numpy as np
 import optax
 
-from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, is_number
-from fsjax.optimizers import check_optimizer, check_schedule
-from fsjax.user_functions import is_function, text_of
+from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, is_number, nearest
+from fsjax.user_functions import check_optimizer, check_schedule, is_function, text_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,3 +248,59 @@ def is_traced(value: Any, kind: Kind) -> bool:
 def known(*values: Any) -> bool:
     """Whether all values are numbers, and none a tracer: builders compare arguments only then."""
     return not any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def checked_arguments(
+    label: str,
+    parameters: Mapping[str, inspect.Parameter],
+    kinds: Mapping[str, Kind],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The values of all arguments of a builder, defaults among them, checked.
+
+    Args:
+      label: what messages call the builder, such as ``fsjax.methods.stg``.
+      parameters: its parameters by name.
+      kinds: what their annotations say, by name.
+      args, kwargs: the call.
+
+    Raises:
+      TypeError: for arguments that the builder does not have, or lacks.
+      ConfigError: for a value of another type or out of its range.
+    """
+    for name in kwargs:
+        if name not in parameters:
+            raise TypeError(f"{label} has no argument {name!r}: {nearest(name, parameters)}")
+    try:
+        bound = inspect.Signature(list(parameters.values())).bind(*args, **kwargs)
+    except TypeError as error:
+        short, last = label.rpartition(".")[2], next(reversed(list(parameters)), None)
+        advice = f"; give arguments by name, as in {short}({last}=...)" if last else ""
+        raise TypeError(f"{label}: {error}{advice}") from None
+    bound.apply_defaults()
+    return {name: checked(name, value, kinds[name]) for name, value in bound.arguments.items()}
+
+
+def imported(what: str, name: str) -> Callable[..., Any]:
+    """The function ``module:function``; modules are looked for in the working directory as well.
+
+    Args:
+      what: what messages call it, ``method`` or ``task``.
+      name: module and function.
+
+    Raises:
+      ConfigError: if there is no such module or function.
+    """
+    module, _, function = name.partition(":")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return getattr(importlib.import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise ConfigError(f"{what} {name!r}: there is no module {error.name!r}") from None
+    except AttributeError:
+        raise ConfigError(f"{what} {name!r}: {module} has no function {function!r}") from None

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsjax.environment.process_age import seconds_since_process_start
-from fsjax.environment.terminal import describe, end_with_reader, printable
-from fsjax.errors import ConfigError, FsjaxError, nearest
+from fsjax.environment.terminal import describe, end_with_reader
+from fsjax.errors import ConfigError, FsjaxError, nearest, printable
 from fsjax.version import __version__
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     parser, flags = _parser()
-    options, unknown = parser.parse_known_args(given)
+    options, unknown = parser.parse_known_args(words)
     if unknown:
         return _mistake(f"{unknown[0]!r}: {nearest(unknown[0].partition('=')[0], flags)}")
     try:
@@ -53,7 +53,7 @@ def _run(arguments: Sequence[str] | None) -> int:
                 return _convert(options)
             # Within another program its age says nothing.
             elapsed = seconds_since_process_start() if arguments is None else 0.0
-            return _select(options, shlex.join(["fsjax", *given]), elapsed)
+            return _select(options, shlex.join(["fsjax", *words]), elapsed)
     except FsjaxError as error:
         return _mistake(str(error))
     except BrokenPipeError:
@@ -61,8 +61,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         return _mistake(describe(error))
     except KeyboardInterrupt:
-        told = "stopped before there was a result; run the same command to continue"
-        print(f"\r{told}", file=sys.stderr)
+        message = "stopped before there was a result; run the same command to continue"
+        print(f"\r{message}", file=sys.stderr)
         return STOPPED
 
 
@@ -160,8 +160,8 @@ def _check_columns(flag: str, names: Sequence[str], frame: pd.DataFrame) -> None
 def _convert(options: argparse.Namespace) -> int:
     from fsjax.readers.conversion import convert
 
-    made = convert(options.source, options.folder, options.target, progress=not options.quiet)
-    print(f"{made} is ready; give it as the name of the data, as in data.name={made}")
+    folder = convert(options.source, options.folder, options.target, progress=not options.quiet)
+    print(f"{folder} is ready; give it as the name of the data, as in data.name={folder}")
     return 0
 
 
@@ -170,7 +170,7 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     parser = _Parser(prog="fsjax", description="Neural feature selection and sparse training.")
     parser.add_argument("--version", action="version", version=f"fsjax {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    one = commands.add_parser(
+    command = commands.add_parser(
         "select",
         help="which columns of a table to keep, how many, and how sure",
         description="Says which columns of a table predict its target, how many are enough, by "
@@ -180,7 +180,7 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     flags = ["--help"]
 
     def add(*names: str, **settings: Any) -> None:
-        flags.extend(one.add_argument(*names, **settings).option_strings)
+        flags.extend(command.add_argument(*names, **settings).option_strings)
 
     add("table", metavar="TABLE", help="a .csv, .tsv, .xlsx, .parquet, .npz, .mat or .libsvm file")
     add("--target", metavar="NAME", help="the column to predict (the array y), or A,B: numbers")
@@ -206,18 +206,18 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     add("--costs", metavar="FILE", help="a .csv file with the columns column and cost")
     add("--seed", type=int, default=0, metavar="N", help="of all draws (0)")
     add("--quiet", action="store_true", help="no progress line")
-    one = commands.add_parser(
+    command = commands.add_parser(
         "convert",
         help="make a table larger than the memory one that is read from disk, once",
         description="Converts a table into a folder that is read row by row and never held, for "
         "the launchers (data.name=FOLDER) and fsjax.data.load.",
     )
-    one.add_argument(
+    command.add_argument(
         "source",
         metavar="TABLE",
         help="a .csv, .tsv, .parquet or .libsvm file, or a folder of Parquet files",
     )
-    one.add_argument("folder", metavar="FOLDER", nargs="?", help="what to make (TABLE.fsjax)")
+    command.add_argument("folder", metavar="FOLDER", nargs="?", help="what to make (TABLE.fsjax)")
     add("--target", metavar="NAME", help="the column to predict")
     add("--quiet", action="store_true", help="no progress bar")
     return parser, flags

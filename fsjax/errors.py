@@ -4,15 +4,25 @@ import difflib
 import functools
 import inspect
 import numbers
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
-from fsjax.environment.terminal import printable
-
 P = ParamSpec("P")
 R = TypeVar("R")
+
+#: What moves the cursor, colours, or turns the direction of text: all but the line end and the tab.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""Text with its control characters escaped, as in ``\x1b[31mred``.
+
+    Names of columns and labels come from files, which could tell a terminal anything.
+    """
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 class FsjaxError(ValueError):
@@ -109,3 +119,15 @@ def check_whole(label: str, value: object, least: int = 1, most: int | None = No
     if most is not None and value > most:
         raise ConfigError(f"{label}={value!r}; choose a whole number, at most {most}")
     return int(value)
+
+
+def check_num_features(num_features: int, D: int) -> None:
+    """ConfigError unless the number of columns to select is whole and from 1 to ``D``, all of X."""
+    if (
+        type(num_features) is bool
+        or not isinstance(num_features, numbers.Integral)
+        or num_features < 1
+    ):
+        raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
+    if num_features > D:
+        raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 
-from fsjax.arguments import Kind, is_traced, kinds_of, known
-from fsjax.builders import checked_arguments, imported
+from fsjax.arguments import Kind, checked_arguments, imported, is_traced, kinds_of, known
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import About, Method
 from fsjax.user_functions import is_function

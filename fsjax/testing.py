@@ -186,10 +186,10 @@ def check_padding(planned: Plan, result: FitResult) -> None:
     loss = jax.jit(
         lambda batch: planned.method.training_loss(state.params, state, batch, jax.random.key(2))[0]
     )
-    half, changed, whole = map(float, (loss(few), loss(other), loss(data)))
+    half, changed, full = map(float, (loss(few), loss(other), loss(data)))
     same = np.isclose(half, changed, rtol=1e-4)
     _require(same, f"rows of weight 0 change the loss: {half} to {changed}")
-    _require(not np.isclose(half, whole, rtol=1e-6), "the loss does not look at the rows")
+    _require(not np.isclose(half, full, rtol=1e-6), "the loss does not look at the rows")
 
 
 def check_permutation(planned: Plan) -> None:
@@ -226,8 +226,8 @@ def check_training(planned: Plan) -> FitResult:
     _close(other.history["train/loss"][:, :2], result.history["train/loss"][:, :2], "vmap differs")
     params, before = by_path(result.states.params), by_path(first.masks)
     for name, mask in by_path(result.states.masks).items():
-        more = np.sum(mask.astype(int) - before[name], axis=tuple(range(1, mask.ndim)))
-        _require((more <= 0).all(), f"training adds {more.tolist()} connections to {name}")
+        added = np.sum(mask.astype(int) - before[name], axis=tuple(range(1, mask.ndim)))
+        _require((added <= 0).all(), f"training adds {added.tolist()} connections to {name}")
         _require(not params[name][~mask].any(), f"inactive weights of {name} are not 0")
     _check_learnt(planned, result, first)
     return result
@@ -326,16 +326,16 @@ def check_resume(planned: Plan) -> None:
         saved(self, *args)
         raise Interrupted
 
-    whole = planned.train()
+    uninterrupted = planned.train()
     with tempfile.TemporaryDirectory() as folder:
         again = dataclasses.replace(planned, checkpoint_dir=Path(folder))
         dying = mock.patch.object(Checkpoints, "save", save_then_die)
         with dying, contextlib.suppress(Interrupted):
             again.train()
         resumed = again.train()
-    fewer = resumed.cost["trained_epochs"] < whole.cost["trained_epochs"]
+    fewer = resumed.cost["trained_epochs"] < uninterrupted.cost["trained_epochs"]
     _require(fewer or not resumed.history, "the run began anew")
-    expected = by_path(whole.states)
+    expected = by_path(uninterrupted.states)
     for name, values in by_path(resumed.states).items():
         same = np.array_equal(values, expected[name], equal_nan=values.dtype.kind == "f")
         _require(same, f"a resumed run has another {name}")

@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
+from collections.abc import Callable
 from typing import Any, NoReturn
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import optax
+from jax import Array
 
 from fsjax.errors import ConfigError
 
@@ -23,7 +29,7 @@ class Missing:
     Attributes:
       argument: what the function was given as.
       text: what :func:`text_of` says of it.
-      sha256: what :func:`fsjax.storage.fingerprint.digest` says of it.
+      sha256: what :func:`fsjax.engine.fingerprint.digest` says of it.
     """
 
     argument: str
@@ -74,3 +80,49 @@ def check_hashable(name: str, value: Any) -> None:
         raise ConfigError(
             f"{name} is a {type(value).__name__}, which is not hashable; give a function"
         ) from None
+
+
+def check_optimizer(name: str, optimizer: Any) -> Any:
+    """An Optax transformation, or a function of the Spec that gives one, as it is.
+
+    Raises:
+      ConfigError: for functions such as ``optax.adam`` itself, which take a learning rate.
+    """
+    if isinstance(optimizer, optax.GradientTransformation):
+        return optimizer
+    check_hashable(name, optimizer)
+    try:
+        parameters = inspect.signature(optimizer).parameters
+    except (TypeError, ValueError):  # of compiled code
+        return optimizer
+    if "learning_rate" in parameters:
+        raise ConfigError(
+            f"{name} is the function {text_of(optimizer)}, which takes a learning rate; call it, "
+            f"as in {name}=optax.adam(1e-3), or give a function of the Spec"
+        )
+    return optimizer
+
+
+def check_schedule(name: str, schedule: Callable[[Array], Any]) -> Callable[[Array], Any]:
+    """A function of the step that gives a number, as it is.
+
+    Raises:
+      ConfigError: for one that fails for a step or gives anything else.
+    """
+    if isinstance(schedule, Missing):
+        return schedule
+    check_hashable(name, schedule)
+    advice = (
+        "give an Optax schedule, a function of the step such as "
+        "optax.cosine_decay_schedule(1e-2, 1000); one that depends on the length of the run goes "
+        "into the argument optimizer, as a function of the Spec"
+    )
+    subject = f"{name} is the function {text_of(schedule)}, which"
+    try:
+        rate = jax.eval_shape(schedule, jax.ShapeDtypeStruct((), jnp.int32))
+    except Exception as error:
+        raise ConfigError(f"{subject} fails for a step ({error}); {advice}") from error
+    is_array = hasattr(rate, "shape") and hasattr(rate, "dtype")
+    if not is_array or rate.shape != () or not np.isrealobj(np.zeros((), rate.dtype)):
+        raise ConfigError(f"{subject} does not give a number for a step; {advice}")
+    return schedule

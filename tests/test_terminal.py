@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fsjax.environment.terminal import describe, end_with_reader, printable
-from fsjax.errors import DataError
+from fsjax.environment.terminal import describe, end_with_reader
+from fsjax.errors import DataError, printable
 
 ROOT = Path(__file__).parents[1]
 

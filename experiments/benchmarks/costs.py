@@ -11,7 +11,7 @@ import numpy as np
 import fsjax
 from experiments.benchmarks.timing import Case, case
 from fsjax.engine.loop import as_batch, init_state, train_step
-from fsjax.metrics.cost import count_connections
+from fsjax.sparsity.cost import count_connections
 
 #: Columns, classes, batch size, and number of selected columns.
 COLUMNS, CLASSES, BATCH, K = 784, 10, 64, 50

@@ -33,7 +33,7 @@ class TimeIsUp(Exception):
 
 def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
     """The data sets that can be loaded with all their rows, and the others."""
-    present, missing = [], []
+    present, missing = list[str](), list[str]()
     for name in datasets:
         try:
             complete = load(name).X.shape[0] == ENTRIES[name].shape[0]

@@ -12,10 +12,11 @@ import numpy as np
 from fsjax.auto import contenders, library
 from fsjax.auto.budget import Clock, Pace, rounded
 from fsjax.auto.judge import judged
-from fsjax.auto.preparation import Part, parts
+from fsjax.auto.preparation import parts
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
+from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rule import CONSENSUS, Scores, levelled_means, paired_error
 
 #: What stands for all columns among the methods.

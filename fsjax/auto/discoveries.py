@@ -22,8 +22,8 @@ from scipy.sparse import hstack
 
 from fsjax.auto.columns import Design
 from fsjax.auto.decoys import decoy_columns
-from fsjax.auto.preparation import Part, standardise
 from fsjax.auto.rankers import SIMPLE, rank_units
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.stacked_fits import scores_of_tables
 from fsjax.method import Method
 from fsjax.registry import get_method

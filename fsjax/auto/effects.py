@@ -16,8 +16,9 @@ from fsjax.auto import partial_dependence
 from fsjax.auto.columns import Design
 from fsjax.auto.leaks import alike
 from fsjax.auto.partial_dependence import Curve
-from fsjax.auto.preparation import all_rows, standardise
+from fsjax.auto.preparation import all_rows
 from fsjax.auto.rankers import targets
+from fsjax.auto.rankers.parts import standardise
 from fsjax.auto.univariate_tests import (
     ColumnTests,
     column_tests,

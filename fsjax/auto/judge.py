@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from fsjax.auto.preparation import Part, standardise
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.scoring import Metric
 from fsjax.errors import ConfigError, check_choice
 from fsjax.evaluation import CoxRegression

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 from fsjax.auto.decoys import decoy_columns
 from fsjax.auto.discoveries import false_discovery_rates, statistics, swapped
 from fsjax.auto.stacked_fits import scores_of_tables, shares
+from fsjax.datasets.from_arrays import check_task
 from fsjax.engine.planning import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.method import Method
 from fsjax.registry import Builder, Registration, get_method, is_as_built
 from fsjax.tables.base import as_table
-from fsjax.tables.checks import check_features, check_task
+from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
 from fsjax.tasks import SUPERVISED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsjax.auto.columns import Design, Note
-from fsjax.auto.preparation import standardise
+from fsjax.auto.rankers.parts import standardise
 from fsjax.tables.columns import Columns, dense_columns, limits, ranks, with_column_means
 
 #: Absolute rank correlation from which a column can stand for another.

@@ -15,8 +15,8 @@ from fsjax.auto.network_training import (
     training_of,
     validation_share,
 )
-from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import Ranking
+from fsjax.auto.rankers.parts import Part
 from fsjax.auto.screening import dense_columns, drawn_rows, screened_columns
 from fsjax.engine.fit import fit
 from fsjax.method import About, Method

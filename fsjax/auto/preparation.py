@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.columns import Design
-from fsjax.tables.base import as_table
-from fsjax.tables.checks import one_value
-from fsjax.tables.columns import Columns, has_missing, moments, scaled
+from fsjax.auto.rankers.parts import Part, standardise
+from fsjax.tables.columns import has_missing
 
 
 class Fold(NamedTuple):
@@ -17,22 +16,6 @@ class Fold(NamedTuple):
 
     train: np.ndarray
     test: np.ndarray
-
-
-class Part(NamedTuple):
-    """Filled and standardised rows.
-
-    Attributes:
-      X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 where constant there);
-        sparse columns have that deviation and are not centred.
-      y: ``(n,)`` or ``(n, C)``.
-      raw: the same rows before they were standardised, missing values imputed, for methods with a
-        scaling of their own; None where only X is known.
-    """
-
-    X: Columns
-    y: np.ndarray
-    raw: Columns | None = None
 
 
 def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
@@ -43,25 +26,6 @@ def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
         train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
     X_train, X_test = standardise(train, test)
     return Part(X_train, y[fold.train], train), Part(X_test, y[fold.test], test)
-
-
-def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
-    """Columns ``(n, D)`` with mean 0 and deviation 1 in the first rows, 0 where constant there.
-
-    Sparse ones are divided by their deviation only, and so stay sparse. Constant is what
-    :func:`fsjax.data.constant_columns` calls so.
-    """
-    lowest, highest = as_table(rows).limits()
-    constant = one_value(lowest, highest, np.dtype(np.float64))
-    # Moments are taken in [-1, 1]: squares of 1e-200 vanish, and the mean of 1e13 + v hides v.
-    shift = np.zeros_like(lowest) if as_table(rows).sparse else lowest / 2 + highest / 2
-    reach = np.maximum(highest - shift, shift - lowest)
-    reach = np.where(constant | (reach == 0), 1.0, reach)
-    mean, deviation = moments(scaled(rows, shift, reach))
-    centre = shift + mean * reach
-    scale = deviation * reach
-    scale = np.where(constant | (scale == 0), np.inf, scale)
-    return tuple(scaled(part, centre, scale) for part in (rows, *others))
 
 
 def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:

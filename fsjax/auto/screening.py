@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import univariate
+from fsjax.auto.rankers.parts import Part
 from fsjax.tables.columns import Columns, densify
 from fsjax.tasks import TABLE
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.csv_text import csv_of
-from fsjax.environment.terminal import printable
+from fsjax.errors import printable
 from fsjax.storage.atomic_files import write_text
 
 if TYPE_CHECKING:

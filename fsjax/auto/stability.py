@@ -19,10 +19,11 @@ from fsjax.auto.discoveries import (
     network_scores,
 )
 from fsjax.auto.folds import halves
-from fsjax.auto.preparation import Part, all_rows, standardise
+from fsjax.auto.preparation import all_rows
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE, Ranking, consensus
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.tables.columns import Columns
 

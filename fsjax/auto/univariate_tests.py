@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from fsjax.auto.preparation import standardise
 from fsjax.auto.rankers import targets
+from fsjax.auto.rankers.parts import standardise
 from fsjax.tables.columns import Columns, moments, ranks
 
 

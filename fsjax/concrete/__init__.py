@@ -2,8 +2,8 @@
 
 from fsjax.concrete.divergence import gjsd
 from fsjax.concrete.logits import Parametrisation, parametrisation
-from fsjax.concrete.random import gumbel_row, key_words
 from fsjax.concrete.sampling import exponential_temperature, gumbel_softmax, select, select_discrete
+from fsjax.kernels.random import gumbel_row, key_words
 
 __all__ = [
     "Parametrisation",

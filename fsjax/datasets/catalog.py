@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
-from fsjax.datasets import formats as parsers
 from fsjax.datasets.download import Remote
 from fsjax.datasets.files import Form
+from fsjax.readers import formats as parsers
 
 
 @dataclass(frozen=True)
@@ -76,3 +76,14 @@ ENTRIES: dict[str, Entry] = {
     name: _entry(**fields) for name, fields in _frozen(tomllib.loads(_TEXT)).items()
 }
 """The registered data sets by name."""
+
+
+def paper_scaling(name: str) -> tuple[str, str]:
+    """The scaling that the papers used for a data set, and the rows to which they fitted it.
+
+    For names that are not registered, such as a user's table, each column is standardised.
+    Returns ``(kind, rows)`` with a kind of :data:`fsjax.data.KINDS` and ``'train'`` or
+    ``'train+valid'``.
+    """
+    entry = ENTRIES.get(name)
+    return entry.scaling if entry else ("standard", "train")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fsjax.datasets.download import check_recorded
-from fsjax.datasets.formats import FileTable
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
+from fsjax.readers.formats import FileTable
 
 _PACKED = ("", ".gz", ".Z")
 

@@ -12,11 +12,11 @@ from sklearn.datasets import load_digits
 from fsjax.datasets.catalog import ENTRIES, Entry
 from fsjax.datasets.download import fetch
 from fsjax.datasets.files import FoundFiles, find, places
-from fsjax.datasets.formats import FileTable, compact
 from fsjax.datasets.generated import ehr_like, madelon_like
 from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.readers.file_type import first_line, sniff
+from fsjax.readers.formats import FileTable, compact
 from fsjax.readers.on_disk import find_on_disk, load_on_disk
 from fsjax.readers.table_files import KINDS, load_table
 from fsjax.tables.checks import check_features

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from typing import Generic, NamedTuple, TypeVar, cast, overload
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, overload
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +19,16 @@ from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, Tr
 from fsjax.optimizers import for_run
 from fsjax.sparsity.connections import is_connections, of_inputs
 from fsjax.tables.scaled import DeviceTable, HostTable
-from fsjax.tables.sparse_rows import SparseRows, map_rows
-from fsjax.tables.stored_rows import StoredRows
+from fsjax.tables.sparse_rows import SparseRows, dense, is_sparse, map_rows
 
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
 
 #: Most epochs in one call of the compiled program.
 MAX_EPOCHS_PER_CALL = 64
+
+#: The parts of the rows on which each epoch is evaluated, in this order.
+EVALUATED = ("valid", "test")
 
 #: Epochs after which the connections of the input neurons are counted; 0 is before training.
 CONNECTION_EPOCHS = (0, 1, 5, 10)
@@ -87,22 +91,12 @@ def as_batch(task: str, rows: DeviceRows) -> TrainingRows:
     return Batch(x, rows.y if tasks.TABLE[task].supervised else x, rows.weight)
 
 
-def dense_targets(task: str, rows: DeviceRows) -> Array:
-    """The targets of rows that are dense where they are their own target.
+def key_of(words: Array) -> Array:
+    """The PRNG key of a seed, as ``TrainState.key`` holds it.
 
-    Raises:
-      TypeError: for other rows, whose metrics come from :func:`row_metrics`.
+    It is of threefry, as other generators share streams over vmapped seeds.
     """
-    if tasks.TABLE[task].supervised:
-        return rows.y
-    if isinstance(rows.x, SparseRows | StoredRows):
-        raise TypeError(f"{task} of rows that are not dense has metrics by row only")
-    return rows.x
-
-
-def key_of(state: TrainState) -> Array:
-    """The PRNG key of a state: threefry, as other generators share streams over vmapped seeds."""
-    return jax.random.wrap_key_data(state.key, impl="threefry2x32")
+    return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
 def optimizer_of(method: Method, spec: Spec) -> optax.GradientTransformation:
@@ -170,19 +164,37 @@ def train_step(
     return method.after_step(state, grads, aux, batch, key_after), recorded
 
 
+def train_steps(
+    method: Method,
+    state: TrainState,
+    key: Array,
+    numbers: Array,
+    batch_of: Callable[..., Batch[Array]],
+    *slots: Array,
+) -> tuple[TrainState, dict[str, Array]]:
+    """Several :func:`train_step`, one after another.
+
+    Args:
+      method, state: what is trained.
+      key: of the steps of the epoch.
+      numbers: ``(steps,)`` int32, their places in the epoch, from 0.
+      batch_of: from the entries of ``slots`` for a step to its batch.
+      slots: arrays ``(steps, ...)``.
+
+    Returns:
+      The new state, and what was recorded, ``(steps,)`` by name.
+    """
+
+    def step(carry: TrainState, inputs: tuple[Array, ...]) -> tuple[TrainState, dict[str, Array]]:
+        number, *slot = inputs
+        return train_step(method, carry, batch_of(*slot), jax.random.fold_in(key, number))
+
+    return jax.lax.scan(step, state, (numbers, *slots))
+
+
 def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Array:
     """Outputs ``(N, C)`` for any number of rows, a part of them at a time."""
-    if isinstance(x, SparseRows):
-        return map_rows(lambda part: method.predictor(state, part), x, EVALUATION_ROWS)
-    chunks, rest = divmod(x.shape[0], EVALUATION_ROWS)
-    outputs_of_parts = []
-    if chunks:
-        parts = x[: chunks * EVALUATION_ROWS].reshape(chunks, EVALUATION_ROWS, *x.shape[1:])
-        outputs = jax.lax.map(lambda part: method.predictor(state, part), parts)
-        outputs_of_parts.append(outputs.reshape(-1, *outputs.shape[2:]))
-    if rest or not chunks:
-        outputs_of_parts.append(method.predictor(state, x[chunks * EVALUATION_ROWS :]))
-    return jnp.concatenate(outputs_of_parts) if len(outputs_of_parts) > 1 else outputs_of_parts[0]
+    return map_rows(lambda part: method.predictor(state, part), x, EVALUATION_ROWS)
 
 
 def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
@@ -195,13 +207,24 @@ def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
     return metrics
 
 
-def metrics_by_row(method: Method, state: TrainState, x: SparseRows) -> dict[str, Array]:
-    """:func:`row_metrics` ``(N,)`` of sparse rows as their own target, never held together."""
+def outputs_of_part(method: Method, state: TrainState, x: Array) -> Array | dict[str, Array]:
+    """Outputs ``(B, C)`` for some rows, or :func:`row_metrics` where they are their own target.
 
-    def of_part(part: Array) -> dict[str, Array]:
-        return row_metrics(state.spec, method.predictor(state, part), part)
+    Metrics by row are for rows that are never held together, on disk or sparse.
+    """
+    outputs = method.predictor(state, x)
+    return (
+        outputs if tasks.TABLE[state.spec.task].supervised else row_metrics(state.spec, outputs, x)
+    )
 
-    return map_rows(of_part, x, EVALUATION_ROWS)
+
+def outputs_of(
+    method: Method, state: TrainState, x: Array | SparseRows
+) -> Array | dict[str, Array]:
+    """Outputs ``(N, C)`` for all rows; of sparse ones as :func:`outputs_of_part`."""
+    if is_sparse(x):
+        return map_rows(lambda part: outputs_of_part(method, state, part), x, EVALUATION_ROWS)
+    return predict_rows(method, state, x)
 
 
 def mean_of_rows(values: dict[str, Array], weight: Array) -> dict[str, Array]:
@@ -218,18 +241,20 @@ def evaluate(method: Method, state: TrainState, rows: MemoryRows) -> dict[str, A
     Scalars by name, ``loss`` among them; with ``best_by='auc'`` also the area under the ROC curve
     of the second class. There must be at least one row.
     """
-    task = state.spec.task
-    if isinstance(rows.x, SparseRows) and not tasks.TABLE[task].supervised:
-        return mean_of_rows(metrics_by_row(method, state, rows.x), rows.weight)
-    return evaluate_outputs(state, predict_rows(method, state, rows.x), rows)
+    return evaluate_outputs(method, state, outputs_of(method, state, rows.x), rows)
 
 
-def evaluate_outputs(state: TrainState, outputs: Array, rows: DeviceRows) -> dict[str, Array]:
-    """:func:`evaluate` for outputs ``(N, C)``; ``rows.x`` matters for reconstruction only."""
+def evaluate_outputs(
+    method: Method, state: TrainState, outputs: Array | dict[str, Array], rows: DeviceRows
+) -> dict[str, Array]:
+    """:func:`evaluate` for what :func:`outputs_of` returns."""
+    del method
+    if isinstance(outputs, dict):
+        return mean_of_rows(outputs, rows.weight)
     task = state.spec.task
     # A row that only fills up may have any value.
     outputs = jnp.where(rows.weight[:, None] > 0, outputs, 0.0)
-    y = dense_targets(task, rows)
+    y = dense(as_batch(task, rows).y)
     metrics = tasks.metrics(task, outputs, y, rows.weight)
     if state.spec.loss is not None:
         metrics["loss"] = state.spec.loss(outputs, y, rows.weight)
@@ -259,29 +284,109 @@ def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array
     return rows.reshape(shape), real.reshape(shape)
 
 
+class Feed(Protocol):
+    """Where the rows of an epoch come from, and where its parts run.
+
+    For rows in memory an epoch is one compiled program (:class:`InMemory`). For rows on disk it is
+    a program for each part, called by the host as rows arrive (:mod:`fsjax.engine.streamed`).
+    """
+
+    @property
+    def arrays(self) -> Arrays[Any]:
+        """The rows of the run."""
+
+    def inspect(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
+        """``part(method, state, *args)``, which leaves the state as it is."""
+
+    def advance(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
+        """``part(method, state, *args)``, which returns the next state and some values.
+
+        The memory of ``state`` may be reused.
+        """
+
+    def steps(
+        self, state: TrainState, key_order: Array, key_steps: Array
+    ) -> tuple[TrainState, dict[str, Array]]:
+        """The optimiser steps of an epoch, and what :func:`train_step` recorded of them."""
+
+    def evaluate(self, state: TrainState, rows: Rows[Any, Any]) -> dict[str, Array]:
+        """:func:`evaluate` for the validation or the test rows."""
+
+
+@dataclasses.dataclass(frozen=True)
+class InMemory:
+    """The :class:`Feed` of rows in memory."""
+
+    method: Method
+    arrays: Arrays[MemoryRows]
+
+    def inspect(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
+        """As in :class:`Feed`."""
+        return part(self.method, state, *args)
+
+    advance = inspect
+
+    def steps(
+        self, state: TrainState, key_order: Array, key_steps: Array
+    ) -> tuple[TrainState, dict[str, Array]]:
+        """As in :class:`Feed`; the steps are a loop on the device."""
+        spec, everything = state.spec, as_batch(state.spec.task, self.arrays.train)
+        if whole_table(spec):
+            # The whole table is the batch: nothing to gather, and its order is of no matter.
+            batch = split_rows(everything.take(slice(None)))
+            return train_step(self.method, state, batch, jax.random.fold_in(key_steps, 0))
+        num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
+        slots = batch_indices(spec, key_order, num_real)
+
+        def batch_of(rows: Array, real: Array) -> Batch[Array]:
+            batch = everything.take(rows)
+            return split_rows(batch._replace(weight=batch.weight * real))
+
+        numbers = jnp.arange(spec.steps_per_epoch)
+        return train_steps(self.method, state, key_steps, numbers, batch_of, *slots)
+
+    def evaluate(self, state: TrainState, rows: MemoryRows) -> dict[str, Array]:
+        """As in :class:`Feed`."""
+        return evaluate(self.method, state, rows)
+
+
 def train_epoch(
     method: Method, state: TrainState, arrays: Arrays[MemoryRows]
 ) -> tuple[TrainState, dict[str, Array]]:
+    """:func:`run_epoch` of rows in memory."""
+    return run_epoch(InMemory(method, arrays), state)
+
+
+def run_epoch(feed: Feed, state: TrainState) -> tuple[TrainState, dict[str, Array]]:
     """One epoch: all its steps, validation, the best snapshot and ``after_epoch``.
 
     Returns:
       The new state and scalars named ``split/metric``.
     """
-    key_order, key_steps, key_after = epoch_keys(state)
-    everything = as_batch(state.spec.task, arrays.train)
-    masks_before = state.masks
-    state, recorded = _steps(method, state, everything, key_order, key_steps)
-    state, metrics = end_steps(method, state, recorded)
-    for name, rows in (("valid", arrays.valid), ("test", arrays.test)):
+    (key_order, key_steps, key_after), masks_before = feed.inspect(begin_epoch, state)
+    state, recorded = feed.steps(state, key_order, key_steps)
+    state, metrics = feed.advance(end_steps, state, recorded)
+    for name in EVALUATED:
+        rows = getattr(feed.arrays, name)
         if rows.x.shape[0]:
-            of_split = evaluate(method, state, rows)
+            of_split = feed.evaluate(state, rows)
             metrics |= {f"{name}/{metric}": value for metric, value in of_split.items()}
-    return end_epoch(method, state, everything, metrics, masks_before, key_after)
+    everything = as_batch(state.spec.task, feed.arrays.train)
+    return feed.advance(end_epoch, state, everything, metrics, masks_before, key_after)
 
 
-def epoch_keys(state: TrainState) -> Array:
-    """``(3,)`` keys of the coming epoch: of the order of the rows, of its steps, and after it."""
-    return jax.random.split(jax.random.fold_in(key_of(state), state.epoch), 3)
+def begin_epoch(method: Method, state: TrainState) -> tuple[tuple[Array, ...], PyTree]:
+    """The three keys of the coming epoch (:func:`epoch_keys`), and the masks before it."""
+    del method
+    return tuple(epoch_keys(state.key, state.epoch)), state.masks
+
+
+def epoch_keys(words: Array, epoch: Array) -> Array:
+    """``(3,)`` keys of an epoch: for the order of the rows, for its steps, and for after it.
+
+    ``words`` are those of the seed's key, as in :func:`key_of`.
+    """
+    return jax.random.split(jax.random.fold_in(key_of(words), epoch), 3)
 
 
 def end_steps(
@@ -319,38 +424,6 @@ def whole_table(spec: Spec) -> bool:
     return spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1
 
 
-def _steps(
-    method: Method,
-    state: TrainState,
-    everything: TrainingRows,
-    key_order: Array,
-    key_steps: Array,
-) -> tuple[TrainState, dict[str, Array]]:
-    """The optimiser steps of an epoch, and what they recorded."""
-    spec = state.spec
-    if whole_table(spec):
-        # The whole table is the batch: nothing to gather, and its order is of no matter.
-        whole = split_rows(_dense(everything))
-        return train_step(method, state, whole, jax.random.fold_in(key_steps, 0))
-    num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
-    indices, real = batch_indices(spec, key_order, num_real)
-
-    def step(carry: TrainState, batch_of: tuple[Array, Array, Array]) -> tuple[TrainState, dict]:
-        number, rows, filled = batch_of
-        batch = everything.take(rows)
-        batch = split_rows(batch._replace(weight=batch.weight * filled))
-        return train_step(method, carry, batch, jax.random.fold_in(key_steps, number))
-
-    return jax.lax.scan(step, state, (jnp.arange(spec.steps_per_epoch), indices, real))
-
-
-def _dense(rows: TrainingRows) -> Batch[Array]:
-    x, y, weight = rows
-    if isinstance(x, SparseRows) or isinstance(y, SparseRows):
-        return rows.take(slice(None))
-    return Batch(x, y, weight)
-
-
 def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> TrainState:
     best_by = state.spec.best_by
     if best_by in ("accuracy", "auc"):
@@ -377,11 +450,11 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
 
 def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
     """Sparsity in [0, 1], and the percentage of the connections that are new in this epoch."""
-    both = (jax.tree.leaves(masks, is_leaf=is_connections) for masks in (before, after))
+    leaves = (jax.tree.leaves(masks, is_leaf=is_connections) for masks in (before, after))
     active: Array | float = 0.0
     grown: Array | float = 0.0
     size = 0.0
-    for old, new in zip(*both, strict=True):
+    for old, new in zip(*leaves, strict=True):
         if is_connections(new):
             active += new.rows.size
             grown += (new.grown - old.grown).astype(jnp.float32)
@@ -417,8 +490,8 @@ def _count_connections(state: TrainState) -> TrainState:
     counts = input_connections(state)
     if counts is None:
         return state
-    now = (jnp.asarray(CONNECTION_EPOCHS) == state.epoch)[:, None]
-    return state.replace(trace=jnp.where(now, counts, state.trace))
+    is_counted = (jnp.asarray(CONNECTION_EPOCHS) == state.epoch)[:, None]
+    return state.replace(trace=jnp.where(is_counted, counts, state.trace))
 
 
 def train_epochs(
@@ -440,7 +513,7 @@ def train_epochs(
         for name, shape in shapes.items()
     }
 
-    def more(carry: tuple) -> Array:
+    def is_unfinished(carry: tuple) -> Array:
         i, state, _ = carry
         return (i < num_epochs) & ~state.done
 
@@ -450,5 +523,7 @@ def train_epochs(
         history = {name: values.at[i].set(metrics[name]) for name, values in history.items()}
         return i + 1, state, history
 
-    _, state, history = jax.lax.while_loop(more, body, (jnp.zeros((), jnp.int32), state, history))
+    _, state, history = jax.lax.while_loop(
+        is_unfinished, body, (jnp.zeros((), jnp.int32), state, history)
+    )
     return state, history

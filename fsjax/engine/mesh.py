@@ -118,14 +118,14 @@ def _placed(tree: PyTree, sharding: NamedSharding) -> PyTree:
     if jax.process_count() == 1:
         return jax.device_put(tree, sharding)
 
-    def one(leaf: jax.Array | np.ndarray) -> jax.Array:
+    def placed(leaf: jax.Array | np.ndarray) -> jax.Array:
         if isinstance(leaf, jax.Array) and leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
             return leaf
         # Each process has the whole: nothing travels. Arrays without entries need no looking at.
         host = np.asarray(leaf) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
         return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
-    return jax.tree.map(one, tree)
+    return jax.tree.map(placed, tree)
 
 
 def replicated(tree: PyTree, batch_devices: int = 1) -> PyTree:
@@ -142,10 +142,10 @@ def gathered(tree: PyTree, batch_devices: int = 1) -> PyTree:
         return tree
     leaves, structure = jax.tree.flatten(tree)
     filled = [leaf for leaf in leaves if leaf.size]
-    whole = iter(run(_everywhere, (batch_devices,), (filled,)))
+    full = iter(run(_everywhere, (batch_devices,), (filled,)))
     merged = [
         # Its entries are all here; arrays without any need no program.
-        np.asarray(next(whole)) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
+        np.asarray(next(full)) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
         for leaf in leaves
     ]
     return jax.tree.unflatten(structure, merged)

@@ -47,8 +47,6 @@ from fsjax.method import (
     TrainState,
 )
 from fsjax.registry import structure_of
-from fsjax.tables.sparse_rows import SparseRows
-from fsjax.tables.stored_rows import StoredRows
 
 #: Where files lie that are not the author's.
 _LIBRARIES = (
@@ -88,13 +86,14 @@ def check_fields(method: Method) -> None:
 
 
 @own_settings
-def check_functions(method: Method, spec: Spec, prepared: Prepared) -> None:
+def check_functions(method: Method, spec: Spec, prepared: Prepared, on_disk: bool) -> None:
     """Traces the functions of a method as the engine calls them.
 
     Args:
       method: the method.
       spec: static facts of the run.
       prepared: the data, of which only shapes and types count.
+      on_disk: whether their rows are on disk.
 
     Raises:
       ConfigError: if a function returns other types or shapes than :mod:`fsjax.method` says, if it
@@ -111,7 +110,7 @@ def check_functions(method: Method, spec: Spec, prepared: Prepared) -> None:
     shapes = tuple((leaf.shape, np.dtype(leaf.dtype)) for leaf in leaves)
     validated = bool(prepared.arrays.valid.x.shape[-2])
     try:
-        _check_traced(method, spec, tree, shapes, validated)
+        _check_traced(method, spec, tree, shapes, validated, on_disk)
     except FsjaxError as error:
         # JAX notes that it hides its frames, which says nothing about the method.
         error.__notes__ = []
@@ -126,6 +125,7 @@ def _check_traced(
     tree: Any,
     shapes: tuple[tuple[tuple[int, ...], np.dtype], ...],
     validated: bool,
+    on_disk: bool,
 ) -> None:
     structure, hyper = structure_of(method)
     data = tree.unflatten(jax.ShapeDtypeStruct(*leaf) for leaf in shapes)
@@ -147,10 +147,16 @@ def _check_traced(
 
         return jax.eval_shape(of_arrays, state, *args)
 
-    trace(lambda method, s, d, k: method.select(method.finish(s, d, k)), data, key)
-    if method.predict is not None:
-        x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
-        trace(lambda method, s, x: method.predictor(s, x), x)
+    # In one trace, as each builds the method anew.
+    def selected_and_predicted(
+        method: Method, state: TrainState, data: TrainingRows, key: Array, x: Array
+    ) -> None:
+        method.select(method.finish(state, data, key))
+        if method.predict is not None:
+            method.predictor(state, x)
+
+    x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
+    trace(selected_and_predicted, data, key, x)
     batch = _batch(spec, data)
     check_custom(_watched(method, spec), state, batch)
     if method.loss is None:
@@ -158,7 +164,7 @@ def _check_traced(
     _check_scores_in_time(method, state, data)
     # Tracing a step takes a tenth of a first fit; the library's own methods are known to be right,
     # except where they look at all rows of a table on disk.
-    if structure.in_library and not isinstance(data.x, StoredRows):
+    if structure.in_library and not on_disk:
         return
     after = trace(lambda method, s, b, k: train_step(method, s, b, k)[0], batch, key)
     _check_same_types(method.name, "a step", state, after)
@@ -356,7 +362,12 @@ def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows)
 
     written = _written(traced(lambda s, d, k: method.after_epoch(s, d, k).extra), names)
     read = _read(traced(lambda s, d, k: method.select(method.finish(s, d, k))), names)
-    felt = _read(traced(lambda s, d, k: method.predictor(s, _dense(d.x))), names)
+
+    def predicted(state: TrainState, data: TrainingRows, key: Array) -> Array:
+        del data, key
+        return method.predictor(state, jnp.zeros((1, state.spec.num_columns)))
+
+    felt = _read(traced(predicted), names)
     late = sorted(written & read - felt)
     if late:
         raise ConfigError(
@@ -364,10 +375,6 @@ def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows)
             "is validated already, so the kept epoch would have that of the epoch before; make it "
             "in finish, or keep the last epoch with best_by='last'"
         )
-
-
-def _dense(x: Array | SparseRows | StoredRows) -> Array:
-    return jnp.zeros((1, x.shape[1])) if isinstance(x, StoredRows) else x[:]
 
 
 def _read(jaxpr: Any, names: list[str]) -> set[str]:

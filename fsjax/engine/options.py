@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from fsjax.errors import ConfigError, check_flag
 from fsjax.method import Loss
 from fsjax.tables.splits import Split
 from fsjax.tasks import Task
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,15 @@ class RunOptions:
         _check_flags(self, "progress")
         if self.checkpoint_dir is not None and not isinstance(self.checkpoint_dir, str | Path):
             raise ConfigError(f"checkpoint_dir={self.checkpoint_dir!r}; give a folder, or None")
+
+
+def grouped(arguments: Mapping[str, Any]) -> tuple[DataOptions, TrainOptions, RunOptions]:
+    """The arguments of :func:`fsjax.plan`, by their names, as options."""
+
+    def options(kind: Callable[..., T]) -> T:
+        return kind(**{name: arguments[name] for name in inspect.signature(kind).parameters})
+
+    return options(DataOptions), options(TrainOptions), options(RunOptions)
 
 
 def _check_flags(options: Any, *names: str) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from fsjax.engine.control import Callback
-from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
+from fsjax.engine.options import grouped
 from fsjax.engine.planned import Plan
 from fsjax.engine.planning import Data, planned_run
 from fsjax.engine.result import FitResult
@@ -130,43 +130,4 @@ def plan(
       DataError: for data that cannot be used.
       ConfigError: for settings that do not fit.
     """
-    return planned_run(
-        method,
-        data,
-        DataOptions(
-            task=task,
-            num_features=num_features,
-            split=split,
-            split_per_seed=split_per_seed,
-            scaling=scaling,
-            valid_fraction=valid_fraction,
-            noise_std=noise_std,
-            sample_weight=sample_weight,
-            groups=groups,
-            columns=columns,
-            zero_others=zero_others,
-            record_test=record_test,
-        ),
-        TrainOptions(
-            loss=loss,
-            num_epochs=num_epochs,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            drop_last=drop_last,
-            min_steps_per_epoch=min_steps_per_epoch,
-            best_by=best_by,
-            early_stopping=early_stopping,
-        ),
-        RunOptions(
-            seeds=seeds,
-            seed_axis=seed_axis,
-            batch_devices=batch_devices,
-            progress=progress,
-            checkpoint_dir=checkpoint_dir,
-            checkpoint_every=checkpoint_every,
-            max_time=max_time,
-            callback=callback,
-            keep_partial=keep_partial,
-            start=start,
-        ),
-    )
+    return planned_run(method, data, *grouped(locals()))

@@ -17,6 +17,7 @@ from fsjax.distributed.exchange import process_count
 from fsjax.distributed.same import check_same, code
 from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.control import Control
+from fsjax.engine.fingerprint import described, described_settings, fingerprint, versions
 from fsjax.engine.loop import Arrays, HostRows
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.programs import run
@@ -28,14 +29,11 @@ from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
 from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
-from fsjax.metrics.embedded import embedded_metrics
 from fsjax.registry import Fixed, Structure
 from fsjax.storage.checkpoints import Checkpoints
-from fsjax.storage.fingerprint import described, described_settings, fingerprint, versions
 from fsjax.storage.identity import Identity
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows
-from fsjax.tables.stored_rows import StoredRows
 from fsjax.tasks import TABLE
 
 #: A column that this share of the seeds leaves open is kept where a method picks its own number.
@@ -140,8 +138,9 @@ class Plan:
         arrays = self.prepared.arrays
         chosen = self._finished(trained, arrays, self._test_rows(), threshold)
         x = self.prepared.x_test[0]
-        if isinstance(x, StoredRows) and self.method.predict is not None and len(x):
-            outputs = predict_streamed(self.structure, chosen.states, filled_rows(x))
+        if self.dataset.table.on_disk and self.method.predict is not None and len(x):
+            rows: Any = filled_rows(x)
+            outputs = predict_streamed(self.structure, chosen.states, rows)
             return chosen._replace(outputs=outputs)
         return chosen
 
@@ -186,7 +185,7 @@ class Plan:
                 per_seed.append(entry.test_of_rows(of_rows))
                 continue
             truth = y if entry.supervised else dense_rows(x)
-            per_seed.append(embedded_metrics(task, outputs[row, : len(x)], truth))
+            per_seed.append(entry.test_metrics(outputs[row, : len(x)], truth))
         return {name: np.array([of_seed[name] for of_seed in per_seed]) for name in per_seed[0]}
 
     def fit(self) -> list[FitResult]:
@@ -223,8 +222,8 @@ class Plan:
           states: before the first step.
           rows: the place of the seed of each state.
         """
-        once = np.array_equal(rows, np.arange(len(self.seeds)))
-        if self.method.loss is None or self.structure.in_library or not once:
+        each_seed_once = np.array_equal(rows, np.arange(len(self.seeds)))
+        if self.method.loss is None or self.structure.in_library or not each_seed_once:
             return
         # The program that selects after training, too.
         trained = Trained(states, {}, {})

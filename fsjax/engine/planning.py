@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fsjax.datasets.from_arrays import as_dataset
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Control
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
@@ -21,14 +22,12 @@ from fsjax.engine.result import FitResult
 from fsjax.engine.run_spec import batch_size_of, spec_of
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import check_process
-from fsjax.errors import ConfigError, DataError, check_choice, check_whole
+from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
-from fsjax.tables.checks import check_num_features
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.dense import check_size
-from fsjax.tables.from_arrays import as_dataset
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.registry import resembled
 
@@ -39,32 +38,34 @@ Data = Dataset | tuple[ArrayLike, ArrayLike | None]
 def planned_run(
     method: Method,
     data: Data,
-    of_data: DataOptions,
-    of_training: TrainOptions,
-    of_run: RunOptions,
+    data_options: DataOptions,
+    train_options: TrainOptions,
+    run_options: RunOptions,
 ) -> Plan:
     """:func:`fsjax.plan` with its arguments in three groups."""
     _check_method(method)
     check_fields(method)
     check_platform()
     check_process()
-    seeds = of_run.seeds
+    seeds = run_options.seeds
     check_seeds(seeds)
-    task = task_of(method, of_data.task)
+    task = task_of(method, data_options.task)
     dataset = to_dataset(data, task)
-    groups = _groups(method, of_data, dataset)
+    groups = _groups(method, data_options, dataset)
     _check_sparse(method, dataset)
-    sizes = _sizes(method, of_data.num_features, dataset, groups)
-    best_by = _best_by(method, of_training.best_by, task, dataset)
-    prepared = prepare(dataset, task, seeds, of_data)
+    sizes = _sizes(method, data_options.num_features, dataset, groups)
+    best_by = _best_by(method, train_options.best_by, task, dataset)
+    prepared = prepare(dataset, task, seeds, data_options)
     structure, hyper = structure_of(method)
-    _check_early_stopping(of_training.early_stopping, prepared)
-    saves = of_run.checkpoint_dir is not None
-    control = Control(of_run.callback, of_run.max_time, of_run.keep_partial, saves=saves)
-    spec = spec_of(dataset, prepared, task, best_by, groups, of_training)
-    batch_devices = check_batch_devices(of_run.batch_devices, spec.batch_size)
+    _check_early_stopping(train_options.early_stopping, prepared)
+    saves = run_options.checkpoint_dir is not None
+    control = Control(
+        run_options.callback, run_options.max_time, run_options.keep_partial, saves=saves
+    )
+    spec = spec_of(dataset, prepared, task, best_by, groups, train_options)
+    batch_devices = check_batch_devices(run_options.batch_devices, spec.batch_size)
     if dataset.table.batches_only:
-        size = batch_size_of(of_training, task, prepared.num_rows)
+        size = batch_size_of(train_options, task, prepared.num_rows)
         _check_rows(spec.batch_size, spec.num_columns, f"batch_size={size}: ")
     if method.search is not None and method.search.parameter not in hyper:
         raise ConfigError(
@@ -72,7 +73,7 @@ def planned_run(
             "argument of a registered builder; register the method with fsjax.register"
         )
     with paused():
-        check_functions(method, spec, prepared)
+        check_functions(method, spec, prepared, dataset.table.on_disk)
     return Plan(
         method=method,
         structure=structure,
@@ -82,13 +83,15 @@ def planned_run(
         spec=spec,
         seeds=tuple(int(seed) for seed in seeds),
         sizes=sizes,
-        axis=_seed_axis(of_run.seed_axis, dataset, len(seeds), batch_devices),
+        axis=_seed_axis(run_options.seed_axis, dataset, len(seeds), batch_devices),
         batch_devices=batch_devices,
-        progress=bool(of_run.progress),
-        checkpoint_dir=None if of_run.checkpoint_dir is None else Path(of_run.checkpoint_dir),
-        checkpoint_every=check_whole("checkpoint_every", of_run.checkpoint_every),
+        progress=bool(run_options.progress),
+        checkpoint_dir=None
+        if run_options.checkpoint_dir is None
+        else Path(run_options.checkpoint_dir),
+        checkpoint_every=check_whole("checkpoint_every", run_options.checkpoint_every),
         control=control,
-        start=_start(of_run.start, structure, spec, seeds),
+        start=_start(run_options.start, structure, spec, seeds),
     )
 
 

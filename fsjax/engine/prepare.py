@@ -9,12 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.arguments import NonNegative, check
+from fsjax.datasets.catalog import paper_scaling
+from fsjax.datasets.from_arrays import check_task
+from fsjax.datasets.split_protocols import make_split
 from fsjax.engine.loop import Arrays, HostRows, Rows
 from fsjax.engine.options import DataOptions
 from fsjax.engine.value_ranges import check_nonzero, check_range
 from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.tables.base import RawTable, as_table
-from fsjax.tables.checks import check_features, check_task, one_value
+from fsjax.tables.checks import check_features, one_value
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import (
     HostTable,
@@ -24,8 +27,8 @@ from fsjax.tables.scaled import (
     with_columns,
     without_rows,
 )
-from fsjax.tables.scaling import Scaler, fit_scaler, paper_scaling
-from fsjax.tables.splits import DEFAULT_SEED, Split, make_split
+from fsjax.tables.scaling import Scaler, fit_scaler
+from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE
 

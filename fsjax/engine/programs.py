@@ -107,6 +107,6 @@ def free() -> None:
 
 def _like(leaf: Any) -> Hashable:
     if isinstance(leaf, jax.Array):
-        return leaf.shape, leaf.dtype, leaf.weak_type, leaf.sharding
+        return jax.typeof(leaf), leaf.sharding
     leaf = np.asarray(leaf)
     return leaf.shape, leaf.dtype

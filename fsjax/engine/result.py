@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array, issparse
 
 from fsjax.engine.loop import CONNECTION_EPOCHS, keeps_snapshot
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
 from fsjax.engine.value_ranges import check_new_rows
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import ConfigError, DataError, check_num_features
 from fsjax.method import Method, TrainState
 from fsjax.metrics.stability import consensus
 from fsjax.registry import structure_of
-from fsjax.tables.checks import check_features, check_num_features
-from fsjax.tables.nullable import frame_values, plain_columns
+from fsjax.tables.base import numbers_of
+from fsjax.tables.checks import check_features
 from fsjax.tables.scaling import Scaler
 from fsjax.tables.scaling import apply as apply_scaler
-from fsjax.tables.sparse import as_csr, has_sparse_columns
 from fsjax.tables.sparse_rows import ENTRIES_AT_ONCE
 from fsjax.tables.splits import Split
-from fsjax.tables.user_arrays import as_array
 
 #: Rows that are predicted at once.
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096
@@ -53,7 +49,7 @@ class FitResult:
         connections that were not there when the epoch began.
       best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
-        sense, see ``fsjax.metrics.cost``), ``train_seconds`` and ``compile_seconds`` (all
+        sense, see ``fsjax.sparsity.cost``), ``train_seconds`` and ``compile_seconds`` (all
         seeds together), ``trained_epochs`` (fewer than asked for in a resumed run); of a table on
         disk ``wait_seconds``, in which the device had nothing to do for want of rows.
       states: stacked train states ``(S, ...)`` of the kept epochs, without that of the optimiser.
@@ -172,7 +168,7 @@ class FitResult:
         """
         if self.method.predict is None:
             raise ConfigError(f"{self.method.name} selects columns and predicts nothing")
-        x = _table(x)
+        x = numbers_of(x)
         columns = self.states.spec.num_columns
         if x.ndim != 2 or x.shape[1] != columns:
             raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
@@ -181,7 +177,8 @@ class FitResult:
         if isinstance(x, np.ndarray):
             return self._predict_dense(x)
         size = max(ENTRIES_AT_ONCE // columns, SMALLEST_BLOCK)
-        parts = (x[at : at + size].toarray() for at in range(0, max(x.shape[0], 1), size))
+        starts = range(0, max(x.shape[0], 1), size)
+        parts = (x[start : start + size].toarray() for start in starts)
         return np.concatenate([self._predict_dense(part) for part in parts], axis=1)
 
     def _predict_dense(self, x: np.ndarray) -> np.ndarray:
@@ -224,7 +221,7 @@ class FitResult:
           groups.
         """
         row = 0 if seed is None else self.seeds.index(seed)
-        return _table(x)[:, self.columns_of(self.selected[row])]
+        return numbers_of(x)[:, self.columns_of(self.selected[row])]
 
     def columns_of(self, chosen: np.ndarray) -> np.ndarray:
         """The columns of some groups, group by group; without groups, the columns themselves."""
@@ -247,11 +244,3 @@ def counted_connections(states: TrainState) -> tuple[tuple[int, ...], np.ndarray
         return (), None
     epochs = tuple(epoch for epoch in CONNECTION_EPOCHS if epoch <= states.spec.num_epochs)
     return epochs, states.trace[:, : len(epochs)]
-
-
-def _table(x: Any) -> np.ndarray | csr_array:
-    """Rows as users have them as an array, or sparse."""
-    x = plain_columns(x)
-    if issparse(x) or has_sparse_columns(x):
-        return as_csr(x)
-    return frame_values(x) if isinstance(x, pd.DataFrame) else as_array(x, "X")

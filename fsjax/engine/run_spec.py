@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
+from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.options import TrainOptions
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.user_function_checks import check_loss
 from fsjax.errors import check_whole
 from fsjax.method import Spec
-from fsjax.storage.fingerprint import fingerprint_of_task
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import filled_length
 from fsjax.tasks import COUPLED_BATCH, TABLE
@@ -34,14 +34,14 @@ def spec_of(
     """
     entry, rows = TABLE[task], prepared.num_rows
     batch_size = batch_size_of(options, task, rows)
-    whole = entry.coupled and batch_size in (None, rows)
+    all_at_once = entry.coupled and batch_size in (None, rows)
     num_columns = prepared.arrays.train.x.shape[-1]
     return Spec(
         num_columns=num_columns,
         num_outputs=prepared.num_outputs,
         task=task,
         num_epochs=check_whole("num_epochs", options.num_epochs, most=MOST),
-        shuffle=bool(options.shuffle) and not whole,
+        shuffle=bool(options.shuffle) and not all_at_once,
         best_by=best_by if len(prepared.splits[0].valid) else "last",
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
         image_order=dataset.image_order,

@@ -123,10 +123,10 @@ def _around(width: int) -> list[int]:
 
 def _share(gates_low: np.ndarray, gates_high: np.ndarray, k: int) -> float:
     """Where between two strengths k gates should be open, on a log-log scale."""
-    more, fewer = math.log(_count(gates_low)), math.log(_count(gates_high))
-    if more <= fewer:
+    count_low, count_high = (math.log(_count(gates)) for gates in (gates_low, gates_high))
+    if count_low <= count_high:
         return 0.5
-    return float(np.clip((more - math.log(k)) / (more - fewer), 0.15, 0.85))
+    return float(np.clip((count_low - math.log(k)) / (count_low - count_high), 0.15, 0.85))
 
 
 def _count(gates: np.ndarray, threshold: float = 0.5) -> float:

@@ -26,7 +26,6 @@ from fsjax.method import Method, PyTree, Search, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.tables.sparse_rows import SparseRows
 from fsjax.tables.stored_rows import StoredRows
-from fsjax.tasks import TABLE
 
 
 def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
@@ -68,14 +67,14 @@ def init_seeds(
       arrays: the rows, of which those of training are looked at.
     """
 
-    def one(
+    def init(
         arrays: Arrays[DeviceRows], seed: Array, values: dict[str, Array], usable: Array
     ) -> TrainState:
         data = loop.as_batch(spec.task, arrays.train)
         state = loop.init_state(structure.bind(values), spec, seed, data, usable)
         return state.replace(hyper=values)
 
-    return _one_after_another(one, has_own_rows(arrays), arrays, seeds, dict(hyper), mask)
+    return _one_after_another(init, has_own_rows(arrays), arrays, seeds, dict(hyper), mask)
 
 
 def train_seeds(
@@ -96,27 +95,27 @@ def train_seeds(
       name, and the epochs done, ``(S,)`` int32.
     """
 
-    def one(
+    def train(
         arrays: Arrays[MemoryRows], state: TrainState, epochs: Array
     ) -> tuple[TrainState, dict[str, Array]]:
         return loop.train_epochs(structure.bind(state.hyper), state, arrays, epochs)
 
     own_rows = has_own_rows(arrays)
-    together = jax.vmap(one, in_axes=(0 if own_rows else None, 0, 0))
-    in_turn = functools.partial(_one_after_another, one, own_rows)
-    each = together if axis == "vmap" else in_turn
+    together = jax.vmap(train, in_axes=(0 if own_rows else None, 0, 0))
+    in_turn = functools.partial(_one_after_another, train, own_rows)
+    train_all = together if axis == "vmap" else in_turn
     if axis == "shard":
-        each = in_turn if jax.default_backend() == "cpu" else together
+        train_all = in_turn if jax.default_backend() == "cpu" else together
         runs, everywhere = PartitionSpec(RUNS), PartitionSpec()
-        each = jax.shard_map(
-            each,
+        train_all = jax.shard_map(
+            train_all,
             mesh=mesh_of(batch_devices),
             in_specs=(runs if own_rows else everywhere, runs, runs),
             out_specs=runs,
             axis_names={RUNS},
             check_vma=False,
         )
-    states, history = each(arrays, states, num_epochs)
+    states, history = train_all(arrays, states, num_epochs)
     if axis == "shard":
         return states, *replicated((history, states.epoch), batch_devices)
     return states, history, states.epoch
@@ -166,7 +165,7 @@ def finish_seeds(
       threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
     """
 
-    def one(
+    def finish(
         rows: tuple[Arrays[DeviceRows], Array | SparseRows | None],
         state: TrainState,
         limit: Array | None,
@@ -175,7 +174,7 @@ def finish_seeds(
         method = structure.bind(state.hyper)
         data = loop.as_batch(state.spec.task, arrays.train)
         # Epochs and steps are numbered far below this, so no other key is like it.
-        key = jax.random.fold_in(loop.key_of(state), jnp.uint32(2**32 - 1))
+        key = jax.random.fold_in(loop.key_of(state.key), jnp.uint32(2**32 - 1))
         state = method.finish(loop.at_kept(method, state), data, key)
         state = state.replace(opt_state=(), best=state.best._replace(params=(), masks=(), extra=()))
         selection = method.select(state)
@@ -189,14 +188,10 @@ def finish_seeds(
         ranking = distinct_top_k(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
-        outputs: Array | dict[str, Array] | None
-        if isinstance(x, SparseRows) and not TABLE[state.spec.task].supervised:
-            outputs = loop.metrics_by_row(method, state, x)
-        else:
-            outputs = None if x is None else loop.predict_rows(method, state, x)
+        outputs = None if x is None else loop.outputs_of(method, state, x)
         return Chosen(state, selection.scores, ranking, gates, closed, outputs)
 
-    return _one_after_another(one, has_own_rows(arrays), (arrays, x_test), states, threshold)
+    return _one_after_another(finish, has_own_rows(arrays), (arrays, x_test), states, threshold)
 
 
 def predict_seed(structure: Structure | Fixed, states: TrainState, row: Array, x: Array) -> Array:

@@ -1,16 +1,16 @@
 """Training on rows that are read from disk: compiled steps, fed by the host a batch or more ahead.
 
-The steps, their order and their keys are those of :mod:`fsjax.engine.loop`, so that the results are
-those of the table in memory. While the device works on some batches, a thread reads, scales and
-hands over the next ones.
+An epoch is that of :mod:`fsjax.engine.loop`, so that the results are those of the table in memory.
+While the device works on some batches, a thread reads, scales and hands over the next ones.
 """
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,19 +19,11 @@ from jax import Array
 
 from fsjax.engine import loop
 from fsjax.engine.compile_effort import ONCE
-from fsjax.engine.loop import (
-    EVALUATION_ROWS,
-    MAX_EPOCHS_PER_CALL,
-    Arrays,
-    DeviceRows,
-    HostRows,
-    Rows,
-)
+from fsjax.engine.loop import EVALUATION_ROWS, MAX_EPOCHS_PER_CALL, Arrays, DeviceRows, Rows
 from fsjax.engine.programs import program, run
-from fsjax.method import PyTree, Spec, TrainState
+from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.tables.stored_rows import StoredRows
-from fsjax.tasks import TABLE
 
 #: Entries of the rows that the device gets at once, unless a batch has more.
 ENTRIES = 2**24
@@ -42,31 +34,23 @@ StoredPart = Rows[StoredRows, np.ndarray]
 #: Rows that were read and lie on the device.
 ReadRows = Rows[Array, Array]
 
-#: The part that rows are of, the number of their steps or of themselves, and the rows.
-Piece = tuple[str, int, ReadRows]
-
-
-def is_on_disk(arrays: Arrays[HostRows]) -> TypeGuard[Arrays[StoredPart]]:
-    """Whether the rows of a run are read from disk, those of each part."""
-    return isinstance(arrays.train.x, StoredRows)
-
 
 class _Ahead:
-    """Pieces of which the next one is read by a thread while this one is used."""
+    """Rows of which the next ones are read by a thread while these are used."""
 
-    def __init__(self, items: Iterator[Piece]) -> None:
-        self._items, self._pool = items, ThreadPoolExecutor(1)
-        self._coming = self._pool.submit(next, items)
+    def __init__(self, pieces: Iterator[ReadRows]) -> None:
+        self._pieces, self._pool = pieces, ThreadPoolExecutor(1)
+        self._coming = self._pool.submit(next, pieces)
 
     @property
     def ready(self) -> bool:
-        """Whether the next piece is there."""
+        """Whether the next rows are there."""
         return self._coming.done()
 
-    def take(self) -> Piece:
-        """The next piece, waited for if need be."""
+    def take(self) -> ReadRows:
+        """The next rows, waited for if need be."""
         piece = self._coming.result()
-        self._coming = self._pool.submit(next, self._items)
+        self._coming = self._pool.submit(next, self._pieces)
         return piece
 
     def close(self) -> None:
@@ -84,7 +68,11 @@ class _Place(NamedTuple):
 class StreamedEpochs:
     """Takes the place of the compiled ``train_seeds`` for rows on disk; seeds take turns.
 
+    It is the :class:`fsjax.engine.loop.Feed` of the seed whose turn it is. States have a leading
+    axis of one seed, ``(1, ...)``, so that those of a run of one seed are not copied.
+
     Attributes:
+      arrays: the rows.
       names: of the recorded values.
       waited: seconds in which the device had nothing to do for want of rows.
       compiled: seconds of compilation.
@@ -112,7 +100,7 @@ class StreamedEpochs:
     ) -> tuple[TrainState, dict[str, np.ndarray], np.ndarray]:
         """As :func:`fsjax.engine.seeds.train_seeds`."""
         number = len(epochs)
-        each = _split(states, number)
+        by_seed = _split(states, number)
         recorded = {
             name: np.zeros((number, MAX_EPOCHS_PER_CALL), np.float32) for name in self.names
         }
@@ -120,13 +108,16 @@ class StreamedEpochs:
             turns = [
                 row
                 for row in range(number)
-                if i < epochs[row] and not bool(np.asarray(each[row].done)[0])
+                if i < epochs[row] and not bool(np.asarray(by_seed[row].done)[0])
             ]
             for row in turns:
-                each[row], metrics = self._epoch(each[row], row, turns)
+                place = _Place(row, int(np.asarray(by_seed[row].epoch)[0]))
+                self._aim(place, turns)
+                by_seed[row], metrics = loop.run_epoch(self, by_seed[row])
+                self._next = self._after(place, turns)
                 for name, value in metrics.items():
-                    recorded[name][row, i] = np.asarray(value)[0]
-        states = _joined(each)
+                    recorded[name][row, i] = np.asarray(value)
+        states = _joined(by_seed)
         return states, recorded, np.asarray(states.epoch)
 
     def close(self) -> None:
@@ -135,92 +126,89 @@ class StreamedEpochs:
             self._ahead.close()
         self._ahead = None
 
-    def _epoch(
-        self, state: TrainState, row: int, turns: list[int]
-    ) -> tuple[TrainState, dict[str, Array]]:
-        """One epoch of one seed, whose state is ``(1, ...)``."""
-        place = _Place(row, int(np.asarray(state.epoch)[0]))
-        ahead = self._aim(place, turns)
-        masks = jax.tree.map(jnp.copy, state.masks)
-        keys, recorded, steps = self._run(_keys, state), [], 0
-        while steps < self.spec.steps_per_epoch:
-            _, count, piece = self._take(ahead, state)
-            state, some = self._run(_steps, state, keys, np.int32(steps), piece, donate=(0,))
-            recorded.append(some)
-            steps += count
-        recorded = jax.tree.map(lambda *parts: jnp.concatenate(parts), *recorded)
-        state, metrics = self._run(_end_steps, state, recorded, donate=(0,))
-        for name, rows in self._evaluated():
-            if len(rows.x):
-                of_split = self._evaluate(ahead, state, rows)
-                metrics |= {f"{name}/{metric}": value for metric, value in of_split.items()}
-        arguments = (keys, metrics, masks, self.arrays.train)
-        state, metrics = self._run(_end_epoch, state, *arguments, donate=(0,))
-        self._next = self._after(place, turns)
-        return state, metrics
-
-    def _evaluated(self) -> tuple[tuple[str, StoredPart], ...]:
-        """The rows on which epochs are evaluated, in the order in which they are read."""
-        return ("valid", self.arrays.valid), ("test", self.arrays.test)
-
-    def _evaluate(self, ahead: _Ahead, state: TrainState, rows: StoredPart) -> dict[str, Array]:
-        """``loop.evaluate`` of rows that come in parts."""
-        blocks = _blocks(rows.x)
-        if len(blocks) == 1:
-            return self._run(_evaluate, state, self._take(ahead, state)[2])
-        parts = []
-        for _ in blocks:
-            parts.append(self._run(_outputs, state, self._take(ahead, state)[2]))
-        outputs = jax.tree.map(lambda *some: np.concatenate(some, axis=1), *parts)
-        return self._run(_evaluate_outputs, state, outputs, rows)
-
-    def _run(self, function: Callable[..., Any], *args: Any, donate: Sequence[int] = ()) -> Any:
+    def inspect(
+        self,
+        part: Callable[..., Any],
+        state: TrainState,
+        *args: Any,
+        donate: Sequence[int] = (),
+    ) -> Any:
+        """As in :class:`fsjax.engine.loop.Feed`."""
         started = time.perf_counter()
-        compiled = program(function, (self.structure,), args, donate=donate, work=self.work)
+        static = (part, self.structure)
+        compiled = program(_of_seed, static, (state, *args), donate=donate, work=self.work)
         self.compiled += time.perf_counter() - started
-        return compiled(*args)
+        return compiled(state, *args)
 
-    def _take(self, ahead: _Ahead, state: TrainState) -> Piece:
+    def advance(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
+        """As in :class:`fsjax.engine.loop.Feed`."""
+        return self.inspect(part, state, *args, donate=(0,))
+
+    def steps(
+        self, state: TrainState, key_order: Array, key_steps: Array
+    ) -> tuple[TrainState, dict[str, Array]]:
+        """As in :class:`fsjax.engine.loop.Feed`; the order is known to the thread that reads."""
+        recorded, done = [], 0
+        while done < self.spec.steps_per_epoch:
+            piece = self._take(state)
+            state, of_piece = self.advance(_steps, state, key_steps, np.int32(done), piece)
+            recorded.append(of_piece)
+            done += _num_steps(self.spec, piece)
+        return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), *recorded)
+
+    def evaluate(self, state: TrainState, rows: StoredPart) -> dict[str, Array]:
+        """As in :class:`fsjax.engine.loop.Feed`, of rows that come in parts."""
+        num_blocks = len(_blocks(rows.x))
+        if num_blocks == 1:
+            return self.inspect(loop.evaluate, state, self._take(state))
+        parts = [
+            self.inspect(loop.outputs_of_part, state, self._take(state).x)
+            for _ in range(num_blocks)
+        ]
+        outputs = jax.tree.map(lambda *blocks: np.concatenate(blocks), *parts)
+        return self.inspect(loop.evaluate_outputs, state, outputs, rows)
+
+    def _take(self, state: TrainState) -> ReadRows:
         """The next rows; counts the time in which neither they nor work are there."""
-        if not ahead.ready:
+        assert self._ahead is not None
+        if not self._ahead.ready:
             jax.block_until_ready(state)
             started = time.perf_counter()
-            piece = ahead.take()
+            piece = self._ahead.take()
             self.waited += time.perf_counter() - started
             return piece
         # One piece is worked on and one is read: no third lies in between.
         jax.block_until_ready(state)
-        return ahead.take()
+        return self._ahead.take()
 
-    def _aim(self, place: _Place, turns: list[int]) -> _Ahead:
-        """The pieces from here on, which are read ahead already if epochs follow each other."""
+    def _aim(self, place: _Place, turns: list[int]) -> None:
+        """Reads from here on, unless it does so already, as epochs follow each other."""
         if self._ahead is not None and self._next == place and self._turns == turns:
-            return self._ahead
+            return
         self.close()
-        self._next, self._turns = place, turns
+        self._turns = turns
         self._ahead = _Ahead(self._pieces(place, turns))
-        return self._ahead
 
     @staticmethod
     def _after(place: _Place, turns: list[int]) -> _Place:
-        at = turns.index(place.row) + 1
-        return (
-            _Place(turns[at], place.epoch) if at < len(turns) else _Place(turns[0], place.epoch + 1)
-        )
+        turn = turns.index(place.row) + 1
+        if turn < len(turns):
+            return _Place(turns[turn], place.epoch)
+        return _Place(turns[0], place.epoch + 1)
 
-    def _pieces(self, place: _Place, turns: list[int]) -> Iterator[Piece]:
+    def _pieces(self, place: _Place, turns: list[int]) -> Iterator[ReadRows]:
         """The rows of all epochs from a place on, in the order in which they are used."""
         while True:
             yield from self._train_pieces(place)
-            for name, rows in self._evaluated():
+            for name in loop.EVALUATED:
+                rows = getattr(self.arrays, name)
                 for block in _blocks(rows.x):
-                    yield name, len(block), _read(rows, block)
+                    yield _read(rows, block)
             place = self._after(place, turns)
 
-    def _train_pieces(self, place: _Place) -> Iterator[Piece]:
+    def _train_pieces(self, place: _Place) -> Iterator[ReadRows]:
         spec, rows = self.spec, self.arrays.train
-        whole = loop.whole_table(spec)
-        if whole:
+        if loop.whole_table(spec):
             indices, real = np.arange(spec.num_rows)[None], np.ones((1, spec.num_rows), np.float32)
         else:
             arguments = (self.keys[place.row], np.int32(place.epoch), np.int32(self.num_real))
@@ -229,10 +217,9 @@ class StreamedEpochs:
         calls = -(-spec.steps_per_epoch // most)
         size = -(-spec.steps_per_epoch // calls)
         for start in range(0, spec.steps_per_epoch, size):
-            some = slice(start, start + size)
-            piece = _read(rows, indices[some].ravel())
-            weight = piece.weight * real[some].ravel()
-            yield "train", len(indices[some]), piece._replace(weight=weight)
+            steps = slice(start, start + size)
+            piece = _read(rows, indices[steps].ravel())
+            yield piece._replace(weight=piece.weight * real[steps].ravel())
 
 
 def predict_streamed(
@@ -242,22 +229,20 @@ def predict_streamed(
     and more than are held at once.
     """
     blocks = _blocks(x)
-    number = len(np.asarray(states.epoch))
-    each = _split(states, number)
-    whole = len(blocks) == 1
+    by_seed = _split(states, len(np.asarray(states.epoch)))
+    part = loop.predict_rows if len(blocks) == 1 else loop.outputs_of_part
     outputs = []
     for block in blocks:
-        rows = Rows(x.read(block), np.zeros(len(block), np.int32), np.ones(len(block), np.float32))
-        function = _plain_outputs if whole else _outputs
-        parts = [run(function, (structure,), (state, rows), work=ONCE) for state in each]
-        outputs.append(jax.tree.map(lambda *some: np.concatenate(some), *parts))
-    return jax.tree.map(lambda *some: np.concatenate(some, axis=1), *outputs)
+        rows = x.read(block)
+        of_block = [run(_of_seed, (part, structure), (state, rows), work=ONCE) for state in by_seed]
+        outputs.append(jax.tree.map(lambda *of_seeds: np.stack(of_seeds), *of_block))
+    return jax.tree.map(lambda *of_blocks: np.concatenate(of_blocks, axis=1), *outputs)
 
 
 def _blocks(x: StoredRows) -> list[np.ndarray]:
     """Numbers of the rows that are evaluated together."""
     size = min(EVALUATION_ROWS, max(ENTRIES // x.shape[1], 1))
-    return [np.arange(at, min(at + size, len(x))) for at in range(0, len(x), size)]
+    return [np.arange(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
 
 def _read(rows: StoredPart, places: np.ndarray) -> ReadRows:
@@ -278,115 +263,56 @@ def _joined(states: list[TrainState]) -> TrainState:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
 
 
-def _one(states: PyTree) -> PyTree:
-    return jax.tree.map(lambda leaf: leaf[0], states)
+def _of_seed(
+    part: Callable[..., Any], structure: Structure | Fixed, states: TrainState, *args: Any
+) -> Any:
+    """A part of an epoch for states ``(1, ...)``; other arguments and results have no such axis."""
+    state = jax.tree.map(lambda leaf: leaf[0], states)
+    result = part(structure.bind(state.hyper), state, *args)
+    return jax.tree.map(
+        lambda leaf: _stacked(leaf) if isinstance(leaf, TrainState) else leaf,
+        result,
+        is_leaf=lambda leaf: isinstance(leaf, TrainState),
+    )
 
 
-def _stacked(tree: PyTree) -> PyTree:
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], tree)
+def _stacked(state: TrainState) -> TrainState:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
 
 
 def _recorded(
     structure: Structure | Fixed, arrays: Arrays[StoredPart], states: TrainState
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """What an epoch records, found without reading a row."""
-
-    def epoch(states: TrainState, arrays: Arrays[ReadRows]) -> dict[str, Array]:
-        state = _one(states)
-        method = structure.bind(state.hyper)
-        return loop.train_epoch(method, state, arrays)[1]
 
     def like(rows: StoredPart) -> Rows[jax.ShapeDtypeStruct, np.ndarray]:
         return Rows(jax.ShapeDtypeStruct(rows.x.shape, jnp.float32), rows.y, rows.weight)
 
-    return jax.eval_shape(epoch, states, Arrays(*map(like, arrays)))
+    epoch = functools.partial(_of_seed, loop.train_epoch, structure)
+    return jax.eval_shape(epoch, states, Arrays(*map(like, arrays)))[1]
 
 
 def _order(spec: Spec, key: Array, epoch: Array, num_real: Array) -> tuple[Array, Array]:
     """``loop.batch_indices`` of an epoch."""
-    key = jax.random.wrap_key_data(key, impl="threefry2x32")
-    order = jax.random.split(jax.random.fold_in(key, epoch), 3)[0]
-    return loop.batch_indices(spec, order, num_real)
+    return loop.batch_indices(spec, loop.epoch_keys(key, epoch)[0], num_real)
 
 
-def _keys(structure: Structure | Fixed, states: TrainState) -> Array:
-    """Words of the keys of an epoch."""
-    return jax.random.key_data(loop.epoch_keys(_one(states)))
-
-
-def _key(words: Array, number: int) -> Array:
-    return jax.random.wrap_key_data(words[number], impl="threefry2x32")
+def _num_steps(spec: Spec, piece: ReadRows) -> int:
+    return len(piece.weight) // spec.batch_size
 
 
 def _steps(
-    structure: Structure | Fixed, states: TrainState, keys: Array, first: Array, rows: ReadRows
+    method: Method, state: TrainState, key: Array, first: Array, rows: ReadRows
 ) -> tuple[TrainState, dict[str, Array]]:
     """Steps from number ``first`` on, as many as there are rows for, and what they recorded."""
-    state = _one(states)
-    method, spec, key = structure.bind(state.hyper), state.spec, _key(keys, 1)
-    together = loop.as_batch(spec.task, rows)
-    count = len(rows.weight) // spec.batch_size
+    spec, together = state.spec, loop.as_batch(state.spec.task, rows)
+    count = _num_steps(spec, rows)
     if count == 1:
         state, recorded = loop.train_step(method, state, together, jax.random.fold_in(key, first))
-        return _stacked(state), _stacked(recorded)
+        return state, jax.tree.map(lambda value: jnp.asarray(value)[None], recorded)
 
-    def step(carry: TrainState, number: Array) -> tuple[TrainState, dict[str, Array]]:
-        batch = together.take(number * spec.batch_size + jnp.arange(spec.batch_size))
-        return loop.train_step(method, carry, batch, jax.random.fold_in(key, first + number))
+    def batch_of(number: Array) -> Batch[Array]:
+        return together.take(number * spec.batch_size + jnp.arange(spec.batch_size))
 
-    state, recorded = jax.lax.scan(step, state, jnp.arange(count))
-    return _stacked(state), recorded
-
-
-def _end_steps(
-    structure: Structure | Fixed, states: TrainState, recorded: dict[str, Array]
-) -> tuple[TrainState, dict[str, Array]]:
-    state = _one(states)
-    return _stacked(loop.end_steps(structure.bind(state.hyper), state, recorded))
-
-
-def _end_epoch(
-    structure: Structure | Fixed,
-    states: TrainState,
-    keys: Array,
-    metrics: dict[str, Array],
-    masks: PyTree,
-    train: Rows[StoredRows, Array],
-) -> tuple[TrainState, dict[str, Array]]:
-    state, metrics, masks = map(_one, (states, metrics, masks))
-    method = structure.bind(state.hyper)
-    everything = loop.as_batch(state.spec.task, train)
-    return _stacked(loop.end_epoch(method, state, everything, metrics, masks, _key(keys, 2)))
-
-
-def _evaluate(structure: Structure | Fixed, states: TrainState, rows: ReadRows) -> dict[str, Array]:
-    state = _one(states)
-    return _stacked(loop.evaluate(structure.bind(state.hyper), state, rows))
-
-
-def _outputs(
-    structure: Structure | Fixed, states: TrainState, rows: ReadRows
-) -> Array | dict[str, Array]:
-    """``(1, B, C)``, or metrics ``(1, B)`` by name where rows are their own target."""
-    state = _one(states)
-    outputs = structure.bind(state.hyper).predictor(state, rows.x)
-    if TABLE[state.spec.task].supervised:
-        return _stacked(outputs)
-    return _stacked(loop.row_metrics(state.spec, outputs, rows.x))
-
-
-def _plain_outputs(structure: Structure | Fixed, states: TrainState, rows: ReadRows) -> Array:
-    state = _one(states)
-    return loop.predict_rows(structure.bind(state.hyper), state, rows.x)[None]
-
-
-def _evaluate_outputs(
-    structure: Structure | Fixed,
-    states: TrainState,
-    outputs: Array | dict[str, Array],
-    rows: Rows[StoredRows, Array],
-) -> dict[str, Array]:
-    state, outputs = _one(states), _one(outputs)
-    if isinstance(outputs, dict):
-        return _stacked(loop.mean_of_rows(outputs, rows.weight))
-    return _stacked(loop.evaluate_outputs(state, outputs, rows))
+    numbers = jnp.arange(count)
+    return loop.train_steps(method, state, key, first + numbers, batch_of, numbers)

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,17 +14,16 @@ import numpy as np
 from tqdm import tqdm
 
 from fsjax.distributed.exchange import agreed, is_lead
-from fsjax.engine import mesh, seeds, together
+from fsjax.engine import loop, mesh, seeds, together
 from fsjax.engine.compile_effort import ONCE, training_work
 from fsjax.engine.control import Progress
-from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import output_structure, program, run
-from fsjax.engine.streamed import StreamedEpochs, is_on_disk
+from fsjax.engine.streamed import StoredPart, StreamedEpochs
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import PyTree, TrainState
-from fsjax.metrics.cost import count_connections, training_flops
 from fsjax.sparsity.connections import indexed_like, without_index
+from fsjax.sparsity.cost import count_connections, training_flops
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.tables.scaled import leaves_of
 from fsjax.tasks import TABLE
@@ -146,11 +145,11 @@ class _Training:
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, states.masks, plan.spec, searches)
         static = (plan.structure, *self.layout)
-        on_host = plan.prepared.arrays
         self.streamed: StreamedEpochs | None = None
         self.program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
-        if is_on_disk(on_host):
-            self.streamed = StreamedEpochs(plan.structure, plan.spec, on_host, self.states, work)
+        if plan.dataset.table.on_disk:
+            on_disk = cast("loop.Arrays[StoredPart]", plan.prepared.arrays)
+            self.streamed = StreamedEpochs(plan.structure, plan.spec, on_disk, self.states, work)
             self.program, names = self.streamed, self.streamed.names
         else:
             compiled = program(seeds.train_seeds, static, args, donate=(0,), work=work)
@@ -195,7 +194,7 @@ class _Training:
         """Some more epochs, of which it returns the number."""
         plan, called = self.plan, time.perf_counter()
         to_checkpoint = plan.checkpoint_every - self.done % plan.checkpoint_every
-        epochs = min(self.epochs, plan.spec.num_epochs - self.done, MAX_EPOCHS_PER_CALL)
+        epochs = min(self.epochs, plan.spec.num_epochs - self.done, loop.MAX_EPOCHS_PER_CALL)
         if plan.control.callback is not None:
             epochs = 1
         if self.checkpoints is not None:

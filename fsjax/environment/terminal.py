@@ -1,9 +1,8 @@
-"""What commands print: control characters are escaped, and a reader that leaves is not an error."""
+"""Standard output of commands: a reader that leaves is not an error."""
 
 from __future__ import annotations
 
 import os
-import re
 import select
 import sys
 from collections.abc import Iterator
@@ -15,17 +14,6 @@ NO_READER = 141
 #: Names in messages, of standard output and where the system gives none.
 _OUTPUT = "standard output"
 _UNNAMED = "standard output, or a file that the system does not name"
-
-#: What moves the cursor, colours, or turns the direction of text: all but the line end and the tab.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-
-
-def printable(text: str) -> str:
-    r"""Text with its control characters escaped, as in ``\x1b[31mred``.
-
-    Names of columns and labels come from files, which could tell a terminal anything.
-    """
-    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def describe(error: OSError) -> str:

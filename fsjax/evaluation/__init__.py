@@ -1,12 +1,11 @@
 """Evaluation protocols for selections and trained networks, and metrics of stability and cost."""
 
 from fsjax.evaluation.cox import CoxRegression
+from fsjax.evaluation.embedded import embedded_metrics
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
 from fsjax.evaluation.retrain import retrain_metrics
 from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
 from fsjax.evaluation.svm import svm_accuracy
-from fsjax.metrics.cost import count_connections, training_flops
-from fsjax.metrics.embedded import embedded_metrics
 from fsjax.metrics.stability import (
     Stability,
     complementary_pairs,
@@ -17,6 +16,7 @@ from fsjax.metrics.stability import (
     stability_metrics,
 )
 from fsjax.metrics.survival import concordance_index
+from fsjax.sparsity.cost import count_connections, training_flops
 
 __all__ = [
     "PROTOCOLS",

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from fsjax.concrete.random import key_words, threefry_2x32
 from fsjax.environment.jax_settings import setting
+from fsjax.kernels.random import key_words, threefry_2x32
 
 #: Coefficients of (log(1 + f) - f + f^2 / 2) / f^3 from the highest power of f, as in the Cephes
 #: library; the relative error of the logarithm is 1.2e-7 for 1 + f from sqrt(1/2) to sqrt(2).

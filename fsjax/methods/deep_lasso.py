@@ -27,7 +27,7 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
-from fsjax.tables.sparse_rows import SparseRows, dense, map_rows, rows_at_once
+from fsjax.tables.sparse_rows import SparseRows, dense, is_sparse, map_rows, rows_at_once
 
 #: Number of rows of a sparse table whose gradients are in memory at once.
 ROWS_AT_ONCE = 1024
@@ -96,7 +96,7 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
         def outputs(x: Array) -> Array:
             return predict(state, x)
 
-        if isinstance(data.x, SparseRows):
+        if is_sparse(data.x):
             norms = sparse_norms(outputs, state.spec.loss_of, data.x, y, data.weight)
         else:
             norms = jnp.linalg.norm(jax.grad(loss_at)(data.x), axis=0)

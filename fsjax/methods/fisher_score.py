@@ -13,7 +13,7 @@ from fsjax.errors import ConfigError
 from fsjax.method import Method, Spec, TrainingRows
 from fsjax.methods.shared.fixed_columns import filter_method, network_on_columns
 from fsjax.registry import register
-from fsjax.tables.sparse_rows import SparseRows, dense
+from fsjax.tables.sparse_rows import SparseRows, dense, is_sparse
 
 #: The highest score, of columns that vary between the classes but not within them.
 HIGHEST = 1e12
@@ -140,7 +140,7 @@ def fisher_score(
 
     def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
         y = dense(data.y)
-        if isinstance(data.x, SparseRows):
+        if is_sparse(data.x):
             return sparse_fisher_scores(data.x, y, spec.num_outputs, data.weight)
         return fisher_scores(data.x, y, spec.num_outputs, data.weight)
 

@@ -6,8 +6,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from scipy import stats
 
-from fsjax.errors import ConfigError, check_whole
-from fsjax.tables.checks import check_num_features
+from fsjax.errors import ConfigError, check_num_features, check_whole
 
 #: The default level of confidence intervals.
 LEVEL: Final = 0.95

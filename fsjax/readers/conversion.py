@@ -12,10 +12,10 @@ from typing import IO, Any
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.datasets.formats import Rounding
 from fsjax.errors import ConfigError, DataError, check_flag
 from fsjax.readers.blocks import Source, TargetColumn, open_source, parquet_files
 from fsjax.readers.file_type import first_line
+from fsjax.readers.formats import Rounding
 from fsjax.storage.atomic_files import write_text
 from fsjax.storage.identity import Identity
 

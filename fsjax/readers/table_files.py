@@ -12,12 +12,12 @@ import pandas as pd
 from pandas.api.types import infer_dtype
 from sklearn.datasets import load_svmlight_file
 
-from fsjax.datasets.formats import FileTable, compact, read_mat, read_npz
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.extras import require
 from fsjax.readers.excel import excel_frame
 from fsjax.readers.file_type import first_line, sniff
+from fsjax.readers.formats import FileTable, compact, read_mat, read_npz
 from fsjax.readers.target_columns import encode_target, encode_targets
 from fsjax.readers.text import USUAL_SEPARATOR, check_decimal, check_separator, open_text
 from fsjax.tables.checks import check_features, name_some, numeric_columns

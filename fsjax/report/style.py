@@ -13,8 +13,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from fsjax.engine.result import FitResult
-from fsjax.environment.terminal import printable
-from fsjax.errors import DataError
+from fsjax.errors import DataError, printable
 from fsjax.storage.atomic_files import atomic_open
 
 #: Okabe and Ito's palette: told apart with any colour vision.

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from fsjax.errors import ConfigError
-from fsjax.sparsity.inference.kernels import tile_of
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves
+from fsjax.sparsity.tiles import tile_of
 from fsjax.sparsity.trees import is_output_first, leaves_by_name, outputs_last
 from fsjax.typing import PyTree
 

@@ -1,20 +1,30 @@
 """One interface for tables in memory, sparse tables and tables on disk. It does not use JAX.
 
 A user's table is an array, a sparse matrix or a :class:`fsjax.tables.stored.StoredTable`;
-:func:`as_table` chooses the class that fits.
+:func:`numbers_of` and :func:`as_table` choose the class that fits.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_array, issparse
 
-from fsjax.tables.sparse import column_limits, column_moments, count_by_column, table_moments
+from fsjax.tables.nullable import frame_values, plain_columns
+from fsjax.tables.sparse import (
+    as_csr,
+    column_limits,
+    column_moments,
+    count_by_column,
+    stays_sparse,
+    table_moments,
+)
 from fsjax.tables.stored import StoredTable, added, row_blocks
+from fsjax.tables.user_arrays import as_array
 
 #: A table of the user, once it is read.
 RawTable: TypeAlias = np.ndarray | csr_array | StoredTable
@@ -161,6 +171,22 @@ class DiskTable(Table[StoredTable]):
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return self.raw.take(rows, columns)
+
+
+def numbers_of(x: Any) -> np.ndarray | csr_array:
+    """The numbers of a table in memory that a user hands over: CSR if it is sparse.
+
+    Args:
+      x: an array, a sparse matrix or array of SciPy, or a pandas frame, which counts as sparse if
+        one of its columns is.
+
+    Raises:
+      DataError: if it is not an array, or cannot be read as numbers (:func:`as_csr`).
+    """
+    x = plain_columns(x)
+    if stays_sparse(x):
+        return as_csr(x)
+    return frame_values(x) if isinstance(x, pd.DataFrame) else as_array(x, "X")
 
 
 def as_table(raw: RawTable) -> Table:

@@ -1,18 +1,14 @@
 """Checks of the user's tables and options. Each error message says what to do."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 from fsjax.tables.base import RawTable, as_table
-from fsjax.tables.dataset import CheckedDataset, Dataset
-from fsjax.tasks import TABLE, Task, name_of
 
 _NAMED = 5
 """The most columns that a message names."""
@@ -68,44 +64,6 @@ def check_features(
         f"{where} has {' and '.join(faults)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
-
-
-def check_task(dataset: Dataset, task: str | Task) -> Dataset:
-    """Check that a data set has the target that a task needs.
-
-    Args:
-        dataset: any data set.
-        task: one of ``fsjax.tasks.TASKS``, or a registered task.
-
-    Returns:
-        The data set itself. Where the task needs numbers and whole numbers were read as classes, a
-        copy whose ``y`` holds the original numbers as float32.
-
-    Raises:
-        ConfigError: for an unknown task.
-        DataError: if the target does not fit the task.
-    """
-    task = name_of(task)
-    entry = TABLE[task]
-    if not entry.supervised or isinstance(dataset, CheckedDataset):
-        return dataset
-    if dataset.y is None:
-        raise DataError(
-            f"task={task} needs a target, but {dataset.name} has none; give y (data.target in a "
-            "config), or choose task=reconstruction"
-        )
-    y, names = entry.check(dataset.y, dataset.class_names, dataset.name)
-    if y is dataset.y:
-        return dataset
-    return dataclasses.replace(dataset, y=y, class_names=names)
-
-
-def check_num_features(num_features: int, D: int) -> None:
-    """ConfigError unless the number of columns to select is a whole number from 1 to ``D``."""
-    if type(num_features) is bool or not isinstance(num_features, Integral) or num_features < 1:
-        raise ConfigError(f"num_features={num_features!r}; choose a whole number from 1 to {D}")
-    if num_features > D:
-        raise ConfigError(f"num_features={num_features} but X has {D} columns; choose at most {D}")
 
 
 def holds_numbers(column: pd.Series) -> bool:

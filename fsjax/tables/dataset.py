@@ -1,5 +1,6 @@
 """``Dataset``, which every loader returns: a table and what is known about it."""
 
+import functools
 from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
@@ -110,7 +111,7 @@ class Dataset:
             f"{target}, source={self.source!r})"
         )
 
-    @property
+    @functools.cached_property
     def table(self) -> Table:
         """X through the common interface of all forms of tables."""
         return as_table(self.X)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import DataError, check_choice
 from fsjax.tables.base import RawTable, as_table
 from fsjax.tables.checks import constant_columns, one_value
@@ -152,16 +151,6 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
         mean, std = _FIXED[kind]
         shift, scale = 255.0 * mean, 1.0 / (255.0 * std)
     return Scaler(np.asarray(shift, np.float64), np.asarray(scale, np.float64))
-
-
-def paper_scaling(name: str) -> tuple[str, str]:
-    """The scaling that the papers used for a data set, and the rows to which they fitted it.
-
-    For names that are not registered, such as a user's table, each column is standardised.
-    Returns ``(kind, rows)`` with a kind of :data:`KINDS` and ``'train'`` or ``'train+valid'``.
-    """
-    entry = ENTRIES.get(name)
-    return entry.scaling if entry else ("standard", "train")
 
 
 def _inverse(spread: np.ndarray | float) -> np.ndarray:

@@ -8,7 +8,7 @@ and dense tables alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,9 @@ import numpy as np
 from flax import struct
 from jax import Array
 from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 #: Entries of dense rows that are in memory at once, where the number of rows is free.
 ENTRIES_AT_ONCE = 2**22
@@ -96,7 +99,7 @@ def dense(rows: Array | SparseRows) -> Array:
     Raises:
       TypeError: for sparse rows.
     """
-    if isinstance(rows, SparseRows):
+    if is_sparse(rows):
         raise TypeError(_NOT_DENSE)
     return rows
 
@@ -124,13 +127,15 @@ def _dense(x: SparseRows, rows: Array) -> Array:
 
 def rows_at_once(x: Array | SparseRows, most: int) -> int:
     """The number of rows to take at a time: ``most``, or fewer for a wide sparse table."""
-    if not isinstance(x, SparseRows):
+    if not is_sparse(x):
         return most
     return min(most, max(ENTRIES_AT_ONCE // x.shape[-1], 8))
 
 
-def map_rows(function: Callable[[Array], Any], x: SparseRows, most: int) -> Any:
+def map_rows(function: Callable[[Array], Any], x: Array | SparseRows, most: int) -> Any:
     """Apply ``function`` to dense rows ``(B, D)`` chunk by chunk; joins its arrays ``(B, ...)``."""
+    if not is_sparse(x):
+        return _map_dense(function, x, most)
     size = min(rows_at_once(x, most), len(x))
     chunks = -(-len(x) // size)
 
@@ -142,9 +147,31 @@ def map_rows(function: Callable[[Array], Any], x: SparseRows, most: int) -> Any:
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: len(x)], outputs)
 
 
-def is_sparse(leaf: Any) -> bool:
-    """Whether a leaf of a tree is :class:`SparseRows`, for ``jax.tree.map(..., is_leaf=...)``."""
-    return isinstance(leaf, SparseRows)
+def _map_dense(function: Callable[[Array], Any], x: Array, size: int) -> Any:
+    """:func:`map_rows` of an array, whose last rows are a smaller part."""
+    chunks, rest = divmod(x.shape[0], size)
+    outputs_of_parts = []
+    if chunks:
+        parts = x[: chunks * size].reshape(chunks, size, *x.shape[1:])
+        outputs = jax.lax.map(function, parts)
+        outputs_of_parts.append(
+            jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), outputs)
+        )
+    if rest or not chunks:
+        outputs_of_parts.append(function(x[chunks * size :]))
+    if len(outputs_of_parts) == 1:
+        return outputs_of_parts[0]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *outputs_of_parts)
+
+
+def chosen_rows(x: Array | SparseRows, rows: Array) -> Array | SparseRows:
+    """Some of the rows, ``(B,)`` numbers, in the same form."""
+    return x.only(rows) if is_sparse(x) else x[rows]
+
+
+def is_sparse(rows: Any) -> TypeIs[SparseRows]:
+    """Whether rows are sparse; also of a leaf, for ``jax.tree.map(..., is_leaf=is_sparse)``."""
+    return isinstance(rows, SparseRows)
 
 
 def filled_sparse(x: SparseRows, num_rows: int, num_values: int) -> SparseRows:

@@ -20,8 +20,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol, cast
 
-from fsjax.arguments import Kind, kinds_of
-from fsjax.builders import checked_arguments, imported
+from fsjax.arguments import Kind, checked_arguments, imported, kinds_of
 from fsjax.errors import ConfigError, nearest
 from fsjax.tasks.checks import check_made
 from fsjax.tasks.table import TABLE, TASKS

@@ -13,10 +13,10 @@ from fsjax.auto.compete import Contest
 from fsjax.auto.folds import halves
 from fsjax.auto.judge import judges_of
 from fsjax.auto.plan import plan
-from fsjax.auto.preparation import Part
 from fsjax.auto.problem import Problem, sizes_of, with_kept
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE, Ranking
+from fsjax.auto.rankers.parts import Part
 from fsjax.auto.row_sample import on_rows, some_rows
 from fsjax.auto.scoring import METRICS
 

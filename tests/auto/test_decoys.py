@@ -17,8 +17,8 @@ from fsjax.auto.discoveries import (
     statistics,
     swapped,
 )
-from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import l1, rank_units
+from fsjax.auto.rankers.parts import Part
 from fsjax.datasets.nonlinear import ring_xor_sum
 
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
 from fsjax.auto.judge import Judge, choose_judge, fitted, judged, judges_of, own_judge
-from fsjax.auto.preparation import Part
+from fsjax.auto.rankers.parts import Part
 from fsjax.auto.scoring import METRICS, choose_metric, metric_named
 from fsjax.errors import ConfigError
 from fsjax.evaluation import CoxRegression, concordance_index

@@ -6,7 +6,8 @@ import pytest
 from fsjax.auto import library, screening
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.contenders import contenders, expected_seconds
-from fsjax.auto.preparation import Fold, Part, parts, standardise
+from fsjax.auto.preparation import Fold, parts
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.screening import drawn_rows, screened_columns
 from fsjax.tables.dataset import Dataset
 

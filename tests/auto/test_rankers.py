@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fsjax.auto.preparation import Part, standardise
 from fsjax.auto.rankers import (
     MEMBERS,
     SIMPLE,
@@ -20,6 +19,7 @@ from fsjax.auto.rankers import (
 )
 from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
 from fsjax.auto.rankers.lasso import _path, _wide_path
+from fsjax.auto.rankers.parts import Part, standardise
 
 SELECTORS = [name for name in SIMPLE if name != "random"]
 TASKS = ("classification", "regression", "multilabel", "counts", "survival")

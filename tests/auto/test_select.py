@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
 from fsjax.auto import answer, compete, library, stability
-from fsjax.auto.preparation import Part
 from fsjax.auto.rankers import martingale_residuals
+from fsjax.auto.rankers.parts import Part
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
 

@@ -19,8 +19,9 @@ from fsjax.auto import compete, judge, library, rankers, screening
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
 from fsjax.auto.leaks import alike, leaks
-from fsjax.auto.preparation import Fold, Part, parts, standardise
+from fsjax.auto.preparation import Fold, parts
 from fsjax.auto.rankers import lasso
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.scoring import METRICS, OF_TASK
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.cli import main

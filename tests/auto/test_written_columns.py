@@ -8,7 +8,7 @@ import pytest
 
 from fsjax.auto.columns import Design, design, design_of_array
 from fsjax.auto.leaks import leaks
-from fsjax.auto.preparation import standardise
+from fsjax.auto.rankers.parts import standardise
 from fsjax.tables.checks import constant_columns
 
 ROWS = 60

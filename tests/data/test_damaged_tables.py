@@ -21,10 +21,10 @@ from registered import compress
 
 from fsjax.data import load
 from fsjax.datasets.files import Form, find
-from fsjax.datasets.formats import plain, read_mat
 from fsjax.environment import memory_limits as limits
 from fsjax.errors import ConfigError, DataError
 from fsjax.readers import matlab as matfile
+from fsjax.readers.formats import plain, read_mat
 from fsjax.readers.table_files import load_frame
 from fsjax.tables.dense import check_size
 from fsjax.tables.dense import dense as to_dense

@@ -13,9 +13,9 @@ import scipy.io
 from registered import compress, rows_of
 
 from fsjax import data
-from fsjax.datasets import formats as parsers
 from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers import formats as parsers
 
 pytestmark = pytest.mark.usefixtures("only_tmp")
 

@@ -16,8 +16,8 @@ import pytest
 from engine_helpers import linear_method
 
 import fsjax
+from fsjax.engine.fingerprint import fingerprint
 from fsjax.method import Method
-from fsjax.storage.fingerprint import fingerprint
 
 SCALE = 1.0
 
@@ -100,7 +100,7 @@ def test_a_method_made_again_is_the_same() -> None:
 def test_another_process_finds_the_same() -> None:
     script = (
         "from engine_helpers import linear_method; import fsjax;"
-        "from fsjax.storage.fingerprint import fingerprint;"
+        "from fsjax.engine.fingerprint import fingerprint;"
         "print(fingerprint(linear_method(2.0)));"
         "print(fingerprint(fsjax.methods.dense(hidden=(4,))._replace(keep='last')));"
         "import optax; rate = optax.cosine_decay_schedule(0.1, 5);"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fsjax.errors import ConfigError
-from fsjax.metrics.cost import count_connections, training_flops
+from fsjax.sparsity.cost import count_connections, training_flops
 
 #: Data set, D, training rows, #params, and the printed FLOPs (1e12) of QS and of WAST.
 TABLE_3 = [

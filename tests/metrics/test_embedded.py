@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fsjax.metrics.embedded import embedded_metrics
+from fsjax.evaluation import embedded_metrics
 
 
 def test_classification() -> None:

@@ -6,13 +6,13 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from fsjax.auto.preparation import Part
 from fsjax.auto.rankers.costs import expected_seconds
 from fsjax.auto.rankers.elimination import rfe
 from fsjax.auto.rankers.filters import random, univariate
 from fsjax.auto.rankers.fusion import consensus
 from fsjax.auto.rankers.greedy import forward, mrmr
 from fsjax.auto.rankers.lasso import l1
+from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rankers.ranking import Ranking, rank_units
 from fsjax.auto.rankers.target_columns import martingale_residuals, targets
 from fsjax.auto.rankers.trees import forest, shadow

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.preparation import Part, standardise
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.rankers.ranking import LEFT_OUT
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import densify

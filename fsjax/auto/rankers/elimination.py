@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from fsjax.auto.preparation import Part
 from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
 from fsjax.auto.rankers.filters import univariate
+from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rankers.ranking import scores_of_order
 from fsjax.auto.rankers.target_columns import standard_targets
 from fsjax.tasks import TABLE

@@ -62,7 +62,7 @@ from fsjax.sparsity.layers.network import (
 )
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.sparsity.topology import cond_with_key, needs_of
-from fsjax.tables.sparse_rows import SparseRows, rows_at_once
+from fsjax.tables.sparse_rows import SparseRows, chosen_rows, rows_at_once
 from fsjax.typing import PyTree
 
 #: Number of rows whose activations are in memory at once.
@@ -373,8 +373,7 @@ def some_rows(key: Array, data: TrainingRows, fraction: float) -> tuple[Array | 
     wanted = jnp.maximum(jnp.round(fraction * jnp.sum(counts, dtype=jnp.float32)), 1)
     order = jnp.argsort(jnp.where(counts, jax.random.uniform(key, counts.shape), 2.0))
     chosen = order[:size]
-    x = data.x.only(chosen) if isinstance(data.x, SparseRows) else data.x[chosen]
-    return x, jnp.arange(size) < wanted
+    return chosen_rows(data.x, chosen), jnp.arange(size) < wanted
 
 
 def similarity_scores(

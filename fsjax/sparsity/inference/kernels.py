@@ -6,7 +6,6 @@ with the weight 0, so that every form gives the dense product up to the order of
 
 from __future__ import annotations
 
-import math
 from typing import Protocol
 
 import jax
@@ -17,16 +16,11 @@ from jax import Array
 from jax.experimental.sparse import BCSR
 
 from fsjax.sparsity.linear_maps import LinearMap
+from fsjax.sparsity.tiles import MOST_PADDED, cut_into_tiles, tile_of
 
 #: Rows from which the inputs of each output are summed one by one, as all at once do not fit the
 #: caches.
 _SUMMED_APART = 8
-
-#: Sides of the tiles that are looked for, the largest first.
-_TILES = (64, 32, 16, 8, 4, 2)
-
-#: Padded inputs of an output, as a share of all, above which a form by inputs never pays.
-_MOST_PADDED = 0.5
 
 
 class KernelForm(Protocol):
@@ -182,7 +176,7 @@ def kernel_forms(
         small = matrix[np.ix_(inputs, outputs)]
         forms["shrunk"] = Shrunk(jnp.asarray(small), _int32(inputs), _int32(outputs), mask.shape[1])
     fan_in = int(mask.sum(0).max(initial=0))
-    if 0 < fan_in <= _MOST_PADDED * mask.shape[0]:
+    if 0 < fan_in <= MOST_PADDED * mask.shape[0]:
         forms["fan-in"] = _by_inputs(matrix, mask, fan_in)
         if not portable:
             forms["connections"] = _by_connections(matrix, mask)
@@ -246,31 +240,11 @@ def _by_connections(matrix: np.ndarray, mask: np.ndarray) -> ByConnections:
     return ByConnections(BCSR(arrays, shape=mask.T.shape))
 
 
-def tile_of(mask: np.ndarray) -> tuple[int, int] | None:
-    """The largest tile, above 1 x 1, whose connections are all there or all missing."""
-    sides = [(h, w) for h in (*_TILES, 1) for w in (*_TILES, 1) if h * w > 1]
-    for height, width in sorted(sides, key=math.prod, reverse=True):
-        if mask.shape[0] % height or mask.shape[1] % width:
-            continue
-        tiles = _cut(mask, height, width)
-        whole = tiles.all((2, 3))
-        if (whole == tiles.any((2, 3))).all() and 0 < whole.mean() <= _MOST_PADDED:
-            return height, width
-    return None
-
-
-def _cut(values: np.ndarray, height: int, width: int) -> np.ndarray:
-    """``(O / w, I / h, h, w)`` tiles."""
-    rows, columns = values.shape
-    cut = values.reshape(rows // height, height, columns // width, width)
-    return cut.transpose(2, 0, 1, 3)
-
-
 def _by_tiles(matrix: np.ndarray, mask: np.ndarray, tile: tuple[int, int]) -> ByTiles:
-    active = _cut(mask, *tile).any((2, 3))
+    active = cut_into_tiles(mask, *tile).any((2, 3))
     number = int(active.sum(1).max())
     order = np.argsort(~active, axis=1, kind="stable")[:, :number]
     there = np.take_along_axis(active, order, 1)
-    tiles = np.take_along_axis(_cut(matrix, *tile), order[..., None, None], 1)
+    tiles = np.take_along_axis(cut_into_tiles(matrix, *tile), order[..., None, None], 1)
     tiles = np.where(there[..., None, None], tiles, 0).astype(matrix.dtype)
     return ByTiles(_int32(np.where(there, order, 0)), jnp.asarray(tiles))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,6 @@ from flax import linen as nn
 from jax import Array
 
 from fsjax.kernels.products import dense_product
-from fsjax.method import Spec, TrainState
 from fsjax.nets.mlp import fan_in_uniform
 from fsjax.sparsity.connections import CSR_BATCH, Connections, indexed
 from fsjax.sparsity.layers.base import PairScores, Replaced, Scores, Seen, SparseLayer, unmoved
@@ -30,6 +29,9 @@ from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.rewiring import draw_connections
 from fsjax.sparsity.topology import Changed, keep_moments
 from fsjax.typing import PyTree
+
+if TYPE_CHECKING:
+    from fsjax.method import Spec, TrainState
 
 #: By name, from the input on.
 NamedLayers = dict[str, SparseLayer]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fsjax import registry
+from fsjax.estimators.factory import estimator_of
 from fsjax.method import Method
 from fsjax.signatures import takes_arguments_of
 
@@ -17,8 +18,6 @@ def register(**facts: Any) -> Callable[[Callable[..., Method]], registry.Builder
     decorate = registry.register(**facts)
 
     def publish(build: Callable[..., Method]) -> registry.Builder:
-        from fsjax.estimators.factory import estimator_of  # heavy, and only needed here
-
         builder = decorate(build)
         estimator = estimator_of(builder.registration)
         # Where pickle finds it.

@@ -22,6 +22,7 @@ import numpy as np
 import optax
 
 from fsjax.arguments import Kind, NonNegative, Within, check, checked, kind_of
+from fsjax.engine.fingerprint import digest, fingerprint_of_task
 from fsjax.engine.loop import Arrays, Rows
 from fsjax.engine.prepare import check_seeds
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
@@ -32,7 +33,6 @@ from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, About, Method, Spec, TrainState
 from fsjax.methods import METHODS
 from fsjax.registry import is_as_built, structure_of
-from fsjax.storage.fingerprint import digest, fingerprint_of_task
 from fsjax.storage.npz import read, write
 from fsjax.storage.trees import by_path, from_paths
 from fsjax.tables.scaled import filled_length

@@ -1,18 +1,15 @@
-"""The user's own arrays as a data set."""
+"""The user's own arrays as a data set, and the target that a task wants of a data set."""
 
-from typing import Any
+import dataclasses
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 
-from fsjax.errors import ConfigError
+from fsjax.errors import ConfigError, DataError
+from fsjax.tables.base import numbers_of
 from fsjax.tables.checks import check_names, check_text, numeric_columns
-from fsjax.tables.dataset import Dataset
-from fsjax.tables.nullable import frame_values, plain_columns
-from fsjax.tables.sparse import as_csr, stays_sparse
-from fsjax.tables.user_arrays import as_array
+from fsjax.tables.dataset import CheckedDataset, Dataset
+from fsjax.tables.nullable import plain_columns
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.targets import check_present
 
@@ -41,7 +38,8 @@ def as_dataset(
     x = plain_columns(x)
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
     check_names(x)
-    x = _values(x)
+    x = numbers_of(x)
+    check_text(x)
     if x.ndim != 2:
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
     if y is None:
@@ -55,12 +53,31 @@ def as_dataset(
     return Dataset(name="table", X=x, y=y, feature_names=names, class_names=classes)
 
 
-def _values(x: Any) -> np.ndarray | csr_array:
-    """The numbers of a table; DataError, which names the columns, for text in an array."""
-    if stays_sparse(x):
-        return as_csr(x)
-    if isinstance(x, pd.DataFrame):
-        return frame_values(x)
-    x = as_array(x, "X")
-    check_text(x)
-    return x
+def check_task(dataset: Dataset, task: str | Task) -> Dataset:
+    """Check that a data set has the target that a task needs.
+
+    Args:
+        dataset: any data set.
+        task: one of ``fsjax.tasks.TASKS``, or a registered task.
+
+    Returns:
+        The data set itself. Where the task needs numbers and whole numbers were read as classes, a
+        copy whose ``y`` holds the original numbers as float32.
+
+    Raises:
+        ConfigError: for an unknown task.
+        DataError: if the target does not fit the task.
+    """
+    task = name_of(task)
+    entry = TABLE[task]
+    if not entry.supervised or isinstance(dataset, CheckedDataset):
+        return dataset
+    if dataset.y is None:
+        raise DataError(
+            f"task={task} needs a target, but {dataset.name} has none; give y (data.target in a "
+            "config), or choose task=reconstruction"
+        )
+    y, names = entry.check(dataset.y, dataset.class_names, dataset.name)
+    if y is dataset.y:
+        return dataset
+    return dataclasses.replace(dataset, y=y, class_names=names)

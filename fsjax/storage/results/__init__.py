@@ -1,0 +1,5 @@
+"""Fitted results as files: above the engine, while the rest of ``fsjax.storage`` lies below it."""
+
+from fsjax.storage.results.packing import load, pack, save, unpack
+
+__all__ = ["load", "pack", "save", "unpack"]
